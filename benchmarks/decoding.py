@@ -1,7 +1,8 @@
-"""What it is worth that tensors may be decoded on their way in: `python benchmarks/decoding.py [--budget 4000]`.
+"""What it is worth that tensors may be decoded on their way in, or pass by levels:
+`python benchmarks/decoding.py [--genes decoding|passing] [--budget 4000]`.
 
-Searches cells on hardware whose inner levels all decode, with and without the genes of segment `decoding`, and prints
-the best EDP of all seeds with the genes over that without, and how many of these designs decode a tensor.
+Searches cells, for `decoding` on hardware whose inner levels all decode, with and without the genes of this segment, and
+prints the best EDP of all seeds with the genes over that without, and what the designs found decode, or let pass by.
 """
 
 from __future__ import annotations
@@ -16,28 +17,30 @@ from sparsemap.files import markdown_table
 from sparsemap.pieces.loading import load
 
 WORKLOADS, HARDWARE = ("mm3", "mm12", "conv4", "conv8"), ("edge", "mobile", "cloud")
-SPACES: dict[str, Any] = {
-    "full": "full",
-    "decoding": {"extends": "full", "segments": ["orders", "tiling", "formats", "decoding", "gate-skip"]},
-}
 
 
-def cell(workload: str, hardware: dict[str, Any], model: str, budget: int, seeds: int, registry: Any) -> list[Any]:
-    """Ratio of the EDP, and the tensors that the best design decodes."""
+def cell(
+    workload: str, hardware: dict[str, Any], model: str, budget: int, seeds: int, registry: Any, genes: str
+) -> list[Any]:
+    """Ratio of the EDP, and what the best design decodes, or lets pass by."""
     best: dict[str, Any] = {}
-    for name, space in SPACES.items():
+    more = {"extends": "full", "segments": ["orders", "tiling", "formats", genes, "gate-skip"]}
+    for name, space in {"full": "full", genes: more}.items():
         problem = load_problem(workload, hardware, space, cost_model=model, registry=registry)
         found = [search(problem, budget=budget, seed=seed) for seed in range(seeds)]
         best[name] = min(found, key=lambda one: one.found.edp)
-    design = best["decoding"].found.design
+    design = best[genes].found.design
     levels = design.problem.levels
     decoded = [f"{t.name} into {levels[design.decoded(i)].name}" for i, t in enumerate(design.problem.tensors)
                if design.decoded(i) < len(levels) and any(r.format.compressed for r in design.ranks(i))]  # fmt: skip
-    return [best["decoding"].found.edp / best["full"].found.edp, ", ".join(decoded) or "none"]
+    decoded += [f"{t.name} by {level.name}" for i, t in enumerate(design.problem.tensors) for level in levels
+                if not design.problem.stores(i, level.index)]  # fmt: skip
+    return [best[genes].found.edp / best["full"].found.edp, ", ".join(decoded) or "none"]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--genes", choices=("decoding", "passing"), default="decoding")
     parser.add_argument("--budget", type=int, default=4000)
     parser.add_argument("--seeds", type=int, default=3)
     given, registry = parser.parse_args(), load()
@@ -45,14 +48,15 @@ def main() -> None:
     for model in ("timeloop", "physical"):
         for name in HARDWARE:
             spec = registry.spec("hardware", name)
-            levels = [level | {"decodes": bool(i)} for i, level in enumerate(spec["levels"])]
+            decodes = given.genes == "decoding"
+            levels = [level | {"decodes": decodes and bool(i)} for i, level in enumerate(spec["levels"])]
             for workload in WORKLOADS:
                 hardware = {**spec, "levels": levels}
-                ratio, decoded = cell(workload, hardware, model, given.budget, given.seeds, registry)
+                ratio, decoded = cell(workload, hardware, model, given.budget, given.seeds, registry, given.genes)
                 ratios.setdefault(model, []).append(ratio)
                 rows.append([f"{workload} on {name}", model, f"{ratio:.3f}", decoded])
                 print(*rows[-1], flush=True)
-    print(markdown_table([["cell", "cost model", "EDP, with genes over without", "decoded"], *rows]))
+    print(markdown_table([["cell", "cost model", "EDP, with genes over without", given.genes], *rows]))
     for model, found in ratios.items():
         print(f"{model}: {np.exp(np.mean(np.log(found))):.3f} in the mean of {len(found)} cells")
 

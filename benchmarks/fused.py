@@ -5,7 +5,8 @@
 Prints a table: tensors between layers that stay, those of them that slide by, energy, cycles and EDP layer by layer over
 those of the plan, the most that is on chip, and how far the plan may be from the best one by proof. `--times` adds
 processor time of the planned search over that of the layers alone; `--jobs` runs so many rows at a time. `--published`
-plans the first five convolutions of VGG-E instead, which a paper has fused, and prints what moves and what lives.
+plans the first five convolutions of VGG-E instead, which a paper has fused, and prints what moves and what lives; and two
+layers on a chip of which another program prints energy and cycles.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ HEAD = ["network", "hardware", "stay", "slide by", "energy", "cycles", "EDP", "a
 
 
 MB, KB = 1024**2, 1024
+DEFINES = {"layer by layer": (2_570_075_755, 3_934_332), "fused": (1_383_151_361, 4_555_469)}
+"""pJ and cycles that DeFiNES prints for the chain of `two_layers`, fused in strips of 16 rows."""
 
 
 def published() -> str:
@@ -68,6 +71,61 @@ def published() -> str:
     )
 
 
+def two_layers(budget: int) -> str:
+    """Two 3 x 3 layers of FSRCNN, layer by layer and fused, on the chip that DeFiNES (Mei et al., HPCA 2023) calls
+    Meta-proto-like DF, against what that program prints: its commit 7097d60 with `loma_lpf_limit = 6`, all overlap kept."""
+
+    def level(
+        name: str, capacity: str, bits: int, read: float, write: float, *others: str, **more: Any
+    ) -> dict[str, Any]:
+        words = {"read_bandwidth": f"{bits // 8} words/cycle", "write_bandwidth": f"{bits // 8} words/cycle"}
+        energy = {"read": 8 * read / bits, "write": 8 * write / bits}
+        table = {
+            "name": name,
+            "class": "sram",
+            "capacity": capacity,
+            "bypass": list(others),
+            "energy": energy,
+            "fanout": 1,
+        }
+        return {**table, **words, **more}
+
+    dram = {"name": "DRAM", "class": "dram", "bandwidth": "8 words/cycle", "energy": {"read": 87.5, "write": 93.75}}
+    levels = [
+        {**dram, "fanout": 1},
+        level("GLB", "1 MB", 1024, 208.08, 189.2, "Q"),
+        level("weights", "1 MB", 1024, 208.08, 189.2, "P", "Z"),
+        level("LB", "64 KB", 512, 26.56, 30.8, "Q"),
+        level("local weights", "32 KB", 512, 17.2, 28.4, "P", "Z", fanout=1024),
+        {
+            "name": "REG",
+            "class": "regfile",
+            "capacity": "3 B",
+            "bypass": ["P"],
+            "energy": {"read": 0.01, "write": 0.01},
+        },
+    ]
+    compute = {"name": "MAC", "energy": {"compute": 0.04}}
+    hardware = {"kind": "hardware", "name": "meta-proto", "word_bits": 8, "levels": levels, "compute": compute}
+    sizes = (("one", 546, 966), ("two", 544, 964))
+    common = {"type": "conv2d", "k": 12, "c": 12, "r": 3, "s": 3}
+    network = {
+        "name": "two",
+        "input": [12, 548, 968],
+        "layers": [{"name": n, "p": p, "q": q, **common} for n, p, q in sizes],
+    }
+    found = search_network(network, hardware, budget, 0, fuse=True, formats="free", cost_model="timeloop")
+    assert isinstance(found, FusedResult) and found.complete
+    lines = []
+    for name, (pj, cycles), theirs in (
+        ("layer by layer", found.layer_by_layer, DEFINES["layer by layer"]),
+        ("fused", (found.energy_pj, found.cycles), DEFINES["fused"]),
+    ):
+        ours = f"{pj / 1e9:.2f} mJ, {cycles / 1e6:.2f} M cycles"
+        lines.append(f"{name:14} {ours} (DeFiNES: {theirs[0] / 1e9:.2f} mJ, {theirs[1] / 1e6:.2f} M cycles)")
+    return "\n".join(lines)
+
+
 def row(network: str, hardware: str, budget: int, seed: int, timed: bool) -> list[str]:
     spent = []
     if timed:
@@ -99,7 +157,7 @@ def main() -> None:
     parser.add_argument("--published", action="store_true")
     given = parser.parse_args()
     if given.published:
-        print(published())
+        print(published(), two_layers(1000), sep="\n\n")
         return
     head = [*HEAD, "time"] if given.times else HEAD
     pairs = list(product(given.networks, given.hardware))

@@ -1,10 +1,11 @@
 """How fast SparseMap is on this machine, as ratios to a NumPy kernel measured in the same run.
 
-    python benchmarks/speed.py [--quick] [--chips] [--markdown docs/results/speed.md]
+    python benchmarks/speed.py [--quick] [--chips] [--against REV [--rounds N]] [--markdown docs/results/speed.md]
 
 Prints valid designs per second and core, whole searches and the rate at which random designs are rejected, cold and
 warm, at several batch sizes; where the time goes; start-up times; peak memory; how speed changes with the size of a
-problem; and what a second worker adds to a study. `--chips` prints one table alone: designs on a second chip. Times are
+problem; and what a second worker adds to a study. `--chips` prints one table alone: designs on a second chip. `--against`
+prints one table alone: this tree and another commit, measured in turns in the same run (`pairs.py`). Times are
 processor time unless it says otherwise, so that other programs on the machine disturb little; machines are compared by
 the calibration kernel.
 """
@@ -27,6 +28,7 @@ from pathlib import Path
 
 import attrs
 import numpy as np
+import pairs
 from sparsemap_plugins.analytic.occupancy.shared import SHARED
 
 import sparsemap
@@ -323,8 +325,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a minute instead of several, less exact")
     parser.add_argument("--chips", action="store_true", help="only the table of warm tables across chips")
+    parser.add_argument("--against", metavar="REV", help="only the table of this tree beside another commit")
+    parser.add_argument("--rounds", type=int, default=10, help="turns of `--against`")
     parser.add_argument("--markdown", type=Path, help="also write the tables to this file")
     options = parser.parse_args()
+    if options.against:
+        text = pairs.report(options.against, options.rounds)
+        print(text)
+        if options.markdown is not None:
+            options.markdown.write_text(text)
+        return
     seconds = 0.2 if options.quick else 1.5
     batches = [1024, 16384] if options.quick else BATCHES
     registry = load()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import inspect
 import io
+import json
 import math
 import os
 import re
@@ -59,6 +60,14 @@ def read_bytes(path: str | os.PathLike[str], limit: int = SPEC_BYTES) -> bytes:
             return file.read(size)
     except OSError as error:
         raise SpecError.at(shown(path), "", f"cannot be read: {error.strerror or error}") from None
+
+
+def read_json(path: str | os.PathLike[str], limit: int = SPEC_BYTES) -> Any:
+    """What a JSON file holds; SpecError where it is none."""
+    try:
+        return json.loads(read_bytes(path, limit))
+    except (ValueError, RecursionError) as error:
+        raise SpecError.at(shown(path), "", f"is not JSON: {error}") from None
 
 
 def check_file(path: str | os.PathLike[str], limit: int = SPEC_BYTES) -> int:

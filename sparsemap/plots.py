@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 
 import attrs
 
-from .files import csv_text, replacing, write_text
+from .files import csv_text, markdown_table, replacing, write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -174,3 +174,33 @@ class Report:
         write_text(folder / f"{self.name}.md", f"{title}\n\n{picture}{rest}")
         write_text(folder / f"{self.name}.csv", csv_text(self.rows))
         return [folder / f"{self.name}.md", folder / f"{self.name}.csv", *pictures]
+
+
+WHOLE = re.compile(r"$|#|\||\{\w+(:[<>]*)?\}$")
+"""Lines that nothing is added to: empty ones, headings, tables, and fields alone."""
+OWN = re.compile(rf"{WHOLE.pattern}|- ")
+"""Lines that are added to none: these, and entries of lists."""
+
+
+class MarkdownTable(list[Sequence[str]]):
+    """Rows, the first of them the head; `{table:<>}` aligns them as `markdown_table` says."""
+
+    def __format__(self, aligned: str) -> str:
+        return markdown_table(self, aligned) if aligned else markdown_table(self)
+
+
+def page(module: str, name: str, template: str = "", **fields: Any) -> str:
+    """The page `name`: the template of this name, or another one, beside a module (its `__file__`), with its fields.
+
+    A template is Markdown with fields as in `str.format`, `{name}` or `{study.budget:,}`; a list of rows is a table. A
+    paragraph or an entry of a list goes over several lines of it; in the page it is one.
+    """
+    lines: list[str] = []
+    for line in Path(module).with_name(f"{template or name}.md").read_text("utf-8").splitlines():
+        if lines and not OWN.match(line) and not WHOLE.match(lines[-1]):
+            lines[-1] += f" {line.strip()}"
+        else:
+            lines.append(line)
+    known = {key: MarkdownTable(x) if isinstance(x, list) else x for key, x in fields.items()}
+    text = "\n".join(lines).format(name=name, **known)
+    return re.sub("\n{3,}", "\n\n", text.rstrip()) + "\n"

@@ -43,7 +43,10 @@ def _ask(job: dict[str, Any]) -> int:
     assert server.stdin and server.stdout
     server.stdin.write(json.dumps(job) + "\n")
     server.stdin.flush()
-    assert select.select([server.stdout], [], [], TIMEOUT)[0], f"{job['words']} did not end within {TIMEOUT} s"
+    if not select.select([server.stdout], [], [], TIMEOUT)[0]:
+        _server.cache_clear()  # its answer would be taken for that to the next job
+        server.kill()
+        raise AssertionError(f"{job['words']} did not end within {TIMEOUT} s")
     return int(server.stdout.readline())
 
 

@@ -33,6 +33,8 @@ class Action:
     """(M,) bool: the time of what is filtered passes."""
     width: Array
     """(M,) positions that a skip passes in a cycle at most; infinity: any number."""
+    entries: Array
+    """(M,) bool: entries of the leaders in place of positions."""
 
 
 @attrs.frozen(eq=False)
@@ -48,10 +50,10 @@ class Deal:
     packs: bool
 
 
-def _nothing(count: int) -> tuple[Array, dict[int, Filter], Array, Array, Array]:
-    """`kind`, `filters`, `blind`, `passes` and `width` of an action that no candidate applies."""
-    blind, passes = np.zeros((2, count), dtype=bool)
-    return np.zeros(count, dtype=np.int8), {}, blind, passes, np.full(count, np.inf)
+def _nothing(count: int) -> tuple[Array, dict[int, Filter], Array, Array, Array, Array]:
+    """`kind`, `filters`, `blind`, `passes`, `width` and `entries` of an action that no candidate applies."""
+    blind, passes, entries = np.zeros((3, count), dtype=bool)
+    return np.zeros(count, dtype=np.int8), {}, blind, passes, np.full(count, np.inf), entries
 
 
 @attrs.frozen(eq=False)
@@ -83,7 +85,7 @@ class PlaceTables:
                     for rule in mechanism.filters(place):
                         if KINDS[rule.action] > compute.kind[m]:
                             compute.kind[m], compute.filters[m] = KINDS[rule.action], rule
-                            compute.width[m] = rule.width or np.inf
+                            compute.width[m], compute.entries[m] = rule.width or np.inf, rule.entries
                 for rule, target, leaders in problem.filters(mechanism, place):
                     if mechanism.needs_metadata(place):
                         for leader in leaders:
@@ -102,11 +104,16 @@ class PlaceTables:
                     actions[key].filters[m] = rule
                     actions[key].blind[m] = mechanism.needs_metadata(place)
                     actions[key].passes[m] = rule.passes
-                    actions[key].width[m] = rule.width or np.inf
+                    actions[key].width[m], actions[key].entries[m] = rule.width or np.inf, rule.entries
         return cls(
             tuple(actions.values()), mechanisms, tuple((g, t, flags) for (g, t), flags in needs.items()), compute,
             tuple(deals.values()),
         )  # fmt: skip
+
+    @property
+    def lists(self) -> bool:
+        """Whether some candidate compares entries."""
+        return any(one.entries.any() for one in (*self.actions, self.compute) if one is not None)
 
     def eliminated(self, action: Action, genes: Array, empty: Array) -> Array:
         """Lets mechanisms with limits of their own say how much of `empty` they remove."""

@@ -74,11 +74,21 @@ def _front(energy: Array, cycles: Array) -> tuple[Array, Array]:
 class LowerBound:
     """Pairs of energy in pJ and cycles, (n,) each: every design of the problem is at or above one of them in both."""
 
-    def __init__(self, layout: Layout, places: PlaceTables, words: LeastWords, fewer_updates: bool = False) -> None:
+    def __init__(
+        self, layout: Layout, places: PlaceTables, words: LeastWords, fewer_updates: bool = False, padding: bool = False
+    ) -> None:
         self.layout, self.places, self.chip, self.words = layout, places, layout.problem.chip, words
         self.fewer_updates = fewer_updates
         problem = layout.problem
-        self.accesses = LeastAccesses(layout, places)
+        self.accesses = LeastAccesses(layout, places, padding)
+        self.inside = layout.word_share if padding else [1.0] * layout.T
+        """Of what tiles bring, words are no smaller a share: the edges of a tensor are in the fewest tiles."""
+        self.taken = [1.0] * layout.T
+        """Of the operands of all computes, the share of words."""
+        if any(share < 1.0 for share in self.inside):
+            from .charges.holes import share_taken
+
+            self.taken = [share_taken(layout, t) for t in range(layout.T)]
         self.densities, self.touched = self.accesses.densities, self.accesses.touched
         sizes = {dim: problem.sizes[dim] for dim in layout.dims}
         self.computes = float(np.prod([float(n) for n in sizes.values()]))
@@ -88,7 +98,7 @@ class LowerBound:
         self.volumes = words.volumes
         self.kept = [float(self.accesses.kept(t, layout.S)[0]) for t in range(layout.T)]
         self.actual = max(0.0, np.floor(self.computes * self._effectual() * (1.0 - 1e-9)) - 4.0)
-        self.outer = OuterTiles.of(layout, words)
+        self.outer = OuterTiles.of(layout, words, self.inside)
         self.rest = _front(*self._innermost())
         """Pairs of energy and cycles (n,) of what is the same in all classes."""
         self.of_class = self._outermost()
@@ -163,7 +173,7 @@ class LowerBound:
             fill = 0.0 if child is None else self.words.price(t, child, "fill", inside)
             get, time = self.words.price(t, 0, "read", told), self.words.time(t, 0, told)
             if t == lay.output and child is not None and self.fewer_updates and not accesses.filters(t, 0):
-                pj, *words = self._sums(t, child, np.maximum(outer.moved[t], self.volumes[t]), told, inside)
+                pj, *words = self._sums(t, 0, child, np.maximum(outer.moved[t], self.volumes[t]), told, inside)
                 energy, read, written = energy + pj, read + words[0], written + words[1]
             elif t == lay.output:
                 kept = float(accesses.kept(t, 0)[0]) * min(1.0, self.densities[t]) * (1.0 - 1e-9)
@@ -186,9 +196,9 @@ class LowerBound:
             energy, cycles = energy + between, np.maximum(cycles, busy)
         return energy, cycles
 
-    def _sums(self, t: int, child: int, moved: Array, told: Array, inside: Array) -> tuple[Array, Array, Array]:
-        """pJ, and words read and written, of `moved` (N,) words of the output that come to the outermost level, which filters
-        nothing, and go back but for the first time: compressed, those whose sums are not zero by then, or all."""
+    def _sums(self, t: int, s: int, child: int, moved: Array, told: Array, inside: Array) -> tuple[Array, Array, Array]:
+        """pJ, and words read and written, of `moved` (N,) words of the output that come to a level of one instance, where
+        nothing is filtered, and go back but for the first time: compressed, those whose sums are not zero by then, or all."""
         words, density, volume = self.words, min(1.0, self.densities[t]), self.volumes[t]
         visits = moved / volume
         some = -np.expm1(np.log1p(-density) / visits) if density < 1.0 else np.ones_like(visits)
@@ -196,10 +206,10 @@ class LowerBound:
         found = []
         for count, back, bits in ((nonzero, nonzero - volume * density, told), (moved, moved - volume, None)):
             count, back = (np.maximum(0.0, part * (1.0 - 2e-6) - 1e-12 * moved - 4.0) for part in (count, back))
-            put, get = (words.each(0, action, bits) for action in ("update", "read"))
+            put, get = (words.each(s, action, bits) for action in ("update", "read"))
             leave = words.each(child, "read", None if bits is None else inside, wires=False) if words.drains else 0.0
             fill = words.each(child, "fill", None if bits is None else inside)
-            size = 1.0 if bits is None else 1.0 + bits / float(self.chip.word_bits[0])
+            size = 1.0 if bits is None else 1.0 + bits / float(self.chip.word_bits[s])
             found.append((count * (put + leave) + back * (get + fill), back * size, count * size))
         return tuple(np.minimum(*pair) for pair in zip(*found, strict=True))
 
@@ -219,7 +229,7 @@ class LowerBound:
         words, loops = grid.words(extents), lay.sizes[:, None] / extents
         stays = [extents[~lay.relevant[t]].prod(axis=0) for t in range(lay.T)]
         known = [t for t in range(lay.T) if not lay.holes[t] and lay.stored[t, s] and lay.child(t, s) == s + 1]
-        sent = {t: delivered(lay, t, words[t], grid.widths(t, extents), extents, loops) for t in known}
+        sent = {t: delivered(lay, t, words[t] * self.inside[t], grid.widths(t, extents), extents, loops) for t in known}
         for d, rows in possible(loops):
             some = [np.maximum(sent[t][d], self.touched[t])[rows] if t in sent else np.full(len(rows), self.touched[t])
                     for t in range(lay.T)]  # fmt: skip
@@ -240,10 +250,15 @@ class LowerBound:
             child = lay.child(t, s)
             if not lay.stored[t, s] or (child is None and t == lay.output and self.fewer_updates):
                 continue
-            least = np.full_like(words[t], self.touched[t]) if t == lay.output and self.fewer_updates else words[t]
-            told = self.words.told_bits(t, held[t])
-            left, time = self.accesses.needed(t, s, least, stays[t]), self.words.time(t, s, told)
-            if t == lay.output:
+            told, once = self.words.told_bits(t, held[t]), np.full_like(words[t], self.touched[t])
+            alone = all(group is None for group in lay.spatial[:s])
+            left, time = self.accesses.needed(t, s, words[t], stays[t]), self.words.time(t, s, told)
+            if t == lay.output and child and self.fewer_updates and alone and not self.accesses.filters(t, s):
+                pj, back, put = self._sums(t, s, child, np.maximum(words[t], self.volumes[t]), told, small)
+                energy, read, written = energy + pj, read + back, written + put
+            elif t == lay.output:
+                if self.fewer_updates:
+                    left = np.maximum(self.accesses.needed(t, s, once, stays[t]), left / 2 if alone else 0.0)
                 each = self.words.price(t, s, "update", told) + self._leave(t, child, small)
                 energy, written = energy + left * each, written + left * time
             else:
@@ -276,7 +291,7 @@ class LowerBound:
             once = (
                 self.volumes[t] * instances
             )  # an instance reads all partial sums back but the first of each word (4.3)
-            accesses = self.computes / shares[t]
+            accesses = self.computes * self.taken[t] / shares[t]
             again = np.maximum(accesses - once, 0.0) * left
             if t == lay.output and self.fewer_updates:
                 left = np.minimum(1.0 - (1.0 - self.actual / self.computes) ** shares[t], kept)

@@ -16,14 +16,18 @@ from .layout import Layout
 class LeastAccesses:
     """By tensor and level, what no filter can remove."""
 
-    def __init__(self, layout: Layout, places: PlaceTables) -> None:
-        self.layout, self.places = layout, places
+    def __init__(self, layout: Layout, places: PlaceTables, padding: bool = False) -> None:
+        self.layout, self.places, self.padding = layout, places, padding
         self.densities = [occupancy.density for occupancy in layout.occupancies]
         self.touched = [self._touched(t) for t in range(layout.T)]
         self.one_by_one = [self.touched[t] * layout.sizes[~layout.relevant[t]].prod() for t in range(layout.T)]
 
     def _touched(self, t: int) -> float:
-        """Words of the tensor that some compute touches; holes of strides are not."""
+        """Words of the tensor that some compute touches; holes of strides are not, nor, with `padding`, is padding."""
+        if self.padding and self.layout.word_share[t] < 1.0:
+            return float(
+                math.prod(int(there.sum()) for there in self.layout.tensors[t].words(self.layout.problem.sizes))
+            )
         sizes = self.layout.problem.sizes
         words = 1.0
         for rank in self.layout.tensors[t].ranks:

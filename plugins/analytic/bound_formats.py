@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
-from sparsemap import Fiber, Format
+from sparsemap import Fiber
 from sparsemap.pieces.boundary import units_of
 from sparsemap.pieces.contracts import box
 from sparsemap.pieces.contracts.base import Array
@@ -23,7 +24,7 @@ from sparsemap.pieces.contracts.sparsity import name_bits
 from sparsemap.primes import divisors, prime_factors
 
 from .layout import Layout
-from .occupancy import Ranks
+from .occupancy import AskedFormat, Ranks
 from .ranks import OUTER
 
 if TYPE_CHECKING:
@@ -104,45 +105,66 @@ class RankSteps:
         _, first, alike = np.unique(np.stack(columns), axis=1, return_index=True, return_inverse=True)
         return cls(dims, options, part, layer, start, end, *columns, first, alike.reshape(-1))
 
-    def parts(self, extents: Array) -> Array:
-        """(n,) those with these extents (D, n)."""
-        place = np.zeros(extents.shape[1], dtype=np.int64)
-        for dim, option in zip(self.dims, self.options, strict=True):
-            place = place * len(option) + np.searchsorted(option, extents[dim])
-        return self.part[place]
-
 
 @attrs.frozen(eq=False)
 class LeastRanks:
     """Bits of metadata of a compressed tensor at the outermost level, at least."""
 
-    steps: RankSteps
+    dims: Array
+    options: list[Array]
     through: Array
-    """(m,) by part, those of the cheapest hierarchy of ranks that passes it."""
+    """By the places of a part's extents among these, in C order: those of the cheapest hierarchy of ranks that passes it."""
+
+    @property
+    def size(self) -> int:
+        """Numbers kept."""
+        return self.through.size
 
     def of_tiles(self, extents: Array) -> Array:
         """(n,) of those that pass the parts with these extents (D, n)."""
-        return self.through[self.steps.parts(extents)]
+        place = np.zeros(extents.shape[1], dtype=np.int64)
+        for dim, option in zip(self.dims, self.options, strict=True):
+            place = place * len(option) + np.searchsorted(option, extents[dim])
+        return self.through[place]
 
     @classmethod
     def of(cls, known: ModelTables, t: int) -> LeastRanks | None:
-        """None: not known."""
-        steps = RankSteps.of(known.layout, t, known.layout.sizes) if _told_by_ranks(known, t) else None
+        """None: not known. No chip matters: problems with the same tensor and formats share it."""
+        if not _told_by_ranks(known, t):
+            return None
+        return known.tables[t].remember(_content(known, t, known.layout.sizes), lambda: cls._made(known, t))
+
+    @classmethod
+    def _made(cls, known: ModelTables, t: int) -> LeastRanks | None:
+        steps = RankSteps.of(known.layout, t, known.layout.sizes)
         if steps is None:
             return None
         inside, outside, done = _cheapest(known, t, steps, False)
         found: Array = np.minimum(done, (inside + outside).min(axis=0))
         found[0] = min(done[-1], inside[0, -1])
-        return cls(steps, found)
+        return cls(steps.dims, steps.options, found[steps.part])
 
 
 def most_bits(known: ModelTables, t: int, extents: Array) -> float:
     """Bits of the fullest tile with these extents (D,), in the cheapest hierarchy of ranks; 0 where it is not known."""
-    steps = RankSteps.of(known.layout, t, extents) if _told_by_ranks(known, t) else None
-    if steps is None:
-        return 0.0
-    inside, _, done = _cheapest(known, t, steps, True)
-    return float(min(done[-1], inside[:, -1].min()))
+
+    def make() -> float:
+        steps = RankSteps.of(known.layout, t, extents)
+        if steps is None:
+            return 0.0
+        inside, _, done = _cheapest(known, t, steps, True)
+        return float(min(done[-1], inside[:, -1].min()))
+
+    return (
+        known.tables[t].remember((most_bits, *_content(known, t, extents)), make) if _told_by_ranks(known, t) else 0.0
+    )
+
+
+def _content(known: ModelTables, t: int, extents: Array) -> tuple[Hashable, ...]:
+    """What determines the ranks of a tile with these extents (D,), beside what determines the tables."""
+    lay = known.layout
+    ranks = tuple(tuple(rank) for rank in lay.ranks[t])
+    return ranks, lay.D, tuple(np.where(lay.relevant[t], extents, 1.0)), known.options.pointers
 
 
 def _told_by_ranks(known: ModelTables, t: int) -> bool:
@@ -193,13 +215,16 @@ def _prices(known: ModelTables, t: int, steps: RankSteps, fullest: bool) -> tupl
     tells the ends of the fibers inside, or not; and (n,) of offsets in an uncompressed one, which tell them."""
     formats, pointers = known.formats, known.options.pointers
     priced = _Fullest.of(known, t, steps) if fullest else _Mean(known, t, steps)
-    found = np.full((len(OUTER), 2, len(steps.length)), np.inf)
+    found, known_bits = np.full((len(OUTER), 2, len(steps.length)), np.inf), {}
     for told in range(len(OUTER)):
         for name in np.flatnonzero(formats.compressed):
-            own, row = int(formats.offsets[name]), int(name) + told * len(formats.formats)
-            for ends in {own, own or int(pointers)}:
-                metadata, payload = priced.bits(row + len(formats.all_formats) // 2 * (ends > own), told % 2 > 0)
-                payload = np.where(steps.positions == steps.length, 0.0, payload[steps.alike])  # else the data
+            row = int(formats.row[told, name]), told % 2 > 0
+            if row not in known_bits:
+                known_bits[row] = priced.bits(*row)
+            metadata, *payloads = known_bits[row]
+            own = int(formats.offsets[name])
+            for ends in {own, own or int(pointers)}:  # in a code without offsets the payload is that of the format
+                payload = np.where(steps.positions == steps.length, 0.0, payloads[ends][steps.alike])  # else the data
                 found[told, ends] = np.minimum(found[told, ends], metadata[steps.alike] + payload)
     tells = pointers or bool((formats.offsets & ~formats.compressed).any())
     leads = steps.fibers * (steps.length + 1.0) * name_bits(steps.positions + 1.0) if tells else np.inf
@@ -214,8 +239,8 @@ class _Mean:
     t: int
     steps: RankSteps
 
-    def bits(self, form: int, filled: bool) -> tuple[Array, Array]:
-        """Metadata and payload (n,) of one of `all_formats`; `filled`: every fiber holds something."""
+    def bits(self, form: int, filled: bool) -> tuple[Array, Array, Array]:
+        """Metadata, payload and offsets (n,) of one of `FormatTables.asked`; `filled`: every fiber holds something."""
         steps = self.steps
         below, box, length, positions, fibers = (
             part[steps.first] for part in (steps.below, steps.box, steps.length, steps.positions, steps.fibers)
@@ -225,14 +250,15 @@ class _Mean:
             whole[None], (box if filled else whole)[None], below[None], length, fibers, np.full(len(length), form),
             positions, 0.0 * length, length, none,
         ))  # fmt: skip
-        return units.metadata * units.metadata_bits, units.payload * units.payload_bits
+        offsets = units.offsets * name_bits(positions + 1.0)
+        return units.metadata * units.metadata_bits, units.payload * units.payload_bits, offsets
 
 
 @attrs.frozen(eq=False)
 class _Fullest:
     """Bits in a tile that holds the most, without the tables that know all that a tile may hold."""
 
-    formats: tuple[Format, ...]
+    formats: tuple[AskedFormat, ...]
     length: Array
     offset_bits: Array
     slots: Array
@@ -254,15 +280,16 @@ class _Fullest:
         filled = np.stack([below, box, 1.0 - known.tables[t].empty([steps.below[steps.first]])])
         parts = (steps.length, name_bits(steps.positions + 1.0), steps.fibers)
         length, offset_bits, slots = (part[steps.first] for part in parts)
-        return cls(known.formats.all_formats, length, offset_bits, slots, filled)
+        return cls(known.formats.asked, length, offset_bits, slots, filled)
 
-    def bits(self, form: int, filled: bool) -> tuple[Array, Array]:
+    def bits(self, asked: int, filled: bool) -> tuple[Array, Array, Array]:
         """As of `_Mean`."""
         below, box, usual = self.filled
         fibers = self.slots * (box if filled else 1.0)
         bits = name_bits(self.length), self.offset_bits
-        units = units_of(
-            self.formats[form], Fiber(fibers, self.length, self.length * below, *bits, self.slots, self.length, usual)
-        )
-        one = np.ones(len(fibers))
-        return units.metadata * units.metadata_bits * one, units.payload * units.payload_bits * one
+        form, outer = self.formats[asked]
+        held = self.length * below
+        units = units_of(form, Fiber(fibers, self.length, held, *bits, self.slots, self.length, usual), outer)
+        one, there = np.ones(len(fibers)), self.slots * held if form.compressed else fibers * self.length
+        offsets = (fibers + there) * self.offset_bits
+        return units.metadata * units.metadata_bits * one, units.payload * units.payload_bits * one, offsets

@@ -7,7 +7,7 @@ of the next outer one, so the least of an inner level inside a given outer tile 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -63,7 +63,8 @@ class TileGrid:
         chip = self.layout.problem.chip
         if not np.isfinite(chip.capacity_bits[level]):
             return np.ones(self.extents.shape[1], dtype=bool)
-        return least.room(level, self.words(self.extents)) <= chip.capacity_bits[level] / chip.word_bits[level]
+        room = np.broadcast_to(least.room(level, self.words(self.extents)), self.extents.shape[1])  # of no tensor: one
+        return room <= chip.capacity_bits[level] / chip.word_bits[level]
 
     def least_inside(self, values: Array) -> Array:
         """(n,) the least of `values` (n,) over all tiles whose extents divide those of a tile."""
@@ -82,8 +83,10 @@ class TileGrid:
         marks = np.zeros(len(fits), dtype=np.float64)
         place = np.zeros((tiles.shape[1], splits.shape[1]), dtype=np.int64)
         for d, option in enumerate(self.options):
-            whole = np.gcd(np.multiply.outer(tiles[d], splits[d]).astype(np.int64), int(lay.sizes[d]))
-            place = place * len(option) + np.searchsorted(option, whole)
+            ways, way = np.unique(splits[d], return_inverse=True)
+            whole = np.gcd(np.multiply.outer(option, ways).astype(np.int64), int(lay.sizes[d]))
+            wide = np.searchsorted(option, whole)[:, way]
+            place = place * len(option) + wide[np.searchsorted(option, tiles[d])]
         marks[place.ravel()] = 1.0
         found = marks.reshape(self.shape)
         for axis, option in enumerate(self.options):
@@ -122,7 +125,8 @@ class OuterTiles:
     """Per tensor, words of the tile (N,); 1 where it is not known."""
 
     @classmethod
-    def of(cls, lay: Layout, least: LeastWords) -> OuterTiles:
+    def of(cls, lay: Layout, least: LeastWords, inside: Sequence[float]) -> OuterTiles:
+        """`inside`: by tensor, the share of what tiles have that moves at least."""
         none = [np.zeros(1) for _ in range(lay.T)]
         ones = [np.ones(1) for _ in range(lay.T)]
         nothing = cls(None, np.zeros(1, np.int64), np.zeros(1, np.int64), none, ones, ones)
@@ -143,7 +147,7 @@ class OuterTiles:
             if lay.holes[t] or not lay.stored[t, 0] or lay.child(t, 0) != 1:
                 held[t] = np.ones(1)
                 continue
-            sent = delivered(lay, t, words[t], grid.widths(t, extents), extents, loops, single=True)
+            sent = delivered(lay, t, words[t] * inside[t], grid.widths(t, extents), extents, loops, single=True)
             moved[t] = np.concatenate([sent[d][rows] for d, rows in by_loop])
             stays[t] = extents[~lay.relevant[t]].prod(axis=0)[joined]
         loop = np.concatenate([np.full(len(rows), d) for d, rows in by_loop])

@@ -41,8 +41,6 @@ class LeastWords:
         self.density = [min(1.0, occupancy.density) for occupancy in known.layout.occupancies]
         shapes = [tensor.shape(self.layout.problem.sizes) for tensor in self.layout.tensors]
         self.volumes = [float(np.prod([float(n) for n in shape])) for shape in shapes]
-        self._most: dict[tuple[float, ...], float] = {}
-        """Bits of the fullest tiles that were asked for, by tensor and extents."""
         self.network = known.options.network
         """Whether words pay for wires."""
         self.drains = known.options.drains
@@ -99,16 +97,10 @@ class LeastWords:
             told = self.coded and chip.shared_capacity[level] and not lay.occupancies[t].by_shape
             if held < words and told:
                 most = min(words, float(lay.occupancies[t].largest((int(words),))))
-                bits = self._most_bits(t, extents) * SHARE
+                bits = most_bits(self.known, t, extents) * SHARE
                 held = min(words, max(held, most + bits / float(chip.word_bits[level])))
             needed += float(self.copies[t, level]) * held
         return needed * float(chip.word_bits[level]) <= room
-
-    def _most_bits(self, t: int, extents: Array) -> float:
-        key = (t, *extents[self.layout.relevant[t]].tolist())
-        if key not in self._most:
-            self._most[key] = most_bits(self.known, t, extents)
-        return self._most[key]
 
     def wires_pj(self, level: int, copies: Array) -> Array:
         """(n,) pJ of a word on its way from a level to so many children (n,), or back."""

@@ -42,7 +42,7 @@ class Chain:
 
     @classmethod
     def of(cls, known: ModelTables, nest: Nest, choices: DesignChoices, stored: StoredTiles, detail: bool) -> Chain:
-        traffic = dense_traffic(nest, known.options.drains, "first-fills" in known.quirks)
+        traffic = dense_traffic(nest, known.options.drains, "first-fills" in known.quirks, known.options.holes)
         removals = removals_of(known, nest, choices, stored)
         metadata = metadata_of(known, nest, choices, removals.energy, detail)
         counts = counts_of(known, nest, choices, traffic, stored, removals, metadata)

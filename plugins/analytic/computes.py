@@ -37,6 +37,8 @@ class Computes:
     own with `positions`, else in none."""
     nonzero: PerDesign
     """Those in which no operand is zero, carried out or not."""
+    there: list[PerDesign]
+    """Per operand, the share of those left at which it is not absent."""
     impossible: list[PerDesign]
     """Per operand, whether rounding makes the probability that it is nonzero exceed one: there Timeloop stops (Q9)."""
 
@@ -70,7 +72,7 @@ def computes_of(
     densities = [occupancy.density for occupancy in layout.occupancies]
     batch = total.shape[0]
     defect = "Q16" in quirks and len(layout.operands) != 2
-    left, emptied = _filtered(layout, total, removal, defect)
+    left, emptied = _filtered(known, total, removal, defect)
     for c, empty in dealt.items():
         known_empty = emptied.get(c, np.zeros(batch))
         rest = 1.0 - known_empty
@@ -81,6 +83,8 @@ def computes_of(
     for t in layout.operands:
         density = float(np.floor(1e6 * densities[t] + 0.5) / 1e6)
         present, reached = np.full(batch, density), np.full(batch, 1.0)
+        if known.joint is not None:
+            present = known.joint.present(t, sum((share for u, share in emptied.items() if u != t), np.zeros(batch)))
         if t in emptied:
             reached = 1.0 - np.floor(1e6 * emptied[t] + 0.5) / 1e6
             present = np.where(reached > 0.0, present / np.where(reached > 0.0, reached, 1.0), 0.0)
@@ -95,7 +99,13 @@ def computes_of(
             held = np.clip(more / np.where(reached > 0.0, reached, 1.0), present[mine], 1.0)
             zero[mine], absent[mine] = held - present[mine], 1.0 - held
         states.append((present, zero, absent))
-    met = _met(left, states)
+    nonzero = math.prod((state[NONZERO] for state in states), start=1.0)
+    if known.joint is None:
+        met = _met(left, states)
+    else:
+        effectual = total * known.joint.share(layout.operands)  # no filter removes one
+        nonzero = np.minimum(1.0, effectual / np.where(left > 0.0, left, 1.0))
+        met = Meetings(*known.joint.met(left, states, nonzero))
     if defect:
         met = _timeloop_met(layout, left, states, removal, met)
     vanish = np.floor(met.vanish)
@@ -108,9 +118,10 @@ def computes_of(
         saved = np.where(caught < share, left * caught, saved)
     skipped, gated = (np.where(kind == which, np.floor(saved), 0.0) for which in (SKIP, GATE))
     actual = np.trunc(left - skipped - gated - vanish)
-    nonzero = left * math.prod((state[NONZERO] for state in states), start=1.0)
+    nonzero = left * nonzero
     passed = np.where(kind == SKIP, 0.0, vanish)
-    return Computes(actual, gated, skipped, left, passed, nonzero, impossible)
+    there = [1.0 - state[ABSENT] for state in states]
+    return Computes(actual, gated, skipped, left, passed, nonzero, there, impossible)
 
 
 def less(count: Array, share: Array) -> Array:
@@ -119,28 +130,32 @@ def less(count: Array, share: Array) -> Array:
 
 
 def _filtered(
-    layout: Layout, total: PerDesign, removal: Removal, defect: bool
+    known: ModelTables, total: PerDesign, removal: Removal, defect: bool
 ) -> tuple[PerDesign, dict[int, PerDesign]]:
     """The computes that filters on operands leave, and per tensor the share of its words that no compute meets any more.
 
     Only an operand's innermost filter counts. That a leader's tile is empty removes a compute once, however many operands
     it leads: each operand in turn removes what those before it did not.
     """
+    layout, joint = known.layout, known.joint
     left, emptied = total, dict[int, PerDesign]()
     for position, t in enumerate(layout.operands):
         if not removal.kind[t].any():
             continue
         if defect or len(layout.operands) == 2:
             share = removal.innermost(t, removal.share[t])
+            if joint is not None:
+                share = 1.0 - (1.0 - removal.innermost(t, removal.empty[t])).prod(axis=0)
+                share = joint.again(t, share, emptied[t]) if t in emptied else share
             left = less(left, share)
             if not defect:
                 emptied[layout.operands[1 - position]] = share
             continue
         stay = np.ones(total.shape[0])
         for c, empty in enumerate(removal.innermost(t, removal.empty[t])):
-            known = emptied.get(c, np.zeros(total.shape[0]))
-            emptied[c] = np.maximum(known, empty)
-            stay = stay * np.where(known < 1.0, (1.0 - emptied[c]) / np.where(known < 1.0, 1.0 - known, 1.0), 1.0)
+            before = emptied.get(c, np.zeros(total.shape[0]))
+            emptied[c] = np.maximum(before, empty)
+            stay = stay * np.where(before < 1.0, (1.0 - emptied[c]) / np.where(before < 1.0, 1.0 - before, 1.0), 1.0)
         left = less(left, 1.0 - stay)
     return left, emptied
 

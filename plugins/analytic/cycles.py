@@ -10,7 +10,7 @@ from sparsemap.pieces.contracts.base import Array, PerDesign, PerLevel, PerTile
 from sparsemap.problem.chip import Chip
 
 from .actions import GATE
-from .charges.imbalance import waiting_ratio
+from .charges.imbalance import Thinned, waiting_ratio
 from .charges.intersection import looked_at
 from .charges.overlap import Transfers, overlapped
 from .charges.uneven import Uneven
@@ -60,13 +60,20 @@ def cycles_of(
         busy = busy + computes.passed
     lanes = removals.lanes
     units = nest.instances_used[lay.S] * (1.0 if lanes is None else lanes.units)
-    compute = mean = np.ceil(columns.time(busy) / np.where(units > 0.0, units, 1.0))
+    share = columns.time(busy) / np.where(units > 0.0, units, 1.0)
+    compute = mean = np.ceil(share)
+    if options.vectors and lay.problem.levels[-1].memory.vectors:
+        from .charges.vectors import whole_steps
+
+        ratio = whole_steps(known, nest, choices, removals.time)
+        if ratio is not None:
+            compute = mean = np.minimum(np.where(ratio > 1.0, whole(share * ratio), mean), nest.steps[-1])
     if options.imbalance:
-        ratio = waiting_ratio(known, nest, choices, removals.time)
+        thinned = Thinned.of(known, nest, choices, removals.time)
+        ratio = waiting_ratio(known, nest, choices, thinned)
         compute = compute if ratio is None else np.minimum(whole(compute * ratio), nest.steps[-1])
     if options.intersection:
-        reached = columns.time(computes.left) / nest.instances_used[lay.S]
-        compute = looked_at(known, nest, choices, traffic, removals.time, reached, compute)
+        compute = looked_at(known, nest, choices, traffic, removals.time, counts, compute)
     demand = demand_of(chip, counts)
     used = nest.instances_used[: lay.S] * (1.0 if lanes is None else lanes.most)
     level, slowdown = level_cycles(chip, demand, used, counts.active, compute)
@@ -75,7 +82,7 @@ def cycles_of(
         total = np.maximum(total, here)
     if options.overlap:
         transfers = Transfers.of(nest, traffic, counts, demand, chip)
-        uneven = Uneven(known, nest, choices, removals.time, mean) if options.imbalance else None
+        uneven = Uneven(known, nest, choices, removals.time, thinned, mean) if options.imbalance else None
         total = np.maximum(total, overlapped(transfers, lay.problem.buffers, compute, level, uneven))
     if known.strangers:
         public = chip_counts(nest, counts, total)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 
 import attrs
@@ -129,6 +130,20 @@ class Layout:
     def loop_blocks(self) -> Array:
         """(P,) storage level of the loops, the innermost first."""
         return np.repeat([self.block[group] for group in self.inwards], self.D)
+
+    @cached_property
+    def gaps(self) -> list[list[Array | None]]:
+        """Per tensor and rank, (positions,) bool: the words among them (`Tensor.words`); None: all are, as in an output."""
+        found = []
+        for tensor in self.tensors:
+            ranks = () if tensor.output else tensor.words(self.problem.sizes)
+            found.append([None if there.all() else there for there in ranks])
+        return found
+
+    @cached_property
+    def word_share(self) -> list[float]:
+        """Per tensor, the share of its box that are words."""
+        return [math.prod(float(r.mean()) for r in ranks if r is not None) for ranks in self.gaps]
 
     @cached_property
     def occupancies(self) -> list[Occupancy]:

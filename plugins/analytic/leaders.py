@@ -12,6 +12,7 @@ import numpy as np
 
 from sparsemap.pieces.contracts.base import Array, Rows
 
+from . import native
 from .nest import Nest
 from .occupancy import TensorTables
 from .stored import Granules
@@ -62,7 +63,13 @@ class Region:
         else:  # the scalar case
             dim, bound = np.zeros((1, len(rows)), dtype=np.int8), np.ones((1, len(rows)))
             is_spatial, searched = np.zeros((1, 1), dtype=bool), np.ones((1, 1), dtype=bool)
-        outermost = int(searched.sum()) - 1
+        outermost, inside = int(searched.sum()) - 1, np.take(nest.extents[inner], rows, axis=1)
+        if native.fast is not None:
+            target, target_spatial = np.empty(len(rows), np.int64), np.empty(len(rows), bool)
+            R, (e, f) = np.empty(bound.shape, bool), np.empty((2, *inside.shape))
+            loops = (dim, bound, is_spatial.ravel(), searched.ravel(), lay.relevant[t], inside, outermost)
+            if native.fast.region(*loops, target, target_spatial, R, e, f) is not None:
+                return cls(t, dim, bound, target, target_spatial, R, list(e), list(f))
         busy, relevant = bound > 1.0, lay.relevant[t][dim]
         candidates = busy & relevant & searched
         found = candidates.any(axis=0)
@@ -75,7 +82,6 @@ class Region:
         spans = outside & (is_spatial | (~relevant & ~moved & target_spatial))
         to_target = np.where(position <= target, bound, 1.0)
         to_region = np.where(spans, bound, to_target)
-        inside = nest.extents[inner][:, rows]
 
         def extents(factors: Array) -> list[Array]:
             return [inside[d] * np.multiply.reduce(np.where(dim == d, factors, 1.0)) for d in range(lay.D)]
@@ -90,13 +96,19 @@ class Region:
         leader's tile is shared, and only the `need` of them that one access spans belong to it. Where the loops are of
         several dimensions, Timeloop divides in their order; `apart`: each by itself.
         """
-        lay = nest.layout
+        lay, g = nest.layout, nest.volume(self.t, self.e)
+        if native.fast is not None:
+            tile, ineffective = np.array(self.f), np.empty(len(g), bool)
+            columns = (self.dim, self.bound, self.R, self.target, self.target_spatial)
+            moves = lay.relevant[self.t], lay.relevant[c]
+            if native.fast.leader(*columns, *moves, g, apart, tile, ineffective) is not None:
+                return list(tile), ineffective
         moves_t, moves_c = (lay.relevant[tensor][self.dim] for tensor in (self.t, c))
         both = self.R & moves_t & moves_c
         before = np.concatenate([np.zeros((1, both.shape[1]), dtype=bool), np.logical_or.accumulate(both)[:-1]])
         again = self.R & moves_c & before & self.target_spatial  # a second such loop: the tiles no longer match
         bound = np.where(both & ~again, self.bound, 1.0)
-        g, agg = nest.volume(self.t, self.e), np.multiply.reduce(bound)
+        agg = np.multiply.reduce(bound)
         ratio = g / agg
         need = np.where(ratio >= 1.0, 1.0, np.ceil(1.0 / ratio))
         f = list(self.f)

@@ -14,7 +14,7 @@ from .actions import NONE
 from .nest import Nest
 from .occupancy import Ranks, RankUnits, TensorTables
 from .prepared import DesignChoices, ModelTables
-from .ranks import RankList, list_ranks
+from .ranks import FormatTables, RankList, list_ranks
 from .removal import Removal
 
 
@@ -63,7 +63,7 @@ def metadata_of(known: ModelTables, nest: Nest, choices: DesignChoices, removal:
             continue
         ranks = list_ranks(nest, t, rows, choices.slots[t], known.formats, table, choices.decoded, offsets)
         rank_counts[t] = np.maximum(rank_counts[t], ranks.counts * packed[t])
-        parts.append(_entries(nest, t, ranks, choices, table, known.formats.of_one_word, detail))
+        parts.append(_entries(nest, t, ranks, choices, table, known.formats, detail))
     none = [np.zeros(0, dtype=np.int64)] * 2 + [np.zeros(0)] * len(RankUnits._fields)
     cell, place, *columns = (np.concatenate(column) for column in zip(*parts, strict=True)) if parts else none
     return Metadata((lay.T, lay.S, nest.batch), rank_counts, cell, place, RankUnits(*columns))
@@ -87,7 +87,13 @@ def pointer_ranks(nest: Nest, removal: Removal) -> PerTile:
 
 
 def _entries(
-    nest: Nest, t: int, ranks: RankList, choices: DesignChoices, tables: TensorTables, of_one_word: Array, detail: bool
+    nest: Nest,
+    t: int,
+    ranks: RankList,
+    choices: DesignChoices,
+    tables: TensorTables,
+    formats: FormatTables,
+    detail: bool,
 ) -> tuple[Array, ...]:
     """Cell, place and units of every rank of tensor t at every level that stores it."""
     lay = nest.layout
@@ -99,6 +105,7 @@ def _entries(
         pick, level = pick[mine], level[mine]
     design, place = ranks.design[pick], ranks.place[pick]
     positions, length, chosen = ranks.positions[pick], ranks.length[pick], ranks.format[pick]
+    pointed = ranks.pointed[pick]
     longest = ranks.longest[pick]
     box, below, group = ([b[pick] for b in part] for part in (ranks.box, ranks.below, ranks.group))
     # fibers of a rank in the tile: positions of the ranks further out, within this level
@@ -106,7 +113,7 @@ def _entries(
     last = ranks.counts[level, design] - 1 == place
     all_positions[level[last], design[last]] = positions[last]
     above = all_positions[level, design] / positions
-    lone = np.zeros(0, dtype=np.int64)
+    lone, of_one_word = np.zeros(0, dtype=np.int64), formats.of_one_word
     if detail or of_one_word.any():
         empty = (ranks.counts[levels] == 0) & choices.packed[t][levels]
         if not detail:
@@ -117,7 +124,9 @@ def _entries(
         design, place = np.concatenate([design, ranks.rows[lone]]), np.concatenate([place, none])
         positions, length, longest, above = (np.concatenate([x, one]) for x in (positions, length, longest, above))
         box, below, group = ([np.concatenate([x, one]) for x in part] for part in (box, below, group))
-        chosen = np.concatenate([chosen, choices.slots[t][-1, ranks.rows[lone]].astype(np.int64)])
+        last_slot = choices.slots[t][-1, ranks.rows[lone]].astype(np.int64)
+        chosen = np.concatenate([chosen, formats.row[0][last_slot]])
+        pointed = np.concatenate([pointed, formats.own_offsets[last_slot]])
     if tables.by_shape:
         tile = np.stack([np.stack(list(widths))[level, design] for widths in zip(*nest.boxes[t], strict=True)])
     else:
@@ -136,12 +145,13 @@ def _entries(
             drops,
             longest,
             np.stack(group) if group else np.zeros((0, len(above))),
-        )
+        ),
+        pointed,
     )
     if lone.size:
         mine = slice(len(design) - len(lone), None)
         for bits in (found.metadata_bits, found.payload_bits):
-            bits[mine] = np.where(of_one_word[chosen[mine]], bits[mine], 0.0)
+            bits[mine] = np.where(of_one_word[last_slot], bits[mine], 0.0)
     inner = place > 0  # the payload of the innermost rank is the data
     found = found._replace(payload=found.payload * inner, largest_payload=found.largest_payload * inner)
     return ((t * lay.S + level) * nest.batch + design, place, *found)

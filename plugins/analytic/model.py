@@ -106,7 +106,7 @@ class AnalyticModel(CostModel):
 
     def lower_bound(self, problem: Problem) -> Evaluation | None:
         """Pairs that no design of the problem beats all (see `bound`); None with quirks, whose defects have no bound,
-        and where lanes are dealt out (7.4) or neighbours hand words on (4.6)."""
+        and where lanes are dealt out (7.4), neighbours hand words on (4.6), or several tensors are actual data (7.5)."""
         found = self._bound(problem)
         return None if found is None else self._charged(problem, found.energy_pj, found.cycles)
 
@@ -121,11 +121,11 @@ class AnalyticModel(CostModel):
 
     def _bound(self, problem: Problem) -> LowerBound | None:
         known, options = self._prepared(problem), self._prepared(problem).options
-        if known.quirks or known.places.deals or any(known.layout.linked):
+        if known.quirks or known.places.deals or known.joint or any(known.layout.linked):
             return None
         return problem.remember(
             (AnalyticModel, "lower-bound", options),
-            lambda: LowerBound(known.layout, known.places, LeastWords(known), options.sums),
+            lambda: LowerBound(known.layout, known.places, LeastWords(known), options.sums, options.holes),
         )
 
     def _charged(self, problem: Problem, energy_pj: Array, cycles: Array) -> Evaluation:
@@ -177,7 +177,7 @@ def evaluated(known: ModelTables, reasons: Reasons, designs: Designs, chip: Chip
     rows = np.arange(batch) if detail else np.flatnonzero(found == 0)
     if len(rows):
         if len(rows) < batch:
-            bounds, order, choices = bounds[..., rows], order[..., rows], choices.take(rows)
+            (bounds, order), choices = (np.take(part, rows, axis=-1) for part in (bounds, order)), choices.take(rows)
         nest = Nest(known.layout, bounds, order)
         stored = stored_of(known, nest, choices)
         left = found[rows]
@@ -186,7 +186,10 @@ def evaluated(known: ModelTables, reasons: Reasons, designs: Designs, chip: Chip
         fitting = rows if detail else np.flatnonzero(left == 0)
         if len(fitting):
             if len(fitting) < len(rows):
-                bounds, order, choices = bounds[..., fitting], order[..., fitting], choices.take(fitting)
+                (bounds, order), choices = (
+                    (np.take(part, fitting, axis=-1) for part in (bounds, order)),
+                    choices.take(fitting),
+                )
                 rows, nest, stored = rows[fitting], Nest(known.layout, bounds, order), stored.take(fitting)
             chain = Chain.of(known, nest, choices, stored, detail)
             left = found[rows]

@@ -99,7 +99,7 @@ class Nest:
         parts = [slice(starts[0], starts[-1] + lay.D)]
         if starts[-1] - starts[0] != (len(groups) - 1) * lay.D:
             parts = [slice(start, start + lay.D) for start in starts]
-        dims, bounds = ([loops[part][:, rows] for part in parts] for loops in self._inwards)
+        dims, bounds = ([np.take(loops[part], rows, axis=1) for part in parts] for loops in self._inwards)
         return (dims[0], bounds[0]) if len(parts) == 1 else (np.concatenate(dims), np.concatenate(bounds))
 
     @cached_property

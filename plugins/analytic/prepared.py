@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -17,6 +18,9 @@ from .charges import ChargeOptions, Option
 from .layout import Layout
 from .occupancy import TensorTables
 from .ranks import FormatTables
+
+if TYPE_CHECKING:
+    from .joint import JointNonzeros
 
 
 @attrs.frozen(eq=False)
@@ -35,6 +39,14 @@ class ModelTables:
     copies: Array | None
     """(T, S) tiles of a tensor that a level must have room for; None: one of each."""
 
+    joint: JointNonzeros | None
+    """What tensors of actual data have in common, if there are several."""
+
+    @property
+    def leader_by_leader(self) -> bool:
+        """Whether what a filter removes is kept by leader."""
+        return self.joint is not None or len(self.layout.operands) != 2
+
     def held(self, largest: PerTile) -> PerLevel:
         """(S, B) what a level must have room for, of what the tile of each tensor has at most."""
         return (largest if self.copies is None else largest * self.copies[:, :, None]).sum(axis=0)
@@ -45,13 +57,25 @@ class ModelTables:
         strangers = sorted((c for c in charges if not isinstance(c, Option)), key=lambda charge: charge.type_name)
         formats = FormatTables.of(problem, options.run_lengths)
         tables = [
-            TensorTables.shared(occupancy, quirks, formats.all_formats, formats.every_fiber)
+            TensorTables.shared(
+                occupancy, quirks, formats.asked, formats.every_fiber, formats.every_fiber or options.pointers
+            )
             for occupancy in layout.occupancies
         ]
         return cls(
             layout, quirks, options, tuple(strangers), formats, PlaceTables.of(problem), tables,
-            copies_of(problem, options),
+            copies_of(problem, options), joint_of(layout),
         )  # fmt: skip
+
+
+def joint_of(layout: Layout) -> JointNonzeros | None:
+    """None: there are not two tensors of actual data, or other than two operands."""
+    actual = frozenset(t for t in range(layout.T) if layout.occupancies[t].actual)
+    if len(actual) < 2 or len(layout.operands) != 2:
+        return None
+    from .joint import JointNonzeros
+
+    return JointNonzeros(layout, actual)
 
 
 def copies_of(problem: Problem, options: ChargeOptions) -> Array | None:
@@ -76,8 +100,10 @@ class DesignChoices:
 
     def take(self, rows: Rows) -> DesignChoices:
         chip = self.chip if self.chip.batch is None else self.chip.take(rows)
-        decoded = None if self.decoded is None else self.decoded[:, rows]
-        return DesignChoices(self.slots[..., rows], self.genes[..., rows], self.packed[..., rows], decoded, chip)
+        # in one piece by quantity, which indexing would not make
+        decoded = None if self.decoded is None else np.take(self.decoded, rows, axis=-1)
+        slots, genes, packed = (np.take(part, rows, axis=-1) for part in (self.slots, self.genes, self.packed))
+        return DesignChoices(slots, genes, packed, decoded, chip)
 
     def inside(self, layout: Layout) -> PerTensor:
         """bool: the compute units get metadata of the tensor."""

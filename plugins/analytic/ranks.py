@@ -6,13 +6,13 @@ designs that compress the tensor, innermost first; the ranks of a level are then
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
-from typing import Any
 
 import attrs
 import numpy as np
 
-from sparsemap import Fiber, Format, Outer, Units
+from sparsemap import Fiber, Format, Outer
 from sparsemap.errors import SpecError
 from sparsemap.pieces.boundary import units_of
 from sparsemap.pieces.contracts.base import Array, PerDesign, PerLevel, PerTensor, PerTile, Rows
@@ -20,43 +20,8 @@ from sparsemap.problem.problem import Problem
 
 from .layout import Layout
 from .nest import Nest
-from .occupancy import TensorTables
+from .occupancy import AskedFormat, TensorTables
 from .rank_loops import RankCounts, rank_ends
-
-
-@attrs.frozen(kw_only=True)
-class Offsets(Format):
-    """A format with an offset for every position that is there, and for the end of every fiber, as payload.
-
-    They tell the fibers of the rank below where they end.
-    """
-
-    of: Format
-
-    def units(self, fiber: Fiber) -> Units:
-        there = fiber.slots * fiber.occupied if self.compressed else fiber.fibers * fiber.length
-        return attrs.evolve(units_of(self.of, fiber), payload=fiber.fibers + there, payload_bits=fiber.offset_bits)
-
-
-@attrs.frozen(kw_only=True)
-class EncodedFormat(Format):
-    """A format with the units that its encoder writes, where outer ranks have told so much."""
-
-    of: Format
-    outer: Outer
-
-    def units(self, fiber: Fiber) -> Units:
-        units = units_of(self.of, fiber, self.outer)
-        if not self.offsets:
-            return units
-        there = fiber.slots * fiber.occupied if self.compressed else fiber.fibers * fiber.length
-        return attrs.evolve(units, payload=fiber.fibers + there, payload_bits=fiber.offset_bits)
-
-
-def flags_of(form: Format) -> dict[str, Any]:
-    """What a format is besides its units, for a format around it."""
-    names = ("name", "symbol", "compressed", "block", "padded", "below_compressed", "group", "offsets")
-    return {name: getattr(form, name) for name in names}
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -64,7 +29,6 @@ class FormatTables:
     """Which slot strings are valid, and which compress, by the candidates' flags (the genome's format slots)."""
 
     formats: tuple[Format, ...]
-    """.. below ranks that have told nothing; each again for every one of `OUTER`, if formats are asked for their code."""
     beyond: int
     """Index into `formats` of the format of ranks further out than the last slot."""
     compressed: Array
@@ -82,44 +46,45 @@ class FormatTables:
     """.. and with fibers that only such offsets end."""
     flattened: Array
     """(F,) bool: the rank is part of the one inside."""
-    told: tuple[Any, ...] = ()
-    """The formats below ranks that have told as `OUTER[1:]`."""
-    every_fiber: bool = False
-    """Whether fibers that hold nothing are counted where they are there."""
-
-    @property
-    def all_formats(self) -> tuple[Format, ...]:
-        """The formats, then each again with an offset for every position."""
-        every = (*self.formats, *self.told)
-        return *every, *(Offsets(of=form, **flags_of(form) | {"offsets": False}) for form in every)
+    asked: tuple[AskedFormat, ...]
+    """What tables are asked for: every format, and below ranks that have told so much what makes a difference to it."""
+    row: Array
+    """(`OUTER`, F) index into these."""
+    every_fiber: bool
+    """Whether formats are asked for their code; then fibers that hold nothing are counted where they are there."""
 
     @classmethod
     def of(cls, problem: Problem, run_lengths: bool = False) -> FormatTables:
         """`run_lengths`: metadata are those that an encoder writes, for every fiber that is there."""
         candidates = problem.candidates("format")
         beyond = problem.candidates("beyond-format")
-        plain = (*candidates, *beyond)
-        formats: tuple[Format, ...] = plain
-        told: tuple[Format, ...] = ()
+        formats: tuple[Format, ...] = (*candidates, *beyond)
         if run_lengths:
-            formats, *others = (tuple(_coded(form, outer, problem) for form in plain) for outer in OUTER)
-            told = tuple(form for some in others for form in some)
-        units = [units_of(f, Fiber.of(np.ones(1), 4.0, np.full(1, 2.0), 16.0)) for f in formats]
-        linked = np.array([bool(np.max(np.asarray(u.payload) * np.asarray(u.payload_bits)) > 0) for u in units])
+            _check_codecs(formats, problem)
+        pairs = [(i, form.heeded(outer) if run_lengths else None) for outer in OUTER for i, form in enumerate(formats)]
+        distinct = list(dict.fromkeys(pairs))
+        asked = tuple((formats[i], outer) for i, outer in distinct)
+        row = np.array([distinct.index(pair) for pair in pairs], dtype=np.int64).reshape(len(OUTER), -1)
+        linked = np.array([_links(*asked[i]) or (run_lengths and asked[i][0].offsets) for i in row[0]], dtype=bool)
         kinds = [(f.compressed, f.compressed and f.padded, f.compressed or f.below_compressed) for f in formats]
         compressed, padded, anywhere = np.array(kinds, dtype=bool).reshape(-1, 3).T
         block = np.array([float(f.block) if f.compressed else 1.0 for f in formats])
-        more = [(f.offsets, f.needs_ends and run_lengths, f.flattened) for f in plain]
+        more = [(f.offsets, f.needs_ends and run_lengths, f.flattened) for f in formats]
         offsets, needs_ends, flattened = np.array(more, dtype=bool).reshape(-1, 3).T
         last = len(candidates) if beyond else 0
         flags = compressed, padded, anywhere, block, linked, offsets, needs_ends, flattened
-        return cls(formats, last, *flags, told, run_lengths)
+        return cls(formats, last, *flags, asked, row, run_lengths)
 
     @cached_property
     def single(self) -> Array:
         """(F,) bool: positions are stored or listed together, which takes a rank of one loop."""
         group = np.array([f.group > 1 for f in self.formats], dtype=bool)
         return (self.block > 1) | self.padded | group
+
+    @cached_property
+    def own_offsets(self) -> Array:
+        """(F,) bool: the payload is that of `RankList.pointed`, whatever its rank is."""
+        return self.offsets & self.every_fiber
 
     @cached_property
     def of_one_word(self) -> Array:
@@ -183,16 +148,22 @@ OUTER = (Outer(), Outer(filled=True), Outer(ends=True), Outer(ends=True, filled=
 """What the rank above may have told: 1 for `filled`, and 2 for `ends`."""
 
 
-def _coded(form: Format, outer: Outer, problem: Problem) -> Format:
-    if not form.decodable:
-        raise SpecError.at(
-            problem.files.get("space", "space"),
-            "formats",
-            f"format '{form.name}' has no codec, so nobody can read what it stores: expected `lists` in its TOML, or "
-            f"`encode` and `decode` in its class ({type(form).__name__}); a cost model without the option "
-            "'run-lengths', such as 'timeloop', takes it as it is",
-        )
-    return EncodedFormat(of=form, outer=outer, **flags_of(form))
+def _check_codecs(formats: Iterable[Format], problem: Problem) -> None:
+    for form in formats:
+        if not form.decodable:
+            raise SpecError.at(
+                problem.files.get("space", "space"),
+                "formats",
+                f"format '{form.name}' has no codec, so nobody can read what it stores: expected `lists` in its TOML, or "
+                f"`encode` and `decode` in its class ({type(form).__name__}); a cost model without the option "
+                "'run-lengths', such as 'timeloop', takes it as it is",
+            )
+
+
+def _links(form: Format, outer: Outer | None) -> bool:
+    """Whether it has payload with bits."""
+    units = units_of(form, Fiber.of(np.ones(1), 4.0, np.full(1, 2.0), 16.0), outer)
+    return bool(np.max(np.asarray(units.payload) * np.asarray(units.payload_bits)) > 0)
 
 
 @attrs.frozen(eq=False)
@@ -206,6 +177,10 @@ class RankList:
     place: Array
     """(N,) position from the innermost rank, 0 first."""
     format: Array
+    """(N,) index into `FormatTables.asked` .."""
+    pointed: Array
+    """.. and (N,) bool: with an offset for every position and for the end of every fiber as its payload. They tell the fibers
+    of the rank below where they end."""
     length: Array
     """(N,) L, positions of a fiber."""
     longest: Array
@@ -273,12 +248,9 @@ def list_ranks(
         pointed &= (packed.min(axis=0)[entries[1]] < np.arange(len(place))) & ~tables.linked[chosen]
     else:
         pointed = np.zeros(len(place), dtype=bool)
-    count = len(tables.formats)
-    if tables.every_fiber:
-        chosen = chosen + count * _told(tables, entries, dims.shape, chosen, pointed)
-        count *= len(OUTER)
-    chosen = chosen + count * pointed
-    return RankList(rows, design, place, chosen, length, longest, group, box, below, positions, prefixes, counts)
+    told = _told(tables, entries, dims.shape, chosen, pointed) if tables.every_fiber else 0
+    form, pointed = tables.row[told, chosen], pointed | tables.own_offsets[chosen]
+    return RankList(rows, design, place, form, pointed, length, longest, group, box, below, positions, prefixes, counts)
 
 
 def _told(

@@ -52,17 +52,17 @@ class Removal:
     share: PerTile
     """Probability that an access is removed."""
     empty: Mapping[int, Array]
-    """Per operand, (T, S, B): the part that each leader has in it, the probability that its tile is empty. Only with other
-    than two operands: where there are two, the other operand has all of it."""
+    """Per operand, (T, S, B): the part that each leader has in it, the probability that its tile is empty. Only where it is
+    needed: with two operands, the other one has all of it, but for tensors of actual data."""
     effects: tuple[FilterEffect, ...] = ()
     """All actions; of those on one tensor at one level the strongest counts."""
 
     @classmethod
-    def of(cls, layout: Layout, batch: int, effects: Iterable[FilterEffect]) -> Removal:
-        """In their order: one takes the place of another where it removes more."""
+    def of(cls, layout: Layout, batch: int, effects: Iterable[FilterEffect], apart: bool) -> Removal:
+        """In their order: one takes the place of another where it removes more. `apart`: leader by leader as well."""
         shape = (layout.T, layout.S, batch)
         kind, share, effects = np.zeros(shape, dtype=np.int8), np.zeros(shape), tuple(effects)
-        empty = {t: np.zeros(shape) for t in layout.operands} if len(layout.operands) != 2 else {}
+        empty = {t: np.zeros(shape) for t in layout.operands} if apart else {}
         for some in effects:
             t, s, rows = some.action.target, some.level, some.rows
             better = (kind[t, s][rows] == NONE) | (some.share > share[t, s][rows])
@@ -125,8 +125,8 @@ _NO_ROWS = np.zeros(0, dtype=np.int64)
 def removals_of(known: ModelTables, nest: Nest, choices: DesignChoices, stored: StoredTiles) -> Removals:
     """7.1 for a batch. With `gate-time` time is counted as if filters that let cycles pass were not there."""
     lay, genes = known.layout, choices.genes
-    effects = _effects(known, nest, genes, stored)
-    energy, lanes = Removal.of(lay, nest.batch, effects), None
+    effects, apart = _effects(known, nest, choices, stored), known.leader_by_leader
+    energy, lanes = Removal.of(lay, nest.batch, effects, apart), None
     if known.places.deals:
         from .lanes import lanes_of
 
@@ -137,13 +137,12 @@ def removals_of(known: ModelTables, nest: Nest, choices: DesignChoices, stored: 
     if not any(mine.any() for mine in passes):
         return Removals(energy, energy, lanes)
     saves = [some.take(~mine) for some, mine in zip(effects, passes, strict=True) if not mine.all()]
-    return Removals(energy, Removal.of(lay, nest.batch, saves), lanes)
+    return Removals(energy, Removal.of(lay, nest.batch, saves, apart), lanes)
 
 
-def _effects(known: ModelTables, nest: Nest, genes: Array, stored: StoredTiles) -> list[FilterEffect]:
+def _effects(known: ModelTables, nest: Nest, choices: DesignChoices, stored: StoredTiles) -> list[FilterEffect]:
     """All actions. Gating is processed before skipping; the larger share wins."""
-    lay, places, apart = known.layout, known.places, known.options.filter_metadata
-    many = len(lay.operands) != 2
+    lay, places, genes, apart = known.layout, known.places, choices.genes, known.options.filter_metadata
     found: list[tuple[int, int, FilterEffect]] = []
     for position, action in enumerate(sorted(places.actions, key=lambda a: -(a.place.storage or 0))):
         kind = action.kind[genes[action.gene]]
@@ -162,8 +161,12 @@ def _effects(known: ModelTables, nest: Nest, genes: Array, stored: StoredTiles) 
             full = full * (1.0 - tile)
         possible = 1.0 - full
         share = places.eliminated(action, genes[action.gene][rows], possible)
-        if many:
+        if known.leader_by_leader:
             tiles = [_caught(tile, possible, share) for tile in tiles]
+        if known.joint is not None:
+            sizes, packed = [words for _, words in leaders], choices.packed[action.target, level][rows]
+            met = 1.0 - known.joint.left(action.target, action.leaders, tiles, sizes, packed, full)
+            share = np.where(share < possible, np.minimum(share, met), met)
         for which in (GATE, SKIP):
             mine = kind[rows] == which
             if mine.any():

@@ -39,7 +39,7 @@ class StoredTiles:
 
     def take(self, kept: Rows) -> StoredTiles:
         """The designs `kept` (C,) of the B."""
-        words, occupied, density = (part[..., kept] for part in (self.words, self.occupied, self.density))
+        words, occupied, density = (np.take(part, kept, axis=-1) for part in (self.words, self.occupied, self.density))
         left = {t: some.take(kept) for t, some in self.granules.items()}
         return StoredTiles(words, occupied, density, {t: some for t, some in left.items() if some.rows.size})
 

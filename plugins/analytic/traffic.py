@@ -20,13 +20,15 @@ class Traffic:
     updates: PerTile
     leaving: PerLevel
     """(S, B) words of the output that the parent takes from an instance."""
+    brought: PerTile
+    """As `fills`, with positions that are no words."""
     distinct: tuple[tuple[PerDesign, ...], ...]
     """[t][s] (B,) different tiles among the children of one instance (4.2)."""
 
 
-def dense_traffic(nest: Nest, drains: bool = False, first_fills: bool = False) -> Traffic:
+def dense_traffic(nest: Nest, drains: bool = False, first_fills: bool = False, padding: bool = False) -> Traffic:
     """Section 4. `drains`: what the parent takes from an instance is read there (docs/model.md, `drains`); `first_fills`:
-    tiles of the output come from the parent the first time as well."""
+    tiles of the output come from the parent the first time as well; `padding`: of operands, words alone move."""
     lay = nest.layout
     distinct = tuple(tuple(distinct_children(nest, t, s) for s in range(lay.S)) for t in range(lay.T))
     shape = (lay.T, lay.S, nest.batch)
@@ -57,7 +59,15 @@ def dense_traffic(nest: Nest, drains: bool = False, first_fills: bool = False) -
         fills[lay.output] = leaving
     if drains:
         reads[lay.output] += leaving
-    return Traffic(reads, fills, updates, leaving, distinct)
+    brought = fills
+    for t in (t for t in range(lay.T) if padding and any(there is not None for there in lay.gaps[t])):
+        from .charges.holes import word_share
+
+        brought = fills.copy() if brought is fills else brought
+        for s in range(lay.S):
+            reads[t, s] *= word_share(nest, t, (lay.child(t, s) or lay.S) - 1, apart=False)
+            fills[t, s] *= word_share(nest, t, s - 1, apart=True) if s else 1.0
+    return Traffic(reads, fills, updates, leaving, brought, distinct)
 
 
 def delivered_words(nest: Nest, t: int) -> list[PerDesign]:

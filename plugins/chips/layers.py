@@ -222,4 +222,4 @@ class LayerSearches:
 
 def _design(source: KnownChip, inner: Inner, node: Node, genome: Sequence[int]) -> Design:
     problem = inner.problem(node, source.table)
-    return Design(problem, problem.space.decode(np.array([genome], np.int64)))
+    return Design.of(problem, problem.space.decode(np.array([genome], np.int64)))

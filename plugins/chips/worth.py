@@ -156,7 +156,7 @@ def _totals(
         size = math.sqrt(math.fsum(row["energy_pj"]) * math.fsum(row["cycles"]))
         for genome in some:
             share = size * row["genomes"].count(genome) / len(row["genomes"])
-            _note_units(Design(problem, problem.space.decode(np.array([genome], np.int64))), share, used)
+            _note_units(Design.of(problem, problem.space.decode(np.array([genome], np.int64))), share, used)
         row |= {"energy_pj": math.fsum(row["energy_pj"]), "cycles": math.fsum(row["cycles"])}
         row["genomes"] = [list(genome) for genome in some]
     most = {

@@ -211,4 +211,5 @@ LISTS: Mapping[str, type[PositionList]] = {"all": All, "mask": Mask, "coordinate
 def position_list(name: str, end: str, outer: Outer, even: int = 0) -> PositionList:
     """The list of fibers of which so much is known."""
     cls = LISTS[name]
-    return cls(end or cls.ends[0], outer.ends and issubclass(cls, Counted), outer.filled, even)
+    end, ended = end or cls.ends[0], outer.ends and issubclass(cls, Counted)
+    return cls(end, ended, outer.filled and not ended and end in ("count", "same", "even"), even)

@@ -185,6 +185,12 @@ class ExpressionFormat(Format):
         known = Expected(fibers, slots, length, held, width, count_bits, even)
         return Units(metadata=bits + listed.bits(known), metadata_bits=1.0)
 
+    def heeded(self, outer: Outer) -> Outer:
+        if not self.decodable:
+            return Outer()
+        less = [Outer(ends, filled) for ends in (False, outer.ends) for filled in (False, outer.filled)]
+        return next(one for one in less if self._lists(one) == self._lists(outer))
+
     def encode(self, rows: Array, rank: RankShape, tiles: Array) -> Code:
         listed = self._listed(rank.outer, rank.even)
         if self.group == 1:
@@ -249,6 +255,9 @@ class ExpressionFormat(Format):
     @property
     def _group_entry(self) -> str:
         return self.group_bits or _ENTRIES.get(self.groups, "1")
+
+    def _lists(self, outer: Outer) -> tuple[PositionList, ...]:
+        return (self._listed(outer), *([self._group_list(outer)] if self.group > 1 else []))
 
     def _group_list(self, outer: Outer) -> PositionList:
         return position_list(self.groups, "", attrs.evolve(outer, ends=False))

@@ -75,6 +75,9 @@ class FilterMechanism(Mechanism):
     """Positions that a skipping unit passes in a cycle at most, such as the bits of the bitmaps that it compares: a run of
     empty ones takes a cycle for every `width` of them, in which nothing is accessed. Cost models obey it with the charge
     `intersection`; the `lookahead` of a level or of the compute unit limits it too. Absent: any number."""
+    entries: bool = False
+    """Whether `width` counts entries of the leaders in place of positions, as comparators do that go through lists of
+    coordinates: positions at which no leader has an entry take no time, and a list that ends ends the others."""
 
     def __attrs_post_init__(self) -> None:
         if self.lookahead is not None and (self.action != "skip" or self.effectiveness < 1.0):
@@ -83,6 +86,8 @@ class FilterMechanism(Mechanism):
             )
         if self.width is not None and self.action != "skip":
             raise ValueError("width: expected with action 'skip', it limits skipping alone")
+        if self.entries and self.width is None:
+            raise ValueError("entries: expected with a width, the entries that are compared in a cycle")
         for i, row in enumerate(self.rows):
             if bool(row.leader) == (self.action == "pack"):
                 expected = "none with action 'pack'" if row.leader else f"a tensor with action '{self.action}'"
@@ -96,7 +101,7 @@ class FilterMechanism(Mechanism):
     def filters(self, place: Place) -> Sequence[Filter]:
         if place.storage is None and self.action in DEALING:
             return ()
-        how = (self.action, self.cycle, self.lookahead, self.effectiveness, self.width)
+        how = (self.action, self.cycle, self.lookahead, self.effectiveness, self.width, self.entries)
         return tuple(Filter(row.target, row.leader, *how) for row in self.rows)
 
     def needs_metadata(self, place: Place) -> bool:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import accumulate
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,9 +19,13 @@ def added(first: Atoms, second: Atoms) -> Atoms:
     return merged(x, p) if min(len(first[0]), len(second[0])) > 1 else (x, p)
 
 
+NEVER = 1e-22
+"""A probability that counts as none."""
+
+
 def merged(x: Array, p: Array) -> Atoms:
     dense = np.bincount(x, p)
-    found = np.flatnonzero(dense)
+    found = np.flatnonzero(dense > NEVER)
     return found, dense[found]
 
 
@@ -35,14 +38,3 @@ def repeated(value: Any, count: int, joined: Callable[[Any, Any], Any], none: An
         count >>= 1
         value = joined(value, value) if count else value
     return found
-
-
-def times(atoms: Atoms, count: int) -> Atoms:
-    """The sum of so many independent values."""
-    return repeated(atoms, count, added, (np.zeros(1, np.int64), np.ones(1)))
-
-
-def powers(atoms: Atoms, counts: Sequence[int]) -> list[Atoms]:
-    """`times` of ascending counts."""
-    steps = np.diff(counts, prepend=0).tolist()
-    return list(accumulate((times(atoms, step) for step in steps), added))

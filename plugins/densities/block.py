@@ -97,10 +97,10 @@ class BlockOccupancy(Occupancy):
         filled = 1.0 - none_many(touched, min(inner, touched), j)
         return float(chance @ filled) * volume(fiber) / volume(position)
 
-    def independent(self, places: Array, spans: Array) -> Array:
-        """Tiles in the same blocks are alike."""
-        found: Array = np.minimum(places, np.ceil(spans / np.array(self.block)[:, None])).prod(axis=0)
-        return found
+    @property
+    def alike(self) -> tuple[int, ...]:
+        """Tiles in the same blocks."""
+        return self.block
 
     def draw(self, rng: np.random.Generator) -> Array:
         """Exactly the right number of nonzero blocks; those at an edge are cut off."""

@@ -68,7 +68,7 @@ def expanded(mask: Array, block: Sequence[int], shape: tuple[int, ...]) -> Array
 
 @attrs.define
 class Memory:
-    """What the `remembered` methods of an occupancy have found, the oldest first."""
+    """What the `remembered` methods of an occupancy have found, what was asked for last at the end."""
 
     limit: int = 4 << 20
     """float64 that are kept, 32 MB."""
@@ -83,7 +83,8 @@ def remembered(method: Method) -> Method:
     def found(self: Any, *arguments: Any) -> Any:
         memory, key = self.memory, (method.__name__, arguments)
         if key in memory.values:
-            return memory.values[key]
+            value = memory.values[key] = memory.values.pop(key)
+            return value
         value = memory.values[key] = method(self, *arguments)
         memory.size += _numbers(value)
         while memory.size > memory.limit:

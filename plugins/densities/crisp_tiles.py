@@ -21,9 +21,9 @@ import numpy as np
 from sparsemap import Occupancy
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 
-from .atoms import Atoms, added, merged, powers, repeated
+from .atoms import Atoms, added, merged, repeated
 from .common import Memory, chosen, expanded, remembered
-from .footprints import NEVER, Bands, Classes, Columns, Strips, bands
+from .footprints import NEVER, BandClasses, Bands, Columns, Strips, bands, interned
 from .hypergeometric import table
 
 POINTS = 2048
@@ -160,12 +160,10 @@ class CrispOccupancy(Occupancy):
             return float(min(words, rows * min(columns[-1], block) * min(touched, self.keep)))
         return float(min(words, grain * self.largest(tile)))
 
-    def independent(self, places: Array, spans: Array) -> Array:
+    @property
+    def alike(self) -> tuple[int, ...]:
         """Rows of one block row keep the same blocks, and in each equally many words of a group."""
-        across = np.ones(len(self.shape))
-        across[0], across[1] = self.block_rows, self.columns.block
-        found: Array = np.minimum(places, np.ceil(spans / across[:, None])).prod(axis=0)
-        return found
+        return self.block_rows, self.columns.block, *(1,) * (len(self.shape) - 2)
 
     def draw(self, rng: np.random.Generator) -> Array:
         """Exactly `keep` blocks of every block row, and n words of every group of a kept block."""
@@ -184,7 +182,6 @@ class CrispOccupancy(Occupancy):
     def _bands(self, rows: int, sub: int) -> list[Bands]:
         return bands(self.shape[0], self.block_rows, rows, sub)
 
-    @remembered
     def _strips(self, columns: tuple[int, ...], sub: tuple[int, ...]) -> list[Strips]:
         return self.columns.strips(columns, sub)
 
@@ -192,7 +189,8 @@ class CrispOccupancy(Occupancy):
         """How tiles with a sub-tile in them lie to the blocks."""
         return itertools.product(self._bands(cut[0], sub[0]), self._strips(cut[1], sub[1]))
 
-    def _heaviest(self, classes: Classes) -> int:
+    @remembered
+    def _heaviest(self, classes: BandClasses) -> int:
         """The most nonzeros per row of a band."""
         left, found = self.keep, 0
         for weight, count in sorted(((footprint.most, count) for footprint, count in classes), reverse=True):
@@ -201,11 +199,11 @@ class CrispOccupancy(Occupancy):
         return found
 
     @remembered
-    def _fullest(self, classes: Classes, height: int, inner: int, most: int) -> float:
+    def _fullest(self, classes: BandClasses, height: int, inner: int, most: int) -> float:
         """Probability that a `_band` holds `most` nonzeros in each of its rows, all that it can: the blocks with the most are
         kept with all of their words, of the last weight as many as are left."""
         heavy = [one for one in classes if one[0] is not NEVER]
-        if self._heaviest(tuple(heavy)) != most:  # a block that would have to be kept is never empty
+        if self._heaviest(interned(tuple(heavy))) != most:  # a block that would have to be kept is never empty
             return 0.0
         left, chance, last = self.keep, 1.0, list[tuple[float, int]]()
         for weight in sorted({footprint.most for footprint, _ in heavy}, reverse=True):
@@ -227,12 +225,12 @@ class CrispOccupancy(Occupancy):
 
         return chance * some(last, left, 1)
 
-    def _chance(self, classes: Classes, height: int, inner: int, held: int) -> float:
+    def _chance(self, classes: BandClasses, height: int, inner: int, held: int) -> float:
         """Probability that a `_band` holds so many nonzeros."""
         x, p = self._band(classes, height, inner)
         return float(p[x == held].sum())
 
-    def _band(self, classes: Classes, height: int, inner: int) -> Atoms:
+    def _band(self, classes: BandClasses, height: int, inner: int) -> Atoms:
         """Occupancies of a band of so many rows; in `inner` of them the sub-tile is empty, or the probability is lost."""
         if any(footprint.partial for footprint, _ in classes):
             return self._joined(classes, height, inner)
@@ -241,7 +239,7 @@ class CrispOccupancy(Occupancy):
         return x * height, p
 
     @remembered
-    def _joined(self, classes: Classes, height: int, inner: int) -> Atoms:
+    def _joined(self, classes: BandClasses, height: int, inner: int) -> Atoms:
         """`_band`: footprints are drawn one after the other, each hypergeometric given the kept blocks that are left."""
         left, start = self.blocks, (np.zeros(1, np.int64), np.ones(1))
         states: dict[int, list[Atoms]] = {0: [start]}
@@ -261,7 +259,7 @@ class CrispOccupancy(Occupancy):
                         continue
                     one = [(np.full(1, j * (footprint.fixed * height)), np.ones(1)) for j in i.tolist()]
                 else:
-                    one = powers(footprint.block(height, inner), i.tolist())
+                    one = footprint.blocks(height, inner, count)[i[0] : i[-1] + 1]
                 for j, c, block in zip(i.tolist(), chance.tolist(), one, strict=True):
                     after.setdefault(0 if last else taken + j, []).append(added((x, p * c), block))
             states, left = after, left - count
@@ -298,33 +296,41 @@ class CrispOccupancy(Occupancy):
 
     def _transformed(self, cut: Cut, sub: Cut, inside: bool) -> Array:
         """(points,) P(k), or with `inside` P(k and sub-tile empty), the mean over all sub-tiles."""
-        layout, places = self._layout(cut), self._bands(cut[0], sub[0])
-        weights = np.array([strip.weight for strip in self._strips(cut[1], sub[1])], np.float64)[:, None]
-        total: Any = 0.0
+        layout, places, columns = self._layout(cut), self._bands(cut[0], sub[0]), (cut[1], sub[1])
+        weights = np.array([strip.weight for strip in self._strips(*columns)], np.float64)
+        found = np.zeros(layout.size)
         for band in places:
-            product: Any = band.weight
-            for height, inner, count in (*((height, 0, count) for height, count in band.heights), *band.touched):
-                asked = inner if inside else 0
-                product = product * self._spectra(cut[1], sub[1], height, asked, layout.step, layout.size, count)
-            total = total + (weights * product).sum(axis=0)
-        found = np.fft.irfft(total, layout.size) / (weights.sum() * sum(band.weight for band in places))
+            parts = [*((h, 0, n) for h, n in band.heights), *((h, i * inside, n) for h, i, n in band.touched)]
+            if sum(count for *_, count in parts) == 1:  # one band: nothing to add up
+                at, x, p, kind = self._strip_bands(*columns, *parts[0][:2])
+                found += band.weight * self._placed(x, p * np.bincount(at, weights)[kind], 0, 1, layout)[0]
+                continue
+            product: Any = band.weight * weights[:, None]
+            for height, inner, count in parts:
+                at, x, p, kind = self._strip_bands(*columns, height, inner)
+                spectra = np.fft.rfft(self._placed(x, p, kind, int(at.max()) + 1, layout), axis=1)
+                product = product * repeated(spectra, count, np.multiply, 1.0)[at]
+            found += np.fft.irfft(product.sum(axis=0), layout.size)
+        found /= weights.sum() * sum(band.weight for band in places)
         return np.take(found, (layout.origin // layout.step + np.arange(layout.points)) % layout.size)
 
-    @remembered
-    def _spectra(
-        self, columns: tuple[int, ...], sub: tuple[int, ...], height: int, inner: int, step: int, size: int, count: int
-    ) -> Array:
-        """(strips, frequencies): transforms of so many `_band`s alike; `inner` is 0 where sub-tiles are not asked for."""
-        if count > 1:
-            once = self._spectra(columns, sub, height, inner, step, size, 1)
-            return repeated(once, count, np.multiply, np.ones_like(once))
+    def _strip_bands(
+        self, columns: tuple[int, ...], sub: tuple[int, ...], height: int, inner: int
+    ) -> tuple[Array, ...]:
+        """Of all strips their kind; of all kinds, one behind the other, what a `_band` may hold, its probability, and the
+        kind. `inner` is 0 where sub-tiles are not asked for."""
         strips = self._strips(columns, sub)
-        found = np.zeros((len(strips), size))
-        for row, strip in zip(found, strips, strict=True):
-            x, p = self._band(strip.inside if inner else strip.whole, height, inner)
-            place, rest = np.divmod(x, step)
-            share = rest / step
-            row += np.bincount(place % size, p * (1.0 - share), size)
-            if rest.any():
-                row += np.bincount((place + 1) % size, p * share, size)
-        return np.fft.rfft(found, axis=1)
+        every = [strip.inside.given(inner) if inner else strip.whole for strip in strips]
+        kinds = {classes: at for at, classes in enumerate(dict.fromkeys(every))}
+        x, p = zip(*(self._band(classes, height, inner) for classes in kinds), strict=True)
+        kind = np.repeat(np.arange(len(kinds)), [len(values) for values in x])
+        return np.array([kinds[classes] for classes in every]), np.concatenate(x), np.concatenate(p), kind
+
+    def _placed(self, x: Array, p: Array, kind: Any, kinds: int, layout: Lattice) -> Array:
+        """(kinds, places) of what bands hold, between the nearest two places of the lattice."""
+        (place, rest), size = np.divmod(x, layout.step), layout.size
+        share = rest / layout.step
+        found = np.bincount(kind * size + place % size, p * (1.0 - share), kinds * size)
+        if rest.any():
+            found += np.bincount(kind * size + (place + 1) % size, p * share, kinds * size)
+        return found.reshape(kinds, size)

@@ -45,6 +45,7 @@ class DataOccupancy(Occupancy):
     coordinates: Array
     """Nonzeros: (ranks, nonzeros) int64."""
     label: str = "the tensor"
+    actual: bool = False
     memory: Memory = attrs.field(init=False, repr=False)
 
     @memory.default
@@ -110,7 +111,8 @@ def _capacity(_: object, __: object, value: str) -> None:
 
 @attrs.frozen(kw_only=True)
 class ActualData(DensityModel):
-    """The nonzeros of a file: Matrix Market (.mtx), a SciPy sparse matrix (.npz) or a NumPy array (.npy)."""
+    """The nonzeros of a file: Matrix Market (.mtx), a SciPy sparse matrix (.npz), a NumPy array (.npy), or a text with a
+    digit 0 or 1 per word, the first rank running fastest (.txt)."""
 
     type_name: ClassVar[str] = "data"
 
@@ -130,5 +132,5 @@ class ActualData(DensityModel):
             if any(not f <= s <= f + max(1, f // 4) for f, s in zip(found, shape, strict=True)):
                 raise SpecError.at(self.file, "", f"holds a tensor of {by(found)}, {wanted}")
 
-        coordinates = read_nonzeros(self.file, Limits(expect, self.max_size))
-        return DataOccupancy(tuple(int(s) for s in shape), coordinates, str(self.file))
+        coordinates = read_nonzeros(self.file, Limits(expect, self.max_size, tuple(map(int, shape))))
+        return DataOccupancy(tuple(int(s) for s in shape), coordinates, str(self.file), True)

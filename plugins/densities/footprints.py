@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
+from itertools import accumulate
 from math import comb
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ import numpy as np
 
 from sparsemap.pieces.contracts.base import Array
 
-from .atoms import Atoms, added, times
+from .atoms import Atoms, added
 
 
 class Footprint(NamedTuple):
@@ -39,6 +40,11 @@ class Footprint(NamedTuple):
         """The most nonzeros, per row."""
         return self.fixed + sum(len(p) - 1 for p in self.partial)
 
+    @property
+    def chance(self) -> float:
+        """Of a row with a sub-tile: probability that it is empty in a kept block."""
+        return self.empty * math.prod(map(sum, self.partial_empty))
+
     def full(self, height: int, inner: int) -> float:
         """Probability that a kept block of so many rows holds all that it can, with the sub-tile empty in `inner` of them."""
         rows: float = math.prod(p[-1] for p in self.partial) ** (height - inner)
@@ -47,23 +53,49 @@ class Footprint(NamedTuple):
         pairs = zip(self.partial, self.partial_empty, strict=True)
         return rows * (self.empty * math.prod(e[len(p) - 1] for p, e in pairs)) ** inner
 
-    def block(self, height: int, inner: int) -> Atoms:
-        """Occupancies of a kept block of so many rows; in `inner` of them the sub-tile is empty, or the probability is lost."""
-        start: Atoms = (np.full(1, self.fixed * height), np.full(1, self.empty**inner))
-        for groups, count in ((self.partial, height - inner), (self.partial_empty, inner)):
-            if count:
-                row: Atoms = (np.zeros(1, np.int64), np.ones(1))
-                for p in groups:
-                    row = added(row, (np.arange(len(p)), np.array(p)))
-                start = added(start, times(row, count))
-        return start
+    @lru_cache(1 << 12)  # noqa: B019 (of few footprints)
+    def blocks(self, height: int, inner: int, count: int) -> list[Atoms]:
+        """Occupancies of 0, 1, .. count kept blocks of so many rows; in `inner` of them the sub-tile is empty, or the
+        probability is lost."""
+        x, p = added(_rows(self.partial, height - inner), _rows(self.partial_empty, inner))
+        one = x + self.fixed * height, p * self.empty**inner
+        return list(accumulate([one] * count, added, initial=(np.zeros(1, np.int64), np.ones(1))))
+
+
+@lru_cache(1 << 12)
+def _rows(groups: tuple[tuple[float, ...], ...], count: int) -> Atoms:
+    """Occupancies of so many rows with these groups."""
+    if count > 1:
+        return added(_rows(groups, count // 2), _rows(groups, count - count // 2))
+    row: Atoms = (np.zeros(1, np.int64), np.ones(1))
+    for p in groups if count else ():
+        row = added(row, (np.arange(len(p)), np.array(p)))
+    return row
 
 
 NEVER = Footprint(0, (), 0.0)
 """A kept block in which the sub-tile is never empty."""
 
-Classes = tuple[tuple[Footprint, int], ...]
-"""Footprints, and in how many blocks of a band each occurs."""
+
+class BandClasses(tuple[tuple[Footprint, int], ...]):
+    """Footprints, and in how many blocks of a band each occurs; those that are alike are one object (`interned`)."""
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    @lru_cache(1 << 14)  # noqa: B019 (of few classes)
+    def given(self, inner: int) -> BandClasses:
+        """The same for `inner` rows with a sub-tile: where it is empty once in 1e18 times, it never is."""
+        some = Counter[Footprint]()
+        for footprint, count in self:
+            some[footprint if footprint.chance**inner > 1e-18 else NEVER] += count
+        return interned(tuple(sorted(some.items(), key=lambda item: (item[1], item[0]))))
+
+
+interned = lru_cache(1 << 14)(BandClasses)
 
 
 class Bands(NamedTuple):
@@ -85,9 +117,9 @@ class Strips(NamedTuple):
     """The columns of a tile with a sub-tile in it."""
 
     weight: int
-    whole: Classes
+    whole: BandClasses
     """Footprints of the tile in a band without the sub-tile, .."""
-    inside: Classes
+    inside: BandClasses
     """.. and with it."""
 
 
@@ -146,6 +178,8 @@ class Columns:
     block: int
     n: int
     m: int
+    known: dict[tuple[Sequence[int], Sequence[int]], list[Strips]] = attrs.field(factory=dict, init=False, repr=False)
+    """What `strips` has found."""
 
     @cached_property
     def count(self) -> int:
@@ -156,7 +190,12 @@ class Columns:
         return np.minimum(self.m, self.count - group * self.m)
 
     def strips(self, tile: Sequence[int], sub: Sequence[int]) -> list[Strips]:
-        """Distinct tiles of so many columns per rank, with their sub-tiles."""
+        """Distinct tiles of so many columns per rank, with their sub-tiles; remembered."""
+        if (tile, sub) not in self.known:
+            self.known[tile, sub] = self._strips(tile, sub)
+        return self.known[tile, sub]
+
+    def _strips(self, tile: Sequence[int], sub: Sequence[int]) -> list[Strips]:
         column, owner, part = self._numbered(tile, sub)
         group, groups = column // self.m, -(-self.count // self.m)
 
@@ -215,7 +254,7 @@ class Columns:
             seen = (seen[:, None] & (i < inner)).ravel()
         return column, owner, np.where(seen, part, -1)
 
-    def _classes(self, columns: Array, inner: Array) -> Classes:
+    def _classes(self, columns: Array, inner: Array) -> BandClasses:
         """Footprints of a tile of these columns, with `inner` in the sub-tile; the rarest first."""
         group, inside = np.unique(columns // self.m, return_counts=True)
         taken = np.bincount(np.searchsorted(group, inner // self.m), minlength=len(group))
@@ -226,7 +265,7 @@ class Columns:
         for first, count in zip(*np.unique(sums, return_index=True, return_counts=True)[1:], strict=True):
             block = sorted(map(tuple, kinds[edges[first] : edges[first + 1]].tolist()))
             total[_footprint(tuple(block), self.n)] += int(count)
-        return tuple(sorted(total.items(), key=lambda item: (item[1], item[0])))
+        return interned(tuple(sorted(total.items(), key=lambda item: (item[1], item[0]))))
 
 
 @lru_cache(1 << 12)

@@ -1,4 +1,4 @@
-"""Tensors in files: Matrix Market (.mtx), SciPy's sparse matrices (.npz) and NumPy's arrays (.npy).
+"""Tensors in files: Matrix Market (.mtx), SciPy's sparse matrices (.npz), NumPy's arrays (.npy), digits 0 and 1 (.txt).
 
 A file may come from a stranger: what its header announces is compared with the tensor that is expected, and with a
 limit, before anything of that size is allocated; indices are checked before they are used.
@@ -37,6 +37,8 @@ class Limits:
     """Raises SpecError for a shape that is not the tensor's."""
     max_size: str
     """The memory that reading may take, as the spec has it."""
+    tensor: tuple[int, ...] = ()
+    """The shape of the workload's tensor, for files that tell none."""
     left: int = attrs.field(init=False)
     """Bytes that may still be allocated."""
     shape: tuple[int, ...] = ()
@@ -65,7 +67,7 @@ class Limits:
 
 def read_nonzeros(path: Path, limits: Limits) -> Array:
     """Coordinates of the nonzeros (ranks, nonzeros), in row-major order; SpecError for a file that is not usable."""
-    readers = {".mtx": _read_mtx, ".npz": _read_npz, ".npy": _read_npy}
+    readers = {".mtx": _read_mtx, ".npz": _read_npz, ".npy": _read_npy, ".txt": _read_digits}
     if path.suffix.lower() not in readers:
         raise SpecError.at(path, "", f"expected a file that ends in {', '.join(readers)}")
     check_file(path, limits.left)
@@ -87,6 +89,19 @@ def read_nonzeros(path: Path, limits: Limits) -> Array:
 def _read_npy(path: Path, limits: Limits) -> Found:
     with path.open("rb") as stream:
         return _entries(_array(stream, path.stat().st_size, limits, tensor=True), limits)
+
+
+def _read_digits(path: Path, limits: Limits) -> Found:
+    """A digit per word, the first rank running fastest; 0 is a zero, 1 is none."""
+    digits = np.frombuffer(b"".join(path.read_bytes().split()), np.uint8) - np.uint8(ord("0"))
+    if (digits > 1).any():
+        raise ValueError("expected the digits 0 and 1, one per word")
+    if not limits.tensor:
+        raise ValueError("tells no shape; write an .npy file")
+    limits.announced(limits.tensor)
+    if digits.size != math.prod(limits.tensor):
+        raise ValueError(f"holds {digits.size:,} words, and the workload's tensor has {math.prod(limits.tensor):,}")
+    return _entries(digits.reshape(limits.tensor, order="F"), limits)
 
 
 def _entries(tensor: Array, limits: Limits) -> Found:

@@ -1,9 +1,9 @@
 """Encodings: segments of the genome with their decoders (Sections IV-B, IV-C, IV-F, and what those are compared with).
 
 `cantor` and `random-order` provide the loop orders, `prime-factors` and `direct-tiling` the loop bounds, `rank-formats`
-the formats, `gate-skip` the mechanisms, `decoding` from which level
-inwards tensors are uncompressed; `dataflow` provides orders and bounds that keep constraints; `fixed` provides any
-of them as constants, `manual-strategy` and `expert-mapping` work constants out from the problem.
+the formats, `gate-skip` the mechanisms, `decoding` from which level inwards tensors are uncompressed, `passing` which
+levels keep them; `dataflow` provides orders and bounds that keep constraints; `fixed` provides any of them as constants,
+`manual-strategy` and `expert-mapping` work constants out from the problem.
 """
 
 from sparsemap import hookimpl
@@ -19,6 +19,7 @@ def register_segments():
         "rank-formats": "choices:RankFormats",
         "gate-skip": "choices:GateSkip",
         "decoding": "decoding:Decoding",
+        "passing": "passing:Passing",
         "fixed": "fixed:Fixed",
         "manual-strategy": "manual_strategy:ManualStrategy",
         "expert-mapping": "expert_mapping:ExpertMapping",

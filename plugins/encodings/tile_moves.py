@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -13,18 +14,25 @@ from sparsemap.problem.problem import Problem
 
 from .choices import compressed_tensors
 
-SWAPS, LOOPS = 0.40, 0.35
-"""Shares of the moves: two factors swap levels; whole loops move. The others move one factor."""
+SWAPS, FILLS, STAYS, LOOPS = 0.30, 0.12, 0.13, 0.25
+"""Shares of the moves: two factors swap levels; a spatial level is filled; a tensor stays where it is during the loops of a
+level; whole loops move. The others move one factor."""
 FILLED = 0.8
 """Share of the guesses that fill a spatial level."""
+STAYING = 0.5
+"""Share of the guesses in which some tensor stays during the loops of some level."""
+TRIES = 4
+"""Ways to fill a spatial level of which the fullest is taken."""
 
 
-def vary_tiling(genes: Array, dims: Array, levels: int, rng: np.random.Generator) -> Array:
-    """A neighbour of every tiling, (g, B): a factor moves to another level, or swaps with one there; so do whole loops.
+def vary_tiling(genes: Array, problem: Problem, dims: Array, primes: Array, rng: np.random.Generator) -> Array:
+    """A neighbour of every tiling, (g, B): a factor moves to another level, or swaps with one there; so do whole loops;
+    or factors from anywhere fill a spatial level.
 
-    `dims` (g,) is the dimension of every factor.
+    `dims` (g,) is the dimension of every factor, `primes` (g,) what it is.
     """
     count, batch = genes.shape
+    levels = len(problem.mapping_levels)
     changed = genes.copy()
     if count == 0 or levels < 2:
         return changed
@@ -43,7 +51,50 @@ def vary_tiling(genes: Array, dims: Array, levels: int, rng: np.random.Generator
     loops = np.flatnonzero(kind >= 1.0 - LOOPS)
     if loops.size:
         changed[:, loops] = _move_loops(genes[:, loops], dims, first[loops], target[loops], rng)
+    spatial = [index for index, level in enumerate(problem.mapping_levels) if level.spatial and level.limit > 1]
+    fills = (kind >= SWAPS) & (kind < SWAPS + FILLS)
+    which = rng.integers(0, max(len(spatial), 1), size=batch)
+    for at, index in enumerate(spatial):
+        rows = np.flatnonzero(fills & (which == at))
+        if rows.size:
+            emptied = rng.random(rows.size) < 0.3
+            changed[:, rows] = _filled(genes[:, rows], index, problem, dims, primes, emptied, rng)
+    stays = np.flatnonzero((kind >= SWAPS + FILLS) & (kind < SWAPS + FILLS + STAYS))
+    changed[:, stays] = _staying(genes[:, stays], problem, dims, rng)
     return changed
+
+
+def _staying(genes: Array, problem: Problem, dims: Array, rng: np.random.Generator) -> Array:
+    """A random tensor stays during the loops in time of a random level: those that move it go to the next level outside, or
+    to the next one inside, where the loops that do not move it may come in return."""
+    count, levels = genes.shape[1], sorted(_temporal(problem).items())
+    places = np.array([index + 1 for _, index in levels])
+    moves = np.array([[dim in tensor.dims for dim in problem.dims] for tensor in problem.tensors])
+    mine = moves[rng.integers(0, len(moves), size=count)][:, dims].T  # (g, B)
+    level, kind = rng.integers(0, len(places), size=count), rng.random(count)
+    outwards = (kind < 0.4) & (level > 0) | (level == len(places) - 1)
+    here, other = places[level], places[np.clip(level + np.where(outwards, -1, 1), 0, len(places) - 1)]
+    returns = ~mine & (genes == other) & ~outwards & (kind > 0.7)
+    return np.where(mine & (genes == here), other, np.where(returns, here, genes))
+
+
+def _filled(
+    genes: Array, index: int, problem: Problem, dims: Array, primes: Array, emptied: Array, rng: np.random.Generator
+) -> Array:
+    """Factors come to a spatial level while they fit, dimension after dimension; where it is `emptied` (B,) before, its own
+    go elsewhere."""
+    levels, limit, (_, count) = len(problem.mapping_levels), problem.mapping_levels[index].limit, genes.shape
+    here = index + 1
+    genes = np.where(emptied & (genes == here), rng.integers(1, levels + 1, size=count), genes)
+    tried = np.repeat(genes, TRIES, axis=1)
+    rows = np.arange(tried.shape[1])
+    used = np.where(tried == here, primes[:, None].astype(np.float64), 1.0).prod(axis=0)
+    keys = rng.random((len(problem.dims), len(rows)))[dims] + 0.3 * rng.random(tried.shape)
+    for gene in keys.argsort(axis=0):
+        fits = (tried[gene, rows] != here) & (used * primes[gene] <= limit)
+        used = np.where(fits, used * primes[gene], used)
+        tried[gene[fits], rows[fits]] = here
+    return tried[:, np.arange(count) * TRIES + used.reshape(-1, TRIES).argmax(axis=1)]
 
 
 def _move_loops(genes: Array, dims: Array, first: Array, target: Array, rng: np.random.Generator) -> Array:
@@ -71,15 +122,10 @@ def guess_tiling(count: int, problem: Problem, dims: Array, primes: Array, rng: 
     for index, level in enumerate(problem.mapping_levels):
         if not level.spatial:
             continue
-        filled = rng.random(count) < FILLED
-        # its loops go elsewhere, and factors come while they fit, dimension after dimension
-        genes = np.where(filled & (genes == index + 1), rng.integers(1, levels + 1, size=count), genes)
-        used = np.where(genes == index + 1, primes[:, None].astype(np.float64), 1.0).prod(axis=0)
-        keys = rng.random((len(problem.dims), count))[dims] + 0.3 * rng.random(genes.shape)
-        for gene in keys.argsort(axis=0):
-            fits = filled & (genes[gene, rows] != index + 1) & (used * primes[gene] <= level.limit)
-            used = np.where(fits, used * primes[gene], used)
-            genes[gene[fits], rows[fits]] = index + 1
+        filled = np.flatnonzero(rng.random(count) < FILLED)
+        genes[:, filled] = _filled(genes[:, filled], index, problem, dims, primes, np.ones(filled.size, bool), rng)
+    stays = np.flatnonzero(rng.random(count) < STAYING)
+    genes[:, stays] = _staying(genes[:, stays], problem, dims, rng)
     return genes
 
 
@@ -117,6 +163,7 @@ def _fit_buffers(
     genes: Array, problem: Problem, columns: Mapping[str, Array], dims: Array, primes: Array, order: Array
 ) -> None:
     storage = np.array([level.storage for level in problem.mapping_levels])
+    spatial = np.array([level.spatial for level in problem.mapping_levels])
     temporal = _temporal(problem)  # where a factor goes that leaves the tile of the next inner level
     nonzeros, packed = _nonzeros(problem), compressed_tensors(problem, columns)
     for level in reversed(problem.levels[1:]):
@@ -128,8 +175,8 @@ def _fit_buffers(
         for gene in range(len(genes)):
             extent[dims[gene]] *= np.where(inside[gene], float(primes[gene]), 1.0)
         needed = _tile_words(problem, level.index, extent, nonzeros, packed)
-        for gene in order:
-            over = np.flatnonzero((needed > room) & inside[gene])
+        for parallel, gene in product((False, True), order):
+            over = np.flatnonzero((needed > room) & inside[gene] & (spatial[genes[gene] - 1] == parallel))
             if not over.size:
                 continue
             genes[gene, over] = temporal[level.index - 1] + 1

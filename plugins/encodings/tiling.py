@@ -146,7 +146,7 @@ class PrimeFactors(LoopTiling):
         return genes
 
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
-        return vary_tiling(genes, self._factors(problem)[0], len(problem.mapping_levels), rng)
+        return vary_tiling(genes, problem, *self._factors(problem), rng)
 
     def guess(self, count: int, problem: Problem, rng: np.random.Generator) -> Array:
         return guess_tiling(count, problem, *self._factors(problem), rng)

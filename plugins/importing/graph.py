@@ -48,6 +48,8 @@ class GraphWalk:
     """Tensors whose negative values became zeros, by a ReLU or the like."""
     _axes: dict[str, tuple[repeats.Axis, ...]] = attrs.field(factory=dict)
     """Of tensors that repeat themselves."""
+    _of_rows: dict[str, str] = attrs.field(factory=dict)
+    """Tensors with a number for every row of another one, and what a row over it is."""
     _names: set[str] = attrs.field(factory=lambda: {INPUT})
     _makers: dict[str, Any] = attrs.field(factory=dict)
 
@@ -101,9 +103,32 @@ class GraphWalk:
         self.layer_of.update(dict.fromkeys(filter(None, node.output), layer))
         if self._rectifies(node, given):
             self.rectified.update(node.output)
+        self._sum_rows(node)
         axes = repeats.after(node, self.model, self._axes)
         if axes is not None and repeats.repeats(axes):
             self._axes[node.output[0]] = axes
+
+    def _sum_rows(self, node: Any) -> None:
+        """Whether the output is a mean or a sum of every row, or follows from such numbers alone."""
+        before, after = (
+            self.model.shapes.get(name, ()) for name in (node.input[0] if node.input else "", node.output[0])
+        )
+        kind = REDUCING.get(node.op_type, "")
+        if not kind:
+            kinds = [self._of_rows[name] for name in node.input if name in self._of_rows]
+            words = [math.prod(self.model.shapes.get(name, ())) for name in node.input if name in self._of_rows]
+            kind = kinds[0] if kinds and math.prod(after) == max(words) else ""
+        elif self._reduced(node, len(before)) != [len(before) - 1]:
+            kind = ""
+        if kind:
+            self._of_rows[node.output[0]] = kind
+
+    def _reduced(self, node: Any, rank: int) -> list[int]:
+        """The axes that a node sums over; none where nobody knows them."""
+        axes = attributes_of(node).get("axes")
+        if axes is None and len(node.input) > 1 and node.input[1] in self.model.constants:
+            axes = self.model.constant(node.input[1]).tolist()
+        return sorted(axis % rank for axis in axes or ())
 
     def _rectifies(self, node: Any, given: list[str]) -> bool:
         if node.op_type == "Mul":  # a product is zero where one factor is
@@ -154,6 +179,9 @@ class GraphWalk:
             if not any(data):  # a product of constants, to which something is added
                 return []
             layers.append(self._product(node, product.swapped if data == [False, True] else product, all(data), layers))
+            if product.part == "scores":
+                inner = [layers[-1].name]
+                layers.append(self._layer(node, {"type": "softmax"}, [], part="softmax", inner=inner))
         return layers
 
     def _product(
@@ -191,26 +219,44 @@ class GraphWalk:
             return None
         if node.op_type == "GlobalMaxPool":
             return self._layer(node, {"type": "max-pool", "r": image[2], "s": image[3]}, given)
-        if node.op_type == "ReduceMean":
-            axes = attributes_of(node).get("axes")
-            if axes is None and len(node.input) > 1 and node.input[1] in self.model.constants:
-                axes = self.model.constant(node.input[1]).tolist()
-            if sorted(axis % 4 for axis in axes or ()) != [2, 3]:
-                return None
+        if node.op_type == "ReduceMean" and self._reduced(node, 4) != [2, 3]:
+            return None
         return self._layer(node, {"type": "global-average"}, given[:1])
 
     def _add(self, node: Any, given: list[str]) -> ImportedLayer | None:
+        """Of several layers: what one layer has made is added up on its way out, as where positions are turned."""
         shapes = {self.model.shapes.get(name) for name in node.input}
-        if len(given) < 2 or len(given) < len(node.input) or len(shapes) > 1:
+        several = len({self.layer_of[name] for name in given}) > 1
+        if not several or len(given) < len(node.input) or len(shapes) > 1:
             return None
         return self._layer(node, {"type": "add"}, given)
 
     def _multiply(self, node: Any, given: list[str]) -> ImportedLayer | None:
-        """Of two layers, as where one is the gate of the other."""
+        """Of two layers, as where one is the gate of the other; or of rows and a number for each."""
+        if any(name in self._of_rows for name in node.input):
+            return self._over_rows(node, given)
         shapes = {self.model.shapes.get(name) for name in node.input}
         if len(shapes) > 1 or len({self.layer_of[name] for name in given}) < 2:
             return None
         return self._layer(node, {"type": "multiply"}, given)
+
+    def _over_rows(self, node: Any, given: list[str]) -> ImportedLayer | None:
+        """Rows over their sums or deviations, written as single steps."""
+        kinds = [self._of_rows[name] for name in node.input if name in self._of_rows]
+        rows = [name for name in given if name not in self._of_rows]
+        return self._layer(node, {"type": kinds[0]}, rows) if len(kinds) == len(rows) == 1 else None
+
+    def _rows(self, node: Any, given: list[str]) -> ImportedLayer | None:
+        """A softmax, or a normalisation. Rows along an axis that is not the last one of words or scores are told as all
+        axes together, which is no less."""
+        shape = self._shape(node, -1)
+        axis = {"InstanceNormalization": 2, "GroupNormalization": 1}.get(
+            node.op_type, attributes_of(node).get("axis", -1)
+        )
+        last = len(shape) - axis % max(1, len(shape))
+        kind = "softmax" if node.op_type.endswith("Softmax") else "norm"
+        fits = last == 1 and (len(shape) < 4 or kind == "softmax")
+        return self._layer(node, {"type": kind, **({} if fits else {"axes": 3})}, given[:1])
 
     def _concat(self, node: Any, given: list[str]) -> ImportedLayer | None:
         """Channels or rows one behind the other; or rows behind those of earlier steps, which are an input, or behind a
@@ -323,9 +369,14 @@ OPERATIONS: dict[str, Any] = {
     "Add": GraphWalk._add,
     "Sum": GraphWalk._add,
     "Mul": GraphWalk._multiply,
+    "Div": GraphWalk._over_rows,
+    **dict.fromkeys(("Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization"), GraphWalk._rows),
+    **dict.fromkeys(("InstanceNormalization", "GroupNormalization"), GraphWalk._rows),
     "Concat": GraphWalk._concat,
     "Gather": GraphWalk._take_rows,
 }
+REDUCING = {"ReduceSum": "softmax", **dict.fromkeys(("ReduceMean", "ReduceL2", "ReduceSumSquare"), "norm")}
+"""What makes a number of every row, and what the row over it is."""
 RECTIFYING = ("Relu", "ThresholdedRelu")
 MOVING = (
     *("Identity", "Dropout", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Expand", "Slice"),

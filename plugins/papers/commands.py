@@ -46,6 +46,11 @@ def epilog() -> str:
 @click.option("--scale", default=1.0, type=click.FloatRange(0, 1, min_open=True), help="Share of the budgets to spend.")
 @click.option("--seeds", default=0, type=click.IntRange(min=0), help="Use the first SEEDS seeds only.")
 @click.option("--workload", "workloads", multiple=True, help="Use these workloads or networks only.")
+@click.option(
+    "--clone",
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    help="A clone of Sparseloop's artifact, for `sparseloop` and its part of `published`.",
+)
 def paper(
     name: str,
     out: Path,
@@ -54,6 +59,7 @@ def paper(
     scale: float,
     seeds: int,
     workloads: tuple[str, ...],
+    clone: Path | None,
 ) -> None:
     """Reproduce a table or figure of a paper.
 
@@ -65,7 +71,7 @@ def paper(
     from .runs import Runner
 
     check_writable(out)
-    runner = Runner(jobs, work, scale, seeds, workloads, out)
+    runner = Runner(jobs, work, scale, seeds, workloads, out, clone=clone)
     report: Report = import_module(MODULES[name]).report(runner, name)
     paths = report.write(out)
     click.echo("\n".join(output.wrapped(line, "  ") for line in report.headline.splitlines()))

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import attrs
 import numpy as np
 
+from sparsemap.panels import Series
 from sparsemap.pieces.contracts.base import Array
 
-from .figure import Series
 from .runs import StudyRun
 
 

@@ -95,6 +95,8 @@ class Runner:
     out: Path = Path("runs/paper")
     """Where the tables go; `quality` reads the table of best known designs there."""
     registry: Any = attrs.field(factory=load)
+    clone: Path | None = None
+    """A clone of Sparseloop's artifact."""
 
     def study(self, name: str) -> Any:
         """The study, made smaller as asked."""

@@ -21,12 +21,11 @@ import numpy as np
 from sparsemap.errors import SparseMapError, listed, need, unknown
 from sparsemap.pieces.contracts.base import Array
 
-from .block_masks import gradual_rounds, gradual_step
 from .blocks import BlockGrid, BlockShape
 from .export import PrunedLayers
-from .hybrid import HybridPruner, Masks, NmPattern, sparsity_of
-from .runs import HYBRID, SAMPLES, Job
-from .scores import NEEDS, Evidence, block_scores
+from .hybrid import Masks, NmPattern, sparsity_of
+from .runs import HYBRID, SAMPLES, Job, MaskSteps
+from .scores import NEEDS, Evidence
 from .weight_files import as_convolution
 
 Loader = Iterable[tuple[Any, Any]]
@@ -93,15 +92,12 @@ class PrunedModel:
     job: Job
     layers: dict[str, Weights]
     """All that have weights, in the order in which the model lists them."""
-    grids: dict[str, BlockGrid]
-    """Those that are pruned."""
+    steps: MaskSteps
     pull: float = 0.0
-    masks: Mapping[str, Masks] = attrs.field(factory=dict)
     positions: dict[str, int] = attrs.field(factory=dict)
     """How often the weights of each layer are used for one sample, such as its output pixels."""
     history: list[dict[str, Any]] = attrs.field(factory=list)
     """By step of `prune`: sparsity, and what `evaluate` has returned."""
-    pruner: HybridPruner | None = None
 
     @classmethod
     def of(
@@ -141,18 +137,24 @@ class PrunedModel:
         grids = {name: grid for name, grid in grids.items() if not hybrid or grid.size[1] % job.nm.m == 0}
         if not grids:
             raise SparseMapError(f"nothing to prune among {listed(every)}")
-        found = cls(model, job, every, grids, pull)
-        if hybrid:
-            found.pruner = job.pruner(grids)
-            found.pruner.check(job.target)
-        return found
+        steps = MaskSteps.of(job, grids)
+        if steps.pruner:
+            steps.pruner.check(job.target)
+        return cls(model, job, every, steps, pull)
+
+    @property
+    def grids(self) -> Mapping[str, BlockGrid]:
+        """Of the layers that are pruned."""
+        return self.steps.grids
+
+    @property
+    def masks(self) -> Mapping[str, Masks]:
+        """Of the last step."""
+        return self.steps.masks
 
     def targets(self, iterations: int) -> list[float]:
         """The sparsity of each of so many steps; `one-shot` has one step, `gradual` as many as its blocks take."""
-        if self.pruner:
-            return self.pruner.targets(self.job.target, iterations)
-        rounds = max(gradual_rounds(grid.blocks, self.job.sparsity) for grid in self.grids.values())
-        return [self.job.sparsity] * (1 if self.job.method == "one-shot" else rounds)
+        return self.steps.targets(iterations)
 
     def step(
         self,
@@ -170,19 +172,9 @@ class PrunedModel:
             if loss is None:
                 raise SparseMapError(f"criterion {job.criterion!r} needs gradients: give a loader and a loss")
             evidence = self._evidence(loader, loss, None if job.criterion == "saliency-all" else classes, samples)
-        if self.pruner:
-            masks = self.pruner.step(job.word_scores(self.grids, evidence, chance), sparsity)
-        elif job.method == "gradual":
-            masks = {}
-            for name, grid in self.grids.items():
-                kept = self.masks[name].blocks if self.masks else np.ones(grid.counts, bool)
-                scores = block_scores(job.criterion, grid, evidence[name], chance)
-                masks[name] = Masks.of_blocks(grid, gradual_step(kept, scores, sparsity))
-        else:
-            masks = attrs.evolve(job, sparsity=sparsity).masks_at_once(self.grids, evidence, chance)
+        masks = self.steps.step(sparsity, evidence, chance)
         for name, mask in masks.items():
             self.layers[name].mask(mask, self.pull)
-        self.masks = masks
         return masks
 
     @property
@@ -281,7 +273,7 @@ def prune(
             if schedule is not None:
                 schedule.step()
 
-    if found.pruner:
+    if found.steps.pruner:
         train(1)
     targets = found.targets(iterations)
     for number, target in enumerate(targets, 1):

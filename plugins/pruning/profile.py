@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import attrs
 import numpy as np
 
 from sparsemap.errors import SpecError, shortened
-from sparsemap.files import read_bytes, shown
+from sparsemap.files import read_json, shown
 from sparsemap.pieces.contracts.base import Array
 
 from .hybrid import Masks
@@ -30,10 +29,7 @@ class Split:
 
 def read_splits(path: Path) -> dict[str, Split]:
     """By layer, from a `masks.json` such as `{"layers": {"conv2": {"split": {"rows": 4, "in_blocks": 2}}}}`."""
-    try:
-        table = json.loads(read_bytes(path))
-    except (ValueError, RecursionError) as error:
-        raise SpecError.at(shown(path), "", f"is not JSON: {error}") from None
+    table = read_json(path)
     layers = table.get("layers") if isinstance(table, dict) else None
     if not isinstance(layers, dict):
         raise SpecError.at(shown(path), "layers", f"found {shortened(layers)}, expected a table of layers")

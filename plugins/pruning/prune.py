@@ -21,12 +21,12 @@ from sparsemap.pieces.contracts.base import Array
 
 from . import digits
 from .block_masks import BALANCES
-from .blocks import ORDERS, UNITS, BlockShape
+from .blocks import ORDERS, UNITS, BlockGrid, BlockShape
 from .export import PrunedLayers, file_names
 from .hybrid import BUDGETS, NORMALISE, NmPattern
 from .networks import WeightsOfNetwork
 from .profile import read_splits
-from .runs import BY_LAYER, HYBRID, METHODS, Job, run
+from .runs import BY_LAYER, HYBRID, METHODS, Job, MaskSteps, run
 from .scores import CRITERIA, NEEDS, Evidence
 from .weight_files import (
     LAYOUTS,
@@ -187,21 +187,22 @@ def prune_weights(source: Path, job: Job, options: Options) -> str:
     positions = _positions(every, options["positions"], network, notes)
     evidence = _evidence(job.criterion, weights, options)
     grids = {name: job.block.grid(array.shape) for name, array in weights.items()}
-    rng = np.random.default_rng(0)
+
+    def fits(grid: BlockGrid) -> bool:
+        return grid.size[1] % job.nm.m == 0
+
     if job.method in HYBRID:
-        grids = {name: grid for name, grid in grids.items() if grid.size[1] % job.nm.m == 0}
+        notes += [
+            f"{name}: stays dense, its rows have no groups of {job.nm.m}" for name in grids if not fits(grids[name])
+        ]
+        grids = {name: grid for name, grid in grids.items() if fits(grid)}
         if not grids:
             raise SparseMapError(f"{shown(source)}: no layer has groups of {job.nm.m}, all would stay dense")
-        pruner = job.pruner(grids)
-        masks = pruner.step(job.word_scores(grids, evidence, rng), job.target)
-        notes += [
-            f"{name}: stays dense, its rows have no groups of {job.nm.m}" for name in weights if name not in grids
-        ]
-        if job.method != "nm-only":
-            unblocked = [name for name in grids if name not in pruner.prunable]
-            notes += [f"{name}: loses no blocks, its size is no multiple of {job.block}" for name in unblocked]
-    else:
-        masks = job.masks_at_once(grids, evidence, rng)
+    steps = MaskSteps.of(job, grids)
+    masks = steps.step(job.target, evidence, np.random.default_rng(0))
+    if steps.pruner and job.method != "nm-only":
+        unblocked = [name for name in grids if name not in steps.pruner.prunable]
+        notes += [f"{name}: loses no blocks, its size is no multiple of {job.block}" for name in unblocked]
     pruned = PrunedLayers(
         weights=every,
         positions=positions,

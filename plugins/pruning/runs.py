@@ -93,24 +93,47 @@ class Job:
     def generator(self, purpose: int) -> np.random.Generator:
         return np.random.default_rng((self.seed, purpose))
 
-    def pruner(self, grids: Mapping[str, BlockGrid]) -> HybridPruner:
-        return HybridPruner(grids, self.nm, self.normalise, self.budget)
 
-    def word_scores(
-        self, grids: Mapping[str, BlockGrid], found: Mapping[str, Evidence], chance: np.random.Generator
-    ) -> dict[str, Array]:
-        """By layer, (S, K)."""
-        return {name: grid.matrix(word_scores(self.criterion, found[name], chance)) for name, grid in grids.items()}
+@attrs.define
+class MaskSteps:
+    """The masks of several layers, step by step; `masks` are those of the last one."""
 
-    def masks_at_once(
-        self, grids: Mapping[str, BlockGrid], found: Mapping[str, Evidence], chance: np.random.Generator
-    ) -> dict[str, Masks]:
-        """Masks of blocks with the same share of zeros in every layer, balanced if that is wanted."""
-        masks = {}
-        for name, grid in grids.items():
-            scores = block_scores(self.criterion, grid, found[name], chance)
-            part = self.splits.get(name, Split()).in_blocks
-            masks[name] = Masks.of_blocks(grid, balanced(scores, self.sparsity, self.balance, part))
+    job: Job
+    grids: Mapping[str, BlockGrid]
+    masks: Mapping[str, Masks]
+    pruner: HybridPruner | None
+    """Of hybrid methods, which prune all layers together."""
+
+    @classmethod
+    def of(cls, job: Job, grids: Mapping[str, BlockGrid]) -> MaskSteps:
+        """Before the first step: nothing is pruned."""
+        masks = {name: Masks.of_blocks(grid, np.ones(grid.counts, bool)) for name, grid in grids.items()}
+        hybrid = HybridPruner(grids, job.nm, job.normalise, job.budget) if job.method in HYBRID else None
+        return cls(job, grids, masks, hybrid)
+
+    def targets(self, iterations: int) -> list[float]:
+        """The sparsity of each of so many steps; `one-shot` has one step, `gradual` as many as its blocks take."""
+        job = self.job
+        if self.pruner:
+            return self.pruner.targets(job.target, iterations)
+        rounds = max(gradual_rounds(grid.blocks, job.sparsity) for grid in self.grids.values())
+        return [job.sparsity] * (rounds if job.method == "gradual" else 1)
+
+    def step(self, sparsity: float, found: Mapping[str, Evidence], chance: np.random.Generator) -> Mapping[str, Masks]:
+        """Masks for this sparsity, over all layers (hybrid methods) or in every layer, balanced if that is wanted."""
+        job, masks = self.job, {}
+        if self.pruner:
+            scores = {name: word_scores(job.criterion, found[name], chance) for name in self.grids}
+            words = {name: grid.matrix(scores[name]) for name, grid in self.grids.items()}
+            masks = dict(self.pruner.step(words, sparsity))
+        for name, grid in self.grids.items() if not self.pruner else ():
+            of_blocks = block_scores(job.criterion, grid, found[name], chance)
+            if job.method == "gradual":
+                kept = gradual_step(self.masks[name].blocks, of_blocks, sparsity)
+            else:
+                kept = balanced(of_blocks, sparsity, job.balance, job.splits.get(name, Split()).in_blocks)
+            masks[name] = Masks.of_blocks(grid, kept)
+        self.masks = masks
         return masks
 
 
@@ -129,11 +152,7 @@ def run(job: Job, progress: Callable[[], None] = lambda: None) -> PruningRun:
     train, test = (images.of(job.classes) for images in digits.data(job.seed))
     found = PruningRun(job, digits.dense(job.network, job.seed).copy(), train, test)
     progress()
-    if job.method in HYBRID:
-        found.hybrid(progress)
-    else:
-        {"one-shot": found.one_shot, "gradual": found.gradual, "trained": found.trained}[job.method]()
-        progress()
+    {"one-shot": found.one_shot, "trained": found.trained}.get(job.method, found.stepwise)(progress)
     return found
 
 
@@ -146,45 +165,41 @@ class PruningRun:
     train: Images
     test: Images
     """Both of the user's classes."""
-    grids: dict[str, BlockGrid] = attrs.field(init=False)
-    masks: Mapping[str, Masks] = attrs.field(init=False)
+    steps: MaskSteps = attrs.field(init=False)
     before: float = math.nan
     """Accuracy on the test images with these masks before training; NaN if masks came in steps."""
 
     def __attrs_post_init__(self) -> None:
-        self.grids = {name: self.job.block.grid(self.network[name].shape) for name in self.job.prunable}
-        self.masks = {name: Masks.of_blocks(grid, np.ones(grid.counts, bool)) for name, grid in self.grids.items()}
+        grids = {name: self.job.block.grid(self.network[name].shape) for name in self.job.prunable}
+        self.steps = MaskSteps.of(self.job, grids)
+
+    @property
+    def masks(self) -> Mapping[str, Masks]:
+        return self.steps.masks
 
     # ------------------------------------------------------------------------------------------------------- methods
 
-    def hybrid(self, progress: Callable[[], None]) -> None:
-        """CRISP, Algorithm 1: an epoch without masks; then masks for a sparsity that grows, each time with training."""
+    def stepwise(self, progress: Callable[[], None]) -> None:
+        """Masks in steps, each followed by training; for CRISP (Algorithm 1) an epoch without masks comes first."""
         job, rng, chance = self.job, self.job.generator(3), self.job.generator(5)
-        pruner = job.pruner(self.grids)
-        targets = pruner.targets(job.target, job.iterations)
-        self._fit(1, rng)
-        for target in targets:
-            self._apply(pruner.step(job.word_scores(self.grids, self._evidence(), chance), target))
-            self._fit(job.epochs, rng, pull=job.pull)
+        hybrid = job.method in HYBRID
+        if hybrid:
+            self._fit(1, rng)
+        for target in self.steps.targets(job.iterations):
+            self._apply(self.steps.step(target, self._evidence(), chance))
+            self._fit(job.epochs, rng, pull=job.pull * hybrid)
+            if hybrid:
+                progress()
+        if not hybrid:
             progress()
 
-    def one_shot(self) -> None:
-        self._retrain(self.job.masks_at_once(self.grids, self._evidence(), self.job.generator(5)))
+    def one_shot(self, progress: Callable[[], None]) -> None:
+        self._retrain(self.steps.step(self.job.sparsity, self._evidence(), self.job.generator(5)))
+        progress()
 
-    def gradual(self) -> None:
-        """Every `epochs` epochs a few more blocks of every layer, until each has its share of zeros."""
-        job, rng, chance = self.job, self.job.generator(3), self.job.generator(5)
-        for _ in range(max(gradual_rounds(grid.blocks, job.sparsity) for grid in self.grids.values())):
-            found, masks = self._evidence(), {}
-            for name, grid in self.grids.items():
-                scores = block_scores(job.criterion, grid, found[name], chance)
-                masks[name] = Masks.of_blocks(grid, gradual_step(self.masks[name].blocks, scores, job.sparsity))
-            self._apply(masks)
-            self._fit(job.epochs, rng)
-
-    def trained(self) -> None:
+    def trained(self, progress: Callable[[], None]) -> None:
         """A real number per block is trained with the weights, under a penalty; then the smallest are cut at once."""
-        job, network, grids = self.job, self.network, self.grids
+        job, network, grids = self.job, self.network, self.steps.grids
         penalties = {name: Penalty((1 - job.sparsity) * grid.blocks) for name, grid in grids.items()}
 
         def gamma(name: str) -> Array:
@@ -202,7 +217,9 @@ class PruningRun:
         masks = {name: Masks.of_blocks(grid, one_shot(gamma(name), job.sparsity)) for name, grid in grids.items()}
         for name in grids:  # what is kept goes on as it was
             network[name].weights, network[name].factors = network[name].weights * network[name].factors, None
+        self.steps.masks = masks
         self._retrain(masks)
+        progress()
 
     def _fit(self, epochs: int, rng: np.random.Generator, **more: Any) -> None:
         self.job.recipe.tune(self.network, self.train, epochs, rng, **more)
@@ -220,7 +237,6 @@ class PruningRun:
 
     def _apply(self, masks: Mapping[str, Masks]) -> None:
         """The network computes with these masks from now on."""
-        self.masks = masks
         for name, mask in masks.items():
             self.network[name].words = mask.grid.tensor(mask.words)
             self.network[name].live = mask.grid.tensor(mask.live)

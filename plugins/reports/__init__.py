@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 def register_exporters():
     return {
         "breakdown": "breakdown:BreakdownText",
-        "toml": "tables:DesignTable",
-        "csv": "tables:EnergyTable",
-        "json": "tables:JsonReport",
+        "toml": "exports:DesignTable",
+        "csv": "exports:EnergyTable",
+        "json": "exports:JsonReport",
         "loop-nest": "loop_nest:LoopNestText",
         "orders": "orders:OrdersText",
         "pareto-plot": "front:ParetoPlot",

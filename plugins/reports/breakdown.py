@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 import attrs
 
 from sparsemap import Exporter, Result
-from sparsemap.files import aligned, percent
+from sparsemap.files import percent
 from sparsemap.pieces.contracts import styled
 from sparsemap.problem.problem import Problem
 from sparsemap.searching.breakdown import WAITING, Breakdown, LevelCosts
 from sparsemap.spec.units import format_count, format_energy
+
+from .tables import Cell, PageTable, number
+
+NONE = "the cost model reports no energy and cycles by level"
 
 
 @attrs.frozen(kw_only=True)
@@ -31,29 +36,38 @@ class BreakdownText(Exporter):
 
 def breakdown_lines(found: Breakdown, problem: Problem) -> list[str]:
     """The table, or a line that there is none if the cost model gives no detail."""
-    if all(row.energy_pj is None and row.cycles is None for row in found.rows):
-        return ["the cost model reports no energy and cycles by level"]
-    names = [tensor.name for tensor in problem.tensors]
-    lines = [["", *names, "energy", "", "cycles"]]
-    for row in found.rows:
-        parts = [format_energy(row.by_tensor[name]) if name in row.by_tensor else "-" for name in names]
-        spent = "-" if row.energy_pj is None else format_energy(row.energy_pj)
-        share = "" if row.energy_pj is None or not found.energy_pj else percent(row.energy_pj / found.energy_pj)
-        lines.append([row.name, *parts, spent, share, _cycles(row, found.rows[-1])])
-    for charge, spent_pj in found.charges.items():
-        lines.append([charge, *("-" for _ in names), format_energy(spent_pj), percent(spent_pj / found.energy_pj), ""])
-    if found.waiting_cycles:
-        lines.append([WAITING, *("-" for _ in names), "", "", format_count(found.waiting_cycles)])
-    sums = [format_energy(sum(row.by_tensor.get(name, 0.0) for row in found.rows)) for name in names]
-    lines.append(["total", *sums, format_energy(found.energy_pj), "", format_count(found.cycles)])
-    *body, total = aligned(lines)
+    if not (table := breakdown_table(found, problem)):
+        return [NONE]
+    *body, total = table.lines(("level", "share"), "<>")
     return [*body, styled(total, "strong")]
 
 
-def _cycles(row: LevelCosts, compute: LevelCosts) -> str:
-    """The cycles of a level, or that it delivers as fast as the compute units work."""
-    if row.cycles is None:
-        return "-"
-    if row is not compute and compute.cycles is not None and row.cycles <= compute.cycles:
-        return "keeps up"
-    return format_count(row.cycles)
+def breakdown_table(found: Breakdown, problem: Problem) -> PageTable | None:
+    """A row for each level, the compute units, each charge, waiting, and the sums; None without any detail."""
+    if all(row.energy_pj is None and row.cycles is None for row in found.rows):
+        return None
+    names = [tensor.name for tensor in problem.tensors]
+
+    def energies(pj: float | None, of: str) -> list[Cell]:
+        part = number((pj or 0.0) / found.energy_pj, percent) if pj is not None and found.energy_pj else ""
+        return [number(pj, format_energy, of), part]
+
+    rows: list[list[Cell]] = []
+    for i, row in enumerate(found.rows):
+        at = f"levels.{i}."
+        parts = [number(row.by_tensor.get(name), format_energy, f"{at}by_tensor.{name}") for name in names]
+        cycles = "keeps up" if keeps_up(row, found.rows[-1]) else number(row.cycles, format_count, f"{at}cycles")
+        rows.append([row.name, *parts, *energies(row.energy_pj, f"{at}energy_pj"), cycles])
+    none = ["-" for _ in names]
+    rows += [[name, *none, *energies(pj, f"charges.{name}"), ""] for name, pj in found.charges.items()]
+    if found.waiting_cycles:
+        rows.append([WAITING, *none, "", "", number(found.waiting_cycles, format_count, "waiting_cycles")])
+    sums = [number(math.fsum(row.by_tensor.get(name, 0.0) for row in found.rows), format_energy) for name in names]
+    ends = number(found.energy_pj, format_energy, "energy_pj"), "", number(found.cycles, format_count, "cycles")
+    return PageTable(["level", *names, "energy", "share", "cycles"], [*rows, ["total", *sums, *ends]])
+
+
+def keeps_up(row: LevelCosts, compute: LevelCosts) -> bool:
+    """Whether a level delivers as fast as the compute units work."""
+    timed = row.cycles is not None and compute.cycles is not None
+    return row is not compute and timed and (row.cycles or 0.0) <= (compute.cycles or 0.0)

@@ -54,7 +54,9 @@ class Chart:
         return inline_svg(lambda: self.draw(WIDTH))
 
 
-OF_MEANING = {COMPUTES: 5, CHARGES: 6, WAITING: 7, "empty": 7}
+COMPUTE = 4
+"""The place of the colour of compute units."""
+OF_MEANING = {COMPUTES: COMPUTE, CHARGES: 6, WAITING: 7, "empty": 7}
 """Colours of parts that look alike in all charts."""
 
 
@@ -89,12 +91,12 @@ def bars(
                 left[mark.row] += mark.value
         for row, text in ends.items():
             where = {"xytext": (3, 0), "textcoords": "offset points", "va": "center"}
-            axes.annotate(text, (totals[row], rows.index(row)), **where)
+            axes.annotate(text, (max(totals[row], limit), rows.index(row)), **where)
         if limit:
             axes.axvline(limit, color="black", linestyle="--", linewidth=0.9)
         room = max(width - LETTER * max(map(len, map(_short, rows)), default=0) - 0.4, 1.0)
         shares = {row: min(LETTER * (len(ends.get(row, "")) + 1) / room, 0.8) for row in rows}
-        axes.set_xlim(0, max([limit, *(totals[row] / (1 - shares[row]) for row in rows)]) * 1.02 or 1.0)
+        axes.set_xlim(0, max(max(totals[row], limit) / (1 - shares[row]) for row in rows) * 1.02 or 1.0)
         axes.set_ylim(len(rows) - 0.45, -0.55)
         named_ticks(axes.yaxis, [_short(row) for row in rows])
         _counts(axes.xaxis)
@@ -145,6 +147,9 @@ def roofs(points: Sequence[Mark], peak: float, rate: float, widths: Sequence[flo
             xscale="log", yscale="log", xlim=(low, high), ylim=(min(rate, *(low * x for x in widths)) / 2, peak * 2.5)
         )
         axes.annotate(f"at most {peak:,.0f}", (high / 1.1, peak * 1.15), fontsize="small", ha="right")
+        for each in (axes.xaxis, axes.yaxis):
+            least, most = each.get_view_interval()
+            plain_log(each, (1, 2, 5) if most < 100 * least else (1,))
         axes.set(xlabel="computes per word at the level", ylabel=axis)
         figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=2 if width > 4 else 1)
         return figure

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from sparsemap.files import percent
-from sparsemap.plots import Figure, named_ticks, subplots, tipped
+from sparsemap.plots import Figure, subplots, tipped
 from sparsemap.searching.breakdown import WAITING
 from sparsemap.spec.units import format_bits, format_count
 
@@ -14,8 +13,7 @@ from .charts import GREY, Chart, Mark, bars, colour, legend
 from .design_charts import timed_words
 from .loop_nest import held
 from .outcome import DesignOutcome
-from .sides import SidePart
-from .wording import area_text, scaled_text
+from .wording import area_text
 
 DRAWN = 12
 """Instances of a level that are drawn; the last one stands for all others."""
@@ -92,25 +90,21 @@ def area_chart(outcome: DesignOutcome) -> Chart | None:
     problem, chip, used = outcome.design.problem, outcome.design.problem.chip, outcome.detail.instances_used
     if used is None or not outcome.detail.knows("data_words_max"):
         return None
-    marks: list[Mark] = []
-    ends: dict[str, str] = {}
+    areas: dict[str, tuple[float, float]] = {}
     for level, each in zip(problem.levels, chip.area_mm2.tolist(), strict=True):
-        if not each:  # off the chip
-            continue
-        full = min(sum(held(level, outcome.detail)) / level.capacity_bits, 1.0) if level.capacity_bits else 1.0
-        whole, share = each * level.instances, min(float(used[level.index, 0]) / level.instances, 1.0) * full
-        _area(marks, ends, level.name, whole, share)
-    whole = float(chip.mac_area_mm2) * problem.compute_instances
-    _area(marks, ends, problem.compute_name, whole, float(used[-1, 0]) / problem.compute_instances)
+        if each:  # on the chip
+            full = min(sum(held(level, outcome.detail)) / level.capacity_bits, 1.0) if level.capacity_bits else 1.0
+            areas[level.name] = each * level.instances, min(float(used[level.index, 0]) / level.instances, 1.0) * full
+    computes = problem.compute_instances
+    areas[problem.compute_name] = float(chip.mac_area_mm2) * computes, float(used[-1, 0]) / computes
+    marks, ends = [], {}
+    for name, (whole, share) in areas.items():
+        ends[name] = f"{area_text(whole)}, {percent(share)} used"
+        for part, value in ((IN_USE, whole * share), (EMPTY, whole * (1 - share))):
+            marks.append(Mark(value, part, name, tip=f"{name}, {part}\n{area_text(value)} of {area_text(whole)}"))
     return (
         bars(marks, "area, mm2", ends, (IN_USE, EMPTY), title="area, to scale") if any(m.value for m in marks) else None
     )
-
-
-def _area(marks: list[Mark], ends: dict[str, str], name: str, whole: float, share: float) -> None:
-    for part, value in ((IN_USE, whole * share), (EMPTY, whole * (1 - share))):
-        marks.append(Mark(value, part, name, tip=f"{name}, {part}\n{area_text(value)} of {area_text(whole)}"))
-    ends[name] = f"{area_text(whole)}, {percent(share)} used"
 
 
 def busy_chart(outcome: DesignOutcome) -> Chart | None:
@@ -136,33 +130,3 @@ def busy_chart(outcome: DesignOutcome) -> Chart | None:
         marks += [Mark(count, "busy", name, tip=tip), Mark(cycles - count, WAITING, name, tip=tip)]
         ends[name] = percent(count / cycles)
     return bars(marks, "cycles", ends, ("busy", WAITING), title="who is busy, of the time of the layer")
-
-
-def timeline_chart(parts: Sequence[SidePart]) -> Chart | None:
-    """The layers of a network one after the other, each in the row of what limits it; None without a clock."""
-    known = [part for part in parts if part.known and math.isfinite(part.seconds)]
-    if not known:
-        return None
-    whole = math.fsum(part.seconds for part in known)
-    unit = scaled_text(whole, "s").split()[-1]
-    scale = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}[unit]
-    marks, start = [], 0.0
-    for part in known:
-        tip = f"{part.name}\n{scaled_text(start, 's')} to {scaled_text(start + part.seconds, 's')}"
-        marks.append(
-            Mark(part.seconds / scale, part.name, part.limit.removesuffix(f", {WAITING}") or "all", start / scale, tip)
-        )
-        start += part.seconds
-    rows = list(dict.fromkeys(mark.row for mark in marks))
-
-    def draw(width: float) -> Figure:
-        figure, axes = subplots(1, 1, (width, 0.7 + 0.3 * len(rows)))
-        for at, mark in enumerate(marks):
-            bar = axes.barh(rows.index(mark.row), mark.value, left=mark.at, height=0.7, color=colour(rows, mark.row))
-            bar[0].set(alpha=1.0 if at % 2 else 0.65)
-            tipped(bar[0], [mark.tip])
-        named_ticks(axes.yaxis, rows)
-        axes.set(xlabel=f"time, {unit}", xlim=(0, whole / scale), ylim=(len(rows) - 0.45, -0.55))
-        return figure
-
-    return Chart(marks, draw, "layers in time, by what limits them")

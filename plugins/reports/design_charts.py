@@ -20,9 +20,11 @@ from sparsemap.searching.result import HISTORY_FILE
 from sparsemap.spec.units import format_bits, format_count, format_energy
 
 from .accesses import Accesses, AccessRow
+from .breakdown import keeps_up
 from .charts import Chart, Mark, bars, convergence, roofs
 from .loop_nest import held, room
 from .outcome import DesignOutcome
+from .wording import bandwidth_text
 
 KINDS = ("data", "metadata", "gated", "skipped", COMPUTES, CHARGES)
 """What energy is spent on."""
@@ -87,12 +89,6 @@ def product(row: AccessRow) -> str:
     return f"{format_count(row.count)} × {row.price_pj:.4g} pJ = {format_energy(row.energy_pj)}"
 
 
-def keeps_up(row: LevelCosts, compute: LevelCosts) -> bool:
-    """Whether a level delivers as fast as the compute units work."""
-    timed = row.cycles is not None and compute.cycles is not None
-    return row is not compute and timed and (row.cycles or 0.0) <= (compute.cycles or 0.0)
-
-
 def cycles_chart(outcome: DesignOutcome) -> Chart | None:
     """A bar for each level that is slower than the compute units, for these, and for what waits beyond the slowest."""
     problem, found = outcome.design.problem, outcome.breakdown
@@ -133,12 +129,14 @@ def cycle_tip(outcome: DesignOutcome, row: LevelCosts, level: Level | None) -> s
     detail = outcome.detail
     if detail.slowdown is None or detail.compute_cycles is None:
         return text
+    width = bandwidth_text(level)
+    its = f"its bandwidth ({width} words a cycle)" if width else "its unlimited bandwidth"
     slow, busy = float(detail.slowdown[level.index, 0]), float(detail.compute_cycles[0])
     if slow == 1.0:
-        return f"{row.name}: its bandwidth keeps up with the {units} units"
+        return f"{row.name}: {its} keeps up with the {units} units"
     if slow and math.ceil(busy / slow) == count:
         about = f"{text} = {format_count(busy)} cycles of the {units} units / {slow:.4g}"
-        return f"{about}\nits bandwidth carries {percent(slow, 1)} of the words that they ask for in that time"
+        return f"{about}\n{its} carries {percent(slow, 1)} of the words that they ask for in that time"
     return text
 
 

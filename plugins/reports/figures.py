@@ -54,41 +54,29 @@ def convergence(source: PlotSource) -> Figure:
     return convergence_chart(source.folder, source.result, [unit]).draw(WIDTH)
 
 
-def energy(source: PlotSource) -> Figure:
-    """Energy by level, stacked by tensor, and by charge."""
-    chart = next(energy_charts(source.outcome), None)
-    return _drawn(chart, source, "energies by level")
-
-
 def cycles(source: PlotSource) -> Figure:
     """The cycles of each level that limits, of the compute units, and of waiting."""
-    figure = _drawn(cycles_chart(source.outcome), source, "cycles by level")
+    figure = _drawn(cycles_chart, "cycles by level")(source)
     return titled(figure, f"{format_count(source.outcome.cycles)} cycles, limited by {source.outcome.column}")
 
 
-def roofline(source: PlotSource) -> Figure:
-    """Computes a cycle against computes a word at each level with a bandwidth, data and metadata, skipped words aside."""
-    chart = roofline_chart(source.outcome)
+def _roofline(outcome: DesignOutcome) -> Chart | None:
+    chart = roofline_chart(outcome)
     if chart is not None and not chart.marks:
-        title = source.outcome.design.problem.title
+        title = outcome.design.problem.title
         raise SearchError(f"{title}: no level has a bandwidth and accesses; a roofline needs one")
-    return _drawn(chart, source, "computes")
+    return chart
 
 
-def _drawn(chart: Chart | None, source: PlotSource, what: str) -> Figure:
-    if chart is None:
-        raise SearchError(f"cost model '{source.outcome.design.problem.cost_model.name}' gives no {what}")
-    return chart.draw(WIDTH)
+def _drawn(chart: Callable[[DesignOutcome], Chart | None], what: str) -> Callable[[PlotSource], Figure]:
+    """The figure of a chart; `SearchError` where the cost model does not tell what it is of."""
 
+    def draw(source: PlotSource) -> Figure:
+        if (found := chart(source.outcome)) is None:
+            raise SearchError(f"cost model '{source.outcome.design.problem.cost_model.name}' gives no {what}")
+        return found.draw(WIDTH)
 
-def chip(source: PlotSource) -> Figure:
-    """The levels of the chip with their instances, and the tiles of the design in them."""
-    return _drawn(tree_chart(source.outcome), source, "instances in use")
-
-
-def busy(source: PlotSource) -> Figure:
-    """How long each level and the compute units are busy in the time that the design takes."""
-    return _drawn(busy_chart(source.outcome), source, "computes")
+    return draw
 
 
 def pareto(source: PlotSource) -> Figure:
@@ -172,5 +160,15 @@ def loopnest(source: PlotSource) -> Figure:
     return figure
 
 
-DRAWN = (convergence, energy, cycles, chip, busy, loopnest, roofline, pareto, space)
-KINDS: dict[str, Callable[[PlotSource], Figure]] = {draw.__name__: draw for draw in DRAWN}
+KINDS: dict[str, Callable[[PlotSource], Figure]] = {
+    "convergence": convergence,
+    "energy": _drawn(lambda outcome: next(energy_charts(outcome), None), "energies by level"),
+    "cycles": cycles,
+    "chip": _drawn(tree_chart, "instances in use"),
+    "busy": _drawn(busy_chart, "computes"),
+    "loopnest": loopnest,
+    "roofline": _drawn(_roofline, "computes"),
+    "pareto": pareto,
+    "space": space,
+}
+"""By name what `sparsemap plot` draws: levels and tiles (`chip`), how long each level is busy, the design as boxes .."""

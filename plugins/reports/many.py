@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,22 +19,22 @@ from sparsemap.problem import design_file
 from sparsemap.searching.result import DESIGN_FILE, RESULT_FILE
 from sparsemap.spec.units import format_energy
 
-from .chip_charts import timeline_chart
 from .explain import OF, Explanation
+from .figures import WIDTH
 from .sides import (
-    NETWORK,
     TABLE,
     WORTH_NAMES,
     Compared,
-    deciding,
+    is_result,
     labelled,
-    name_of,
+    layer_table,
+    ranked,
     ratio,
     sides_of,
     verdict,
     worth_of,
 )
-from .stacks import stack
+from .stacks import stack, timeline
 from .variants import ALL, Base, Free, freed
 from .wording import change_text, time_text
 
@@ -43,15 +43,15 @@ FIGURES = {"energy": "energy_pj", "cycles": "seconds", "timeline": ""}
 SHOWN = {"seconds": time_text, "energy_pj": format_energy}
 TELLING = 0.9
 """Of a cost: what makes more than this of it is not told."""
-COLUMN = 3.5
-"""Inches of a figure, one column of a paper."""
 LESS = (6, 4, 1)
 """Columns of layers that narrow terminals do without."""
 
 
 def is_many(path: Path) -> bool:
-    """Whether a folder is that of a network or of a study."""
-    return not (path / RESULT_FILE).exists() and any((path / name).exists() for name in (NETWORK, TABLE))
+    """Whether a folder is that of a network or of a study, or has folders of results."""
+    if not path.is_dir() or any((path / name).exists() for name in (RESULT_FILE, DESIGN_FILE)):
+        return False
+    return is_result(path) or any(map(is_result, path.iterdir()))
 
 
 # ------------------------------------------------------------------------------------------------------------- explain
@@ -63,48 +63,52 @@ class _Layer:
 
     name: str
     repeat: int
-    folder: Path
     base: Base
-    free: dict[str, tuple[float, float]]
-    """Energy in pJ and seconds by what is free."""
+    costs: dict[str, tuple[float, float]]
+    """Energy in pJ and seconds of all repetitions by what is free, "" for nothing."""
 
     def to_dict(self) -> dict[str, Any]:
-        free = {name: _named(*found) for name, found in self.free.items()}
+        free = {name: _named(x / self.repeat for x in found) for name, found in self.costs.items() if name}
         return {"layer": self.name, "repeat": self.repeat, **self.base.outcome.to_dict(), "free": free}
 
 
-def _named(energy_pj: float, seconds: float) -> dict[str, float]:
-    return {"energy_pj": energy_pj, "seconds": seconds}
+def _named(costs: Iterable[float]) -> dict[str, float]:
+    return dict(zip(("energy_pj", "seconds"), costs, strict=True))
 
 
 def explain_many(path: Path, quantity: str, registry: Registry) -> Explanation:
     """What limits the layers of a network, or the cells of a study, and what they would cost with one thing free."""
     if quantity not in OF:
         raise SearchError(f"{path}: of many designs only {listed(OF)} can be explained; name the folder of one of them")
-    sides = sides_of(path)
-    several = len(sides) > 1 or (path / TABLE).exists()
-    parts = [(side.label if several else part.name, part) for side in sides for part in side.parts if part.known]
-    made: dict[Path, Base] = {}
-    layers: list[_Layer] = []
-    for name, part in parts:
-        if part.folder not in made:
-            made[part.folder] = Base(design_file.load(str(part.folder / DESIGN_FILE), registry))
-        base = made[part.folder]
-        found = {x.name: (x.outcome.energy_pj, x.outcome.costs["seconds"]) for x in _alone(base, quantity)}
-        layers.append(_Layer(name if len(parts) > 1 else part.name, part.repeat, part.folder, base, found))
-    if not layers:
+    sides = labelled(sides_of(path))
+    parts = [(_name(side, part.name, sides), part) for side in sides for part in side.parts if part.known]
+    if not parts:
         raise SearchError(f"{path}: has no design to explain")
+    folders = {part.folder: str(part.folder / DESIGN_FILE) for _, part in parts}
+    made = {folder: Base(design_file.load(file, registry)) for folder, file in folders.items()}
+    free = {folder: _alone(base, quantity) for folder, base in made.items()}
+    layers = []
+    for name, part in parts:
+        outcomes = {"": made[part.folder].outcome, **{x.name: x.outcome for x in free[part.folder]}}
+        times = {of: (part.repeat * x.energy_pj, part.repeat * x.costs["seconds"]) for of, x in outcomes.items()}
+        layers.append(_Layer(name, part.repeat, made[part.folder], times))
+    names = dict.fromkeys(name for x in layers for name in x.costs)  # a layer that lacks one stays as it is
+    each = {name: [x.costs.get(name, x.costs[""]) for x in layers] for name in names}
+    totals = {name: (math.fsum(e for e, _ in found), math.fsum(t for _, t in found)) for name, found in each.items()}
     lines = [styled(f"{sides[0].subject} on {sides[0].hardware}" if len(sides) == 1 else str(path), "strong")]
-    totals = _totals(layers)
     if len(sides) == 1:
-        energy, seconds = totals[""]
-        lines += [f"{time_text(seconds)}, {format_energy(energy)}, one layer after the other", ""]
-    lines.append(output.table(_rows(layers, quantity), "<>>>>><<", less=LESS))
+        lines += [f"{time_text(totals[''][1])}, {format_energy(totals[''][0])}, one layer after the other", ""]
+    lines.append(output.table(_rows(layers, totals[""], quantity), "<>>>>>><", less=LESS))
     if len(sides) == 1:
         lines += ["", styled("the whole network with one thing free in every layer", "strong"), _free(totals, quantity)]
-    lines += ["", f"`sparsemap explain {layers[0].folder}` says more of one of them"]
-    data = {"layers": [x.to_dict() for x in layers], "free": {name: _named(*found) for name, found in totals.items()}}
+    lines += ["", f"`sparsemap explain {parts[0][1].folder}` says more of one of them"]
+    data = {"layers": [x.to_dict() for x in layers], "free": {name: _named(found) for name, found in totals.items()}}
     return Explanation("\n".join(lines).splitlines(), data)
+
+
+def _name(side: Compared, part: str, sides: Sequence[Compared]) -> str:
+    """A layer of the only network, or which layer of which result."""
+    return part if len(sides) == 1 else side.label if len(side.parts) == 1 else f"{side.label}/{part}"
 
 
 def _alone(base: Base, quantity: str) -> list[Free]:
@@ -120,33 +124,19 @@ def _worth(quantity: str, energy: float, seconds: float) -> float:
     return {"energy": energy, "cycles": seconds}.get(quantity, energy * seconds)
 
 
-def _rows(layers: Sequence[_Layer], quantity: str) -> list[list[str]]:
+def _rows(layers: Sequence[_Layer], whole: tuple[float, float], quantity: str) -> list[list[str]]:
     """Those that take most time first."""
-    energy, seconds = _totals(layers)[""]
     rows = [["", "times", "time", "of time", "energy", "of energy", "units", "limited by", "what would help most"]]
-    for x in sorted(layers, key=lambda x: -x.repeat * x.base.outcome.costs["seconds"]):
-        outcome = x.base.outcome
-        mine = outcome.energy_pj, outcome.costs["seconds"]
-        now, helps = _worth(quantity, *mine), "-"
-        least, name = min(((_worth(quantity, *found), name) for name, found in x.free.items()), default=(now, ""))
-        if least < now:
-            helps = f"{name} {change_text(least, now)}"
+    for x in sorted(layers, key=lambda x: -x.costs[""][1]):
+        outcome, (energy, seconds) = x.base.outcome, x.costs[""]
+        now = _worth(quantity, energy, seconds)
+        least, name = min((_worth(quantity, *found), name) for name, found in x.costs.items())
         used = "-" if outcome.units is None else percent(outcome.units / outcome.design.problem.compute_instances)
-        time = time_text(mine[1]), percent(x.repeat * mine[1] / seconds)
-        spent = format_energy(mine[0]), percent(x.repeat * mine[0] / energy)
+        time = time_text(seconds / x.repeat), percent(seconds / whole[1])
+        spent = format_energy(energy / x.repeat), percent(energy / whole[0])
+        helps = f"{name} {change_text(least, now)}" if least < now else "-"
         rows.append([x.name, str(x.repeat), *time, *spent, used, outcome.column, helps])
     return rows
-
-
-def _totals(layers: Sequence[_Layer]) -> dict[str, tuple[float, float]]:
-    """Energy and seconds of all layers, with nothing and with each thing free; a layer that lacks it stays as it is."""
-    found = {}
-    for name in dict.fromkeys(["", *(name for x in layers for name in x.free)]):
-        each = [
-            (x.repeat, *x.free.get(name, (x.base.outcome.energy_pj, x.base.outcome.costs["seconds"]))) for x in layers
-        ]
-        found[name] = (math.fsum(n * energy for n, energy, _ in each), math.fsum(n * seconds for n, _, seconds in each))
-    return found
 
 
 def _free(totals: dict[str, tuple[float, float]], quantity: str) -> str:
@@ -176,25 +166,14 @@ def _layers(given: Sequence[Compared]) -> tuple[list[str], dict[str, Any]]:
     if one.problem != other.problem:
         names = [f"{side.subject} ({side.model})" for side in (one, other)]
         raise SearchError(f"{one.folder} is of {names[0]}, {other.folder} of {names[1]}; only the same is compared")
-    worth = worth_of((one, other))
-    best, second = sorted((one, other), key=lambda side: side.value(worth) or math.inf)
-    shares = deciding(best, second, worth)
-    parts = [{part.name: part for part in side.parts} for side in (one, other)]
-    names = [name_of(side, (one, other)) for side in (one, other)]
-    rows = [["layer", "share", names[0], "energy", "limited by", names[1], "energy", "limited by", "time"]]
-    for name, share in shares.items():
-        mine, theirs = (found[name] for found in parts)
-        cells = [
-            x for part in (mine, theirs) for x in (time_text(part.seconds), format_energy(part.energy_pj), part.limit)
-        ]
-        rows.append([name, percent(share), *cells, change_text(theirs.seconds, mine.seconds)])
-    said = verdict((one, other))
+    shares = ranked((one, other))[1]
+    said, parts = verdict((one, other)), [{part.name: part for part in side.parts} for side in (one, other)]
     title = styled("layers, those that decide first; shares are of the difference", "strong")
-    lines = [*map(output.wrapped, said), "", title, output.table(rows, "<>>><>><>", less=(3, 6, 4, 7))]
+    lines = [*map(output.wrapped, said), "", title, *layer_table((one, other), shares).lines(less=(1, 4, 7, 5))]
     ends = [{"result": str(side.folder), "hardware": side.hardware, **side.costs} for side in (one, other)]
     layers = [
-        {"layer": name, "share": share, **{key: found[name].to_dict() for key, found in zip("ab", parts, strict=True)}}
-        for name, share in shares.items()
+        {"layer": name, "share": of_all, **{key: has[name].to_dict() for key, has in zip("ab", parts, strict=True)}}
+        for name, of_all in shares.items()
     ]
     return lines, {"a": ends[0], "b": ends[1], "verdict": said, "layers": layers}
 
@@ -232,11 +211,11 @@ def figure_of(path: Path, kind: str) -> Figure:
         )
     sides = sides_of(path)
     if kind == "timeline":
-        if (chart := timeline_chart(sides[0].parts)) is None:
+        if (chart := timeline(sides[0].parts)) is None:
             raise SearchError(f"{path}: no layer has a design and a clock, of which a timeline is drawn")
-        return chart.draw(COLUMN)
+        return chart.draw(WIDTH)
     one = len(sides) == 1 and not (path / TABLE).exists()
     bars = (
         [(part.name, [part], "") for part in sides[0].parts] if one else [(s.folder.name, s.parts, "") for s in sides]
     )
-    return stack(bars, FIGURES[kind]).draw(COLUMN)
+    return stack(bars, FIGURES[kind]).draw(WIDTH)

@@ -18,6 +18,7 @@ from sparsemap.searching.result import RESULT_FILE, read_result
 from sparsemap.spec.units import format_energy
 from sparsemap.study.cells import AXES
 
+from .tables import Cell, PageTable, number, share
 from .wording import area_text, change_text, time_text
 
 NETWORK, TABLE = "network.json", "table.csv"
@@ -107,19 +108,27 @@ class Compared:
         return self.numbers.get("edp") if found is None and key == "edp_js" else found
 
 
+def is_result(path: Path) -> bool:
+    """Whether a folder is that of a search, a network or a study."""
+    return any((path / name).is_file() for name in (RESULT_FILE, NETWORK, TABLE))
+
+
 def sides_of(path: Path) -> list[Compared]:
-    """The folder of a search or of a network as a side, that of a study as a side per cell; `SearchError` for others."""
+    """The folder of a search or of a network as a side, that of a study as a side per cell, any other one that has such
+    folders as their sides; `SearchError` where there are none."""
     if (path / RESULT_FILE).is_file():
         return [_search(path)]
     if (path / NETWORK).is_file():
         return [_network(path)]
     if (path / TABLE).is_file():
-        names = [name for row in read_csv(path / TABLE) if (name := cell_folder(path, row)) is not None]
-        return [
-            attrs.evolve(side, label=f"{path.resolve().name}/{side.label}") for name in names for side in sides_of(name)
-        ]
-    made = f"{RESULT_FILE} of a search, {NETWORK} of a network, or {TABLE} of a study"
-    raise SearchError(f"{path}: nothing to report: expected the folder of a search, with {made}")
+        below = [name for row in read_csv(path / TABLE) if (name := cell_folder(path, row)) is not None]
+    else:
+        below = [name for name in sorted(path.iterdir()) if is_result(name)] if path.is_dir() else []
+    if not below:
+        made = f"{RESULT_FILE} of a search, {NETWORK} of a network, or {TABLE} of a study"
+        raise SearchError(f"{path}: nothing to report: expected the folder of a search, with {made}")
+    prefix = f"{path.resolve().name}/" if is_result(path) else ""
+    return [attrs.evolve(side, label=f"{prefix}{side.label}") for name in below for side in sides_of(name)]
 
 
 def cell_folder(study: Path, row: Mapping[str, str]) -> Path | None:
@@ -236,6 +245,29 @@ def deciding(side: Compared, other: Compared, worth: str = "edp_js") -> dict[str
     return dict(sorted(shares.items(), key=lambda row: -row[1]))
 
 
+def ranked(sides: Sequence[Compared]) -> tuple[list[Compared], dict[str, float]]:
+    """The best first, and what parts have of its difference to the next one (`deciding`)."""
+    worth = worth_of(sides)
+    ordered = sorted(sides, key=lambda side: side.value(worth) or math.inf)
+    return ordered, deciding(ordered[0], ordered[1], worth)
+
+
+def layer_table(sides: Sequence[Compared], shares: Mapping[str, float]) -> PageTable:
+    """Layers, those that decide first, with what they take on each side in all repetitions."""
+    parts = {name_of(side, sides): {part.name: part for part in side.parts} for side in sides}
+    head = ["layer", "times", "share"]
+    rows: list[list[Cell]] = []
+    for label in parts:
+        head += [f"time, {label}", "energy", "limited by"]
+    for name, of_all in shares.items():
+        rows.append([name, str(next(has[name].repeat for has in parts.values() if name in has)), number(of_all, share)])
+        for has in parts.values():
+            part = has.get(name)
+            costs = (part.seconds, part.energy_pj) if part else (None, None)
+            rows[-1] += [number(costs[0], time_text), number(costs[1], format_energy), part.limit if part else ""]
+    return PageTable(head, rows)
+
+
 PARTS = ("energy_pj", "seconds")
 """Costs that add up over the parts."""
 
@@ -273,8 +305,8 @@ def _best(sides: Sequence[Compared]) -> str:
     one, other = (name_of(side, sides) for side in (best, second))
     if more < 1 + EQUAL:
         return f"{one} and {other} are equal for {best.subject}."
-    by = f"{times(more)} less {WORTH_NAMES[worth]}" if worth != "edp_js" else f"energy x time is {times(more)} less"
-    text = f"{one} is better than {other} for {best.subject}: {by}. It takes {costs_text(best, second)}."
+    text = f"{one} is better than {other} for {best.subject}, by {times(more)} in {WORTH_NAMES[worth]}. "
+    text += f"It takes {costs_text(best, second)}."
     decide = deciding(best, second, worth)
     if len(decide) > 1:
         names: list[str] = []

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import attrs
 
-from sparsemap import Best, Exporter, Result
+from sparsemap import Best, Exporter, Objective, Result
 from sparsemap.files import aligned, percent
 from sparsemap.pieces.contracts import styled
 from sparsemap.problem.problem import Problem
@@ -15,10 +16,12 @@ from sparsemap.spec.units import format_count, format_energy
 
 from .breakdown import breakdown_lines
 from .loop_nest import loop_nest
+from .tables import Cell, PageTable, number, numbers
 from .wording import chip_text, einsum_text, numbers_text, problem_texts
 
 REASONS_SHOWN = 8
 FRONT_SHOWN = 8
+EXECUTED = ("energy_pj", "cycles")
 
 
 @attrs.frozen(kw_only=True)
@@ -29,7 +32,7 @@ class SummaryText(Exporter):
     file_name: ClassVar[str] = "summary.txt"
 
     def text(self, result: Result, problem: Problem, width: int = 80) -> str:
-        best, found = result.found, result.breakdown()
+        best, found, table = result.found, result.breakdown(), result.to_dict()
         limit = f"   {styled(f'limited by {found.limit}', 'warning')}" if found.limit else ""
         numbers = [["energy", format_energy(best.energy_pj)], ["cycles", format_count(best.cycles) + limit]]
         if text := chip_text(best.costs):
@@ -70,9 +73,9 @@ class SummaryText(Exporter):
         if best.scenarios:
             blocks.append(scenario_lines(best))
         if result.executed:
-            blocks.append(executed_lines(result))
+            blocks.append(executed_lines(result, table["executed"]))
         if result.front:
-            blocks.append(front_lines(result, problem))
+            blocks.append(front_lines(table["front"], problem.objective))
         if result.rejects:
             blocks.append(reject_lines(result))
         return "\n\n".join("\n".join(block) for block in blocks) + "\n"
@@ -110,42 +113,47 @@ def scenario_lines(best: Best) -> list[str]:
     return lines
 
 
-def executed_rows(result: Result) -> list[list[str]]:
+def executed_table(designs: Sequence[Mapping[str, Any]]) -> PageTable:
     """Of each design that was executed: claim, executed over claimed, corrected score, and the part that differs most."""
-    rows = [["", "claimed score", "energy", "cycles", "corrected score", "differs most in"]]
-    for number, one in enumerate(result.executed, 1):
-        if one.execution is None:
-            rows.append(
-                [f"{number}", f"{one.best.score:.4g}", "-", "-", f"{one.score:.4g}", f"not executed: {one.refused}"]
-            )
-            continue
-        needed = [f"{one.execution.needed(cost):.3f}x" for cost in ("energy_pj", "cycles")]
-        part = next(iter(one.execution.parts), "-")
-        rows.append([f"{number}", f"{one.best.score:.4g}", *needed, f"{one.score:.4g}", part])
-    return rows
+    rows: list[list[Cell]] = []
+    for i, one in enumerate(designs):
+        needed, at = one.get("executed_over_claimed", {}), f"executed.{i}."
+        shares = [number(needed.get(x), "{:.3f}x".format, f"{at}executed_over_claimed.{x}") for x in EXECUTED]
+        scores = [number(one[x]["score"], "{:.4g}".format, f"{at}{x}.score") for x in ("claimed", "corrected")]
+        part = f"not executed: {one['refused']}" if one.get("refused") else next(iter(one.get("parts", {})), "-")
+        rows.append([f"{i + 1}", scores[0], *shares, scores[1], part])
+    return PageTable(["", "claimed score", "energy", "cycles", "corrected score", "differs most in"], rows)
 
 
-def executed_lines(result: Result) -> list[str]:
+def executed_lines(result: Result, designs: Sequence[Mapping[str, Any]]) -> list[str]:
     title = "the best designs executed on sampled tensors: executed over claimed, ranked by the corrected score"
-    lines = [f"  {line}" for line in aligned(executed_rows(result), "<>>>><")]
+    lines = executed_table(designs).lines(align="<>>>><", margin=2)
     if ran := next((one.execution for one in result.executed if one.execution), None):
         lines.append("  at " + ", ".join(f"{dim} {size:,}" for dim, size in ran.sizes.items()))
     return [styled(title, "strong"), *lines]
 
 
-def front_lines(result: Result, problem: Problem) -> list[str]:
+def front_table(front: Sequence[Mapping[str, Any]], objective: Objective, shown: Sequence[int]) -> PageTable:
+    """Designs of a front by their objectives, with their units."""
+    heads = zip(objective.names, objective.units, strict=True)
+    rows: list[list[Cell]] = []
+    for i in shown:
+        seen = front[i]["objectives"]
+        cells = [number(seen[name], "{:.4g}".format, f"front.{i}.objectives.{name}") for name in objective.names]
+        rows.append([f"{i + 1}", *cells, *numbers(front[i], f"front.{i}.")])
+    head = ["", *(f"{name} ({unit})" if unit else name for name, unit in heads), "EDP", "energy", "cycles"]
+    return PageTable(head, rows)
+
+
+def front_lines(front: Sequence[Mapping[str, Any]], objective: Objective) -> list[str]:
     """The designs that no other one dominates, spread evenly where there are many."""
-    count = len(result.front)
+    count = len(front)
     shown = sorted({round(i * (count - 1) / (FRONT_SHOWN - 1)) for i in range(FRONT_SHOWN)})
-    names = list(result.front[0].objectives)
-    units = problem.objective.units
-    rows = [["", *(f"{name} ({unit})" if unit else name for name, unit in zip(names, units, strict=True))]]
-    for index in shown:
-        values = result.front[index].objectives
-        rows.append([f"{index + 1}", *(f"{values[name]:.4g}" for name in names)])
     some = f", {len(shown)} of them" if len(shown) < count else ""
     title = f"front of {count} designs that no other one found dominates{some}"
-    return [styled(title, "strong"), *(f"  {line}" for line in aligned(rows))]
+    table = front_table(front, objective, shown)
+    less = attrs.evolve(table, head=table.head[:-3], rows=[row[:-3] for row in table.rows])
+    return [styled(title, "strong"), *less.lines(align="<>", margin=2)]
 
 
 def reject_lines(result: Result) -> list[str]:

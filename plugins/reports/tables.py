@@ -1,58 +1,87 @@
-"""A design for other programs: its energies as CSV, everything as JSON, the design alone as TOML."""
+"""Tables of results, for texts and pages alike: cells that know the value of the number that they print."""
 
 from __future__ import annotations
 
-import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import attrs
 
-from sparsemap import Exporter, Result
-from sparsemap.files import csv_text
-from sparsemap.problem import design_file
-from sparsemap.problem.problem import Problem
-from sparsemap.spec.unstructuring import plain
+from sparsemap.files import percent, times
+from sparsemap.spec.units import format_count, format_energy
+
+from .wording import CHIP_COSTS
 
 
-@attrs.frozen(kw_only=True)
-class EnergyTable(Exporter):
-    """One line per level and tensor with its energy in pJ, and per charge; the compute units have no tensor."""
+@attrs.frozen
+class PrintedNumber:
+    """A number as printed, with its value; `of` is its place in the file that it is from, such as `levels.0.cycles`."""
 
-    type_name: ClassVar[str] = "csv"
-    file_name: ClassVar[str] = "energy.csv"
-
-    def text(self, result: Result, problem: Problem, width: int = 80) -> str:
-        rows = [
-            {"level": row.name, "tensor": tensor, "energy_pj": energy}
-            for row in result.breakdown().rows
-            if row.energy_pj is not None
-            for tensor, energy in (row.by_tensor or {"": row.energy_pj}).items()
-        ]
-        charges = result.breakdown().charges.items()
-        return csv_text(rows + [{"level": f"charge {name}", "tensor": "", "energy_pj": pj} for name, pj in charges])
+    value: float
+    text: str
+    of: str = ""
 
 
-@attrs.frozen(kw_only=True)
-class JsonReport(Exporter):
-    """The result, its design and its breakdown by level."""
+@attrs.frozen
+class PageLink:
+    """A text that leads to a section of the page."""
 
-    type_name: ClassVar[str] = "json"
-    file_name: ClassVar[str] = "report.json"
-
-    def text(self, result: Result, problem: Problem, width: int = 80) -> str:
-        return json.dumps(self.data(result, problem), indent=2) + "\n"
-
-    def data(self, result: Result, problem: Problem) -> dict[str, Any]:
-        design = plain(design_file.dump(result.found.design, result.found.numbers))
-        return {**result.to_dict(), "design": design, **result.breakdown().to_dict()}
+    text: str
+    anchor: str
 
 
-@attrs.frozen(kw_only=True)
-class DesignTable(Exporter):
-    """The design file, which `sparsemap evaluate` and `sparsemap show` read."""
+Cell = str | PrintedNumber | PageLink
 
-    type_name: ClassVar[str] = "toml"
-    file_name: ClassVar[str] = "design.toml"
 
-    def text(self, result: Result, problem: Problem, width: int = 80) -> str:
-        return result.found.text()
+@attrs.frozen
+class PageTable:
+    block: ClassVar[str] = "table"
+    head: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    tips: Sequence[str] = ()
+    """A text per row, where there is more to tell."""
+
+    @property
+    def numeric(self) -> list[bool]:
+        """Whether a column has numbers."""
+        return [any(isinstance(row[i], PrintedNumber) for row in self.rows) for i in range(len(self.head))]
+
+    def without_places(self) -> PageTable:
+        """The table with numbers that stand in no file, or in another one than the page is about."""
+        rows = [[attrs.evolve(x, of="") if isinstance(x, PrintedNumber) else x for x in row] for row in self.rows]
+        return attrs.evolve(self, rows=rows)
+
+    def lines(self, untold: Iterable[str] = (), align: str = "", **how: Any) -> list[str]:
+        """The rows as text, numbers to the right (or as `align` says), without the `untold` heads; `how` are the other
+        arguments of `output.table`."""
+        from sparsemap.cli import output
+
+        head = ["" if name in untold else name for name in self.head]
+        texts = [[x if isinstance(x, str) else x.text for x in row] for row in self.rows]
+        return output.table([head, *texts], align or "".join("<>"[x] for x in self.numeric), **how).splitlines()
+
+
+def scientific(value: float) -> str:
+    return f"{value:.3e}"
+
+
+def share(value: float) -> str:
+    return percent(value, 1)
+
+
+HOW: Mapping[str, Callable[[float], str]] = {
+    "edp": scientific, "energy_pj": format_energy, "cycles": format_count, "gap": times,
+    **CHIP_COSTS, "share_of_energy_pj": share, "share_of_cycles": share,
+}  # fmt: skip
+"""How the numbers of results are told."""
+
+
+def number(value: float | None, how: Callable[[float], str], of: str = "") -> Cell:
+    """A dash where there is none."""
+    return "-" if value is None or not math.isfinite(value) else PrintedNumber(float(value), how(value), of)
+
+
+def numbers(row: Mapping[str, Any], of: str | None, keys: Sequence[str] = ("edp", "energy_pj", "cycles")) -> list[Cell]:
+    """Numbers of a result; `of` is where its table is, such as `front.2.`, None if it is in no file."""
+    return [number(row.get(key), HOW[key], "" if of is None else f"{of}{key}") for key in keys]

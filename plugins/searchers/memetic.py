@@ -1,18 +1,19 @@
 """A memetic search: demes that evolve by moves the segments offer, with local search around their best designs.
 
 It keeps the paper's encoding and adds what cheap evaluation allows: a search starts from guesses of the segments, every
-proposal is repaired before it is evaluated, the share of each mutation follows its success, and the single-gene
-neighbourhood of a deme's best design is swept when progress stops. Selection, crossover and mutations are operators;
-unless others are named, mutations are the moves of the segments (loops swap levels, a tensor changes its formats).
+proposal is repaired before it is evaluated, and the single-gene neighbourhood of a deme's best design is swept when
+progress stops. Selection, crossover and mutations are operators; unless others are named, mutations are the moves of the
+segments (loops swap levels, a tensor changes its formats).
 
 Where the cost model knows classes of designs, each with a bound (`Space.classes`), no design is evaluated whose class has
-nothing better than the best design so far, which spends nothing. From the second round on a part of the sample comes from
-the classes with the best bounds, and a part of the children moves into them.
+nothing better than the best design so far, which spends nothing. After the first sample a part of each comes from the
+classes with the best bounds, and from the second round on a part of the children moves into them.
 
 Designs with nearly the same score often have tilings far apart, with nothing good in between. So a round begins with
-demes that do not mix; one that has converged starts anew. The best of all then become one population, and when that has
-converged, or spent what the round was planned for, a new round begins. All demes propose at once, so that a batch is as
-large as that of one population. Nothing depends on the budget but where the search ends: more is never worse.
+demes that do not mix, one of them of the designs that the search starts from, or of the best ones of the round before; one
+that has converged starts anew. The best of all then become one population, and when that has converged, or spent what the
+round was planned for, a new round begins. All demes propose at once, so that a batch is as large as that of one population.
+Nothing depends on the budget but where the search ends: more is never worse.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ ROUNDS = (500, 2_000, 20_000)
 SHORTEST = 1.25
 """A round ends no earlier than at so many times the designs that it begins with."""
 FEWEST = 5_000
-"""Designs that a deme should have before there are several."""
+"""Designs that a deme of guesses should have before there are several."""
+PROGRESS = 0.005
+"""Share of the score by which a design has to be better to count as progress of its deme."""
 REMEMBERED = 4
 """Designs of a converged deme that take part in the population of all."""
 
@@ -65,9 +68,13 @@ class Deme:
     selection: Selection
     parents: Scored
     stalled: int = 0
-    """Generations in a row without a better design."""
+    """Generations in a row without progress."""
     swept: bool = False
     """Whether the neighbourhood of the best design has been proposed."""
+    sweeps: bool = True
+    """Whether it ever is."""
+    mark: float = np.inf
+    """The best score that was worth noting."""
 
     @property
     def valid(self) -> bool:
@@ -76,39 +83,39 @@ class Deme:
 
     @property
     def converged(self) -> bool:
-        return self.valid and self.swept and self.stalled >= 2 * self.patience
+        return self.valid and (self.swept or not self.sweeps) and self.stalled >= 2 * self.patience
 
     @property
     def proposes(self) -> Literal["sample", "sweep", "children"]:
         """What it should propose next."""
         if not self.valid:
             return "sample"
-        return "sweep" if self.stalled >= self.patience and not self.swept else "children"
+        return "sweep" if self.stalled >= self.patience and self.sweeps and not self.swept else "children"
 
     def receive(self, scored: Scored) -> None:
         """Takes in the designs that it proposed, or those of other demes."""
         self.stalled += 1
         if not len(scored):
             return
-        before = self.parents.scores[:1]
         self.parents = survivors(self.selection, self.parents, scored, self.size)
-        if not len(before) or self.parents.scores[0] < before[0]:
-            self.stalled, self.swept = 0, False
+        if self.parents.scores[0] < (1.0 - PROGRESS) * self.mark:
+            self.stalled, self.swept, self.mark = 0, False, self.parents.scores[0]
 
 
 @attrs.frozen(kw_only=True)
 class Memetic(Searcher):
-    """Evolution of demes with repair, adaptive mutations, coordinate descent and restarts."""
+    """Evolution of demes with repair, coordinate descent and restarts."""
 
     type_name: ClassVar[str] = "memetic"
     takes_migrants: ClassVar[bool] = True
 
     population: int = attrs.field(default=64, validator=attrs.validators.ge(8))
     """Survivors per generation; demes have half of it."""
-    offspring: int = attrs.field(default=512, validator=attrs.validators.ge(1))
+    offspring: int = attrs.field(default=256, validator=attrs.validators.ge(1))
     """Designs proposed per generation by all demes."""
-    generations: int = attrs.field(default=20, validator=attrs.validators.ge(1))
-    """Those that a round has at least: a deme proposes no more designs in one than those of the round over this."""
+    generations: int = attrs.field(default=40, validator=attrs.validators.ge(1))
+    """Those that a round has at least: a deme proposes no more designs in one than those of the round over this, and has
+    half as many more."""
     demes: int = attrs.field(default=4, validator=[attrs.validators.ge(1), attrs.validators.le(1000)])
     """Populations that do not mix; fewer in the first rounds, which are short."""
     apart: float = attrs.field(default=0.6, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
@@ -118,20 +125,21 @@ class Memetic(Searcher):
     mutations: tuple[Mutation, ...] = attrs.field(
         factory=lambda: (SegmentMoves(),), validator=attrs.validators.min_len(1)
     )
-    """Names or tables of mutations; the share of each follows its success."""
+    """Names or tables of mutations. Their shares stay: what succeeds most often are changes that hardly matter."""
     crossover: Crossover = attrs.field(factory=SegmentCrossover)
     """Makes a child of two parents."""
     crossover_rate: float = attrs.field(default=0.5, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
     """Share of the children with two parents."""
     selection: Selection = attrs.field(factory=GreedyRanking)
     """What picks the parents, and the survivors."""
-    patience: int = attrs.field(default=4, validator=attrs.validators.ge(1))
-    """Generations without a better design before its neighbourhood is swept; twice as many end a deme."""
+    patience: int = attrs.field(default=8, validator=attrs.validators.ge(1))
+    """Generations without progress before the neighbourhood of the best design is swept, where that takes no more than a
+    quarter of the round; twice as many end a deme."""
 
     classes: float = attrs.field(default=0.5, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
-    """Share of the sample of a round, but the first, that comes from the classes with the best bounds."""
+    """Share of each sample, but the first, that comes from the classes with the best bounds."""
     jumps: float = attrs.field(default=0.1, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
-    """Share of the children of these rounds that move to such a class."""
+    """Share of the children that move to such a class, but in the first round."""
     prune: bool = attrs.field(default=True)
     """Whether proposals are left out, unspent, whose class cannot have anything better than the best design so far."""
 
@@ -144,6 +152,9 @@ class Memetic(Searcher):
         while not run.exhausted:
             run.begin_round()
             demes = run.demes(max(1, min(self.demes, run.planned // FEWEST)), self.population // 2)
+            if best:
+                demes += run.demes(1, demes[0].size)
+                demes[-1].receive(Scored.join(best))
             until = budget.spent + self.apart * run.planned
             while budget.spent < until and not run.exhausted:
                 for place, deme in enumerate(demes):
@@ -151,6 +162,7 @@ class Memetic(Searcher):
                         best.append(deme.parents.best(REMEMBERED))
                         (demes[place],) = run.demes(1, deme.size)
                 yield from run.generation(demes)
+                demes += run.given_deme(demes[0].size)
             best += [deme.parents for deme in demes if deme.valid]
             (one,) = run.demes(1, self.population)
             if best:
@@ -175,6 +187,8 @@ class _Run:
         """The best score so far."""
         self.stale = 0
         """Batches in a row without a new design."""
+        self.given: Scored | None = None
+        """Designs that the search starts from, until they have a deme; None before the first batch is back."""
 
     @property
     def exhausted(self) -> bool:
@@ -194,9 +208,22 @@ class _Run:
 
     def demes(self, count: int, size: int) -> list[Deme]:
         """New populations without designs."""
-        size = max(8, min(size, self.planned // self.searcher.generations))
+        size = max(8, min(size, 3 * self.planned // (2 * self.searcher.generations)))
         nothing = Scored(self.space.low[None, :][:0], np.zeros(0))
-        return [Deme(size, self.searcher.patience, self.searcher.selection, nothing) for _ in range(count)]
+        around = np.minimum(self.space.high - self.space.low, 64).sum()
+        sweeps = bool(4 * around <= self.planned)
+        return [
+            Deme(size, self.searcher.patience, self.searcher.selection, nothing, sweeps=sweeps) for _ in range(count)
+        ]
+
+    def given_deme(self, size: int) -> list[Deme]:
+        """A population for the designs that the search starts from, once: among guesses they would be the only parents."""
+        given, self.given = self.given, Scored(self.space.low[None, :][:0], np.zeros(0))
+        if given is None or not len(given):
+            return []
+        (deme,) = self.demes(1, size)
+        deme.receive(given)
+        return [deme]
 
     def generation(self, demes: Sequence[Deme]) -> Proposals:
         """One batch of what all demes propose, without designs proposed before; each deme receives its part."""
@@ -206,10 +233,9 @@ class _Run:
         actions = [deme.proposes for deme in demes]
         parts = [self._proposed(deme, share, len(demes), context) for deme in demes]
         owner = np.repeat(np.arange(len(demes)), [len(part) for part in parts])
-        used = np.full(len(owner), -1)
         genomes = np.concatenate(parts)
         children = np.flatnonzero(np.array([action == "children" for action in actions])[owner])
-        genomes[children], used[children] = self.variation.mutate(genomes[children], context)
+        genomes[children], _ = self.variation.mutate(genomes[children], context)
         if self.classes is not None and self.searcher.jumps and self.rounds > 1:
             jumping = children[self.rng.random(len(children)) < self.searcher.jumps]
             if jumping.size:
@@ -217,18 +243,18 @@ class _Run:
         repaired = self.space.repaired(genomes, self.rng)
         if self.classes is not None and self.searcher.prune:
             hopeful = np.flatnonzero(self.classes.hopeful(repaired.designs, self.best))
-            repaired, owner, used = repaired.take(hopeful), owner[hopeful], used[hopeful]
+            repaired, owner = repaired.take(hopeful), owner[hopeful]
         fresh = self.seen.new(repaired.genomes)
         self.stale = 0 if fresh.size else self.stale + 1
         scored: Scored = yield repaired.take(fresh)
         self.best = min(self.best, scored.scores.min(initial=np.inf))
-        owner, used = owner[fresh][: len(scored)], used[fresh][: len(scored)]
+        owner = owner[fresh][: len(scored)]
+        if self.given is None:  # they are in place of the worst of the first batch
+            theirs = (scored.genomes != repaired.genomes[fresh][: len(scored)]).any(axis=1)
+            self.given, owner = scored.take(np.flatnonzero(theirs)), np.where(theirs, -1, owner)
         for place, (deme, action) in enumerate(zip(demes, actions, strict=True)):
             rows = np.flatnonzero(owner == place)
             mine = scored.take(rows)
-            if action == "children" and rows.size:
-                better = mine.scores < deme.parents.scores[len(deme.parents) // 2]  # survives in the better half
-                self.variation.learn(used[rows], better)
             deme.receive(mine)
             if action == "children" and rows.size < share // 8:
                 deme.stalled = 2 * deme.patience  # nearly everything within reach has been seen
@@ -244,7 +270,7 @@ class _Run:
         draw = self.space.sample if self.stale else self.space.guess  # guesses need not reach every design
         if (
             self.classes is None
-            or not (self.stale or self.rounds > 1)
+            or not (self.stale or self.given is not None)
             or not (of_classes := int(self.searcher.classes * count))
         ):
             return draw(count, self.rng)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
@@ -38,7 +39,10 @@ def import_problem(file: Path, name: str, out: Path | None) -> None:
 @click.option("--name", default="", help="Name of the workload; default: that of the problem.")
 @click.option("--before-v3", is_flag=True, help="Count as evaluators before v3.0.3 do, such as Sparseloop's artifact.")
 @click.option("--compare", is_flag=True, help="Compare all set-ups in folders with the reference outputs beside them.")
-def import_timeloop(paths: tuple[Path, ...], out: Path | None, name: str, before_v3: bool, compare: bool) -> None:
+@click.option("--json", "as_json", is_flag=True, help="With --compare: print every set-up as JSON.")
+def import_timeloop(
+    paths: tuple[Path, ...], out: Path | None, name: str, before_v3: bool, compare: bool, as_json: bool
+) -> None:
     """Read a Timeloop project as workload, hardware, space and design.
 
     The project is one file or several, or all YAML files of a folder. What SparseMap cannot express is listed with its
@@ -47,9 +51,10 @@ def import_timeloop(paths: tuple[Path, ...], out: Path | None, name: str, before
     from .project import import_project, line, write
 
     if compare:
-        from .compare import report
+        from .compare import compared, report, rows
 
-        click.echo(readable(report(paths, before_v3)))
+        found = compared(paths, before_v3)
+        click.echo(json.dumps(rows(found), indent=2) if as_json else readable(report(found)))
         return
     if out is None:
         raise click.UsageError("missing --out, the folder to write")

@@ -11,14 +11,16 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import attrs
 
-from sparsemap.errors import SparseMapError
+from sparsemap.errors import Mistake, SparseMapError, SpecError
 from sparsemap.files import check_file, markdown_table
 from sparsemap.pieces.loading import load
 from sparsemap.pieces.registry import Registry
 from sparsemap.problem import design_file
+from sparsemap.problem.designs import Design
 
 from .importer import text_of
 from .project import Imported, import_project
@@ -37,7 +39,6 @@ SMALL = 1e-3
 FEW = 1e-5
 """The relative deviation of cycles that single counts explain."""
 CAUSES = (
-    ("no energy of reads is given", "a price that the energy table lacks"),
     ("stream;", "words that stream through"),
     ("neighbours hand each other no words", "words of windows that neighbours hand on"),
 )
@@ -69,6 +70,8 @@ class SetUp:
     """Files of a set-up, and what Timeloop printed."""
 
     group: str
+    name: str
+    """The folder of the output, from the root."""
     files: tuple[Path, ...]
     cycles: int
     energy_pj: float
@@ -80,7 +83,7 @@ def set_ups(root: Path) -> Iterator[SetUp]:
     """The set-ups below a folder of which both inputs and outputs are there."""
     for stats in sorted(path for path in root.rglob("*.stats.txt") if path.name in STATS):
         folder = stats.parent
-        files = _inputs(folder, stats.name.partition(".")[0])
+        files = inputs_of(folder, stats.name.partition(".")[0])
         if not files:
             continue
         check_file(stats, STATS_BYTES)
@@ -91,7 +94,8 @@ def set_ups(root: Path) -> Iterator[SetUp]:
             levels = {
                 name: sum(map(float, ENERGY.findall(part))) for name, part in zip(*[iter(storage)] * 2, strict=True)
             }
-            yield SetUp(_group(root, stats), files, int(cycles[-1]), sum(map(float, energies)), levels)
+            name = folder.relative_to(root).as_posix()
+            yield SetUp(_group(root, stats), name, files, int(cycles[-1]), sum(map(float, energies)), levels)
 
 
 def _group(root: Path, stats: Path) -> str:
@@ -113,7 +117,8 @@ def _group(root: Path, stats: Path) -> str:
 REFERENCES = ("ref_outputs", "ref_output", "dense_outputs", "outputs")
 
 
-def _inputs(folder: Path, program: str) -> tuple[Path, ...]:
+def inputs_of(folder: Path, program: str) -> tuple[Path, ...]:
+    """The input files of an output; none where they are not there."""
     for place in (folder, folder.parent):
         whole = next((place / name for name in WHOLE if (place / name).is_file()), None)
         if whole:
@@ -142,47 +147,46 @@ def _beside(place: Path, program: str) -> Iterator[Path]:
 class CaseOutcome:
     """What became of a set-up: ratios to Timeloop's cycles and energy, or why there are none."""
 
-    group: str
+    set_up: SetUp
     imported: Imported | None
     cycles: float = 0.0
     energy: float = 0.0
+    levels: Mapping[str, float] = attrs.field(factory=dict)
+    """pJ by storage level that Timeloop prints too."""
     reasons: tuple[str, ...] = ()
     """Why it is left out, or deviates."""
 
 
 def outcome(one: SetUp, registry: Registry, older: bool = False) -> CaseOutcome:
     """`older`: as evaluators before v3.0.3 count."""
+    imported: Imported | None = None
     try:
         imported = import_project(one.files, older=older)
-    except SparseMapError as error:
-        return CaseOutcome(one.group, None, reasons=(str(error).splitlines()[0],))
-    if "design" not in imported.tables:
-        causes = tuple(dict.fromkeys(f"{note.cause}: {note.text}" for note in imported.missing if note.stops))
-        return CaseOutcome(one.group, imported, reasons=causes or ("no mapping",))
-    try:
-        table = dict(imported.tables["design"])
-        if not older:  # with the defects of the program that it is compared with
-            table["cost_model"] = {"extends": "timeloop", "quirks": "timeloop-v3"}
-        design = design_file.structure(table, registry, "design.toml")
+        design = designed(imported, registry, {} if older else {"quirks": "timeloop-v3"})
         evaluation = design.problem.cost_model.evaluate(design.batch, design.problem, detail=True)
     except SparseMapError as error:
-        return CaseOutcome(one.group, imported, reasons=(f"not accepted: {str(error).splitlines()[0]}",))
+        return CaseOutcome(one, imported, reasons=tuple(str(error).splitlines()))
     if not evaluation.valid[0]:
-        return CaseOutcome(one.group, imported, reasons=(f"not valid: {', '.join(evaluation.reasons_of(0))}",))
+        return CaseOutcome(one, imported, reasons=(f"not valid: {', '.join(evaluation.reasons_of(0))}",))
     cycles, energy = float(evaluation.cycles[0]) / one.cycles, float(evaluation.energy_pj[0]) / one.energy_pj
     reasons = ["cycles: single counts" if abs(cycles - 1) < FEW else "cycles"] if abs(cycles - 1) > 1e-9 else []
+    assert evaluation.detail is not None and evaluation.detail.energy_pj is not None
+    names, each = [level.name for level in design.problem.levels], evaluation.detail.energy_pj.sum(axis=(0, 2))
+    ours = {name: float(pj) for name, pj in zip(names, each, strict=True) if name in one.levels}
     if abs(energy - 1) > SMALL:
-        assert evaluation.detail is not None and evaluation.detail.energy_pj is not None
-        ours = dict(
-            zip(
-                (level.name for level in design.problem.levels),
-                evaluation.detail.energy_pj.sum(axis=(0, 2)),
-                strict=True,
-            )
-        )
-        off = [name for name, pj in one.levels.items() if name in ours and abs(ours[name] - pj) > SMALL * one.energy_pj]
+        off = [name for name, pj in ours.items() if abs(pj - one.levels[name]) > SMALL * one.energy_pj]
         reasons += [f"energy: {name}, {_cause(imported, name)}" for name in off]
-    return CaseOutcome(one.group, imported, cycles, energy, tuple(reasons))
+    return CaseOutcome(one, imported, cycles, energy, ours, tuple(reasons))
+
+
+def designed(imported: Imported, registry: Registry, model: Mapping[str, Any]) -> Design:
+    """The design of a project, with the keys of a cost model changed; `SpecError` with every cause where there is none."""
+    if "design" not in imported.tables:
+        causes = dict.fromkeys(f"{note.cause}: {note.text}" for note in imported.missing if note.stops)
+        raise SpecError(Mistake("", "", cause) for cause in causes or ("no mapping",))
+    table = dict(imported.tables["design"])
+    table["cost_model"] = {"extends": table["cost_model"], **model} if model else table["cost_model"]
+    return design_file.structure(table, registry, "design.toml")
 
 
 def _cause(imported: Imported, level: str) -> str:
@@ -192,15 +196,35 @@ def _cause(imported: Imported, level: str) -> str:
     return next(found, "other counts")
 
 
-def report(roots: Sequence[Path], older: bool = False) -> str:
-    """A table of the set-ups below folders, by group, with the causes of what deviates or is left out."""
+def compared(roots: Sequence[Path], older: bool = False) -> list[CaseOutcome]:
+    """What becomes of the set-ups below folders."""
     registry = load()
-    outcomes = [outcome(one, registry, older) for root in roots for one in set_ups(root)]
+    return [outcome(one, registry, older) for root in roots for one in set_ups(root)]
+
+
+def rows(outcomes: Sequence[CaseOutcome]) -> list[dict[str, Any]]:
+    """Set-up by set-up, cycles and energy beside the reference; 0 of those that are left out."""
+    return [
+        {
+            "group": one.set_up.group, "set_up": one.set_up.name,
+            "cycles": round(one.cycles * one.set_up.cycles), "reference_cycles": one.set_up.cycles,
+            "energy_pj": one.energy * one.set_up.energy_pj, "reference_energy_pj": one.set_up.energy_pj,
+            "levels_pj": "; ".join(
+                f"{name} {pj:,.0f} ({one.set_up.levels[name]:,.0f})" for name, pj in one.levels.items()
+            ),
+            "reason": "; ".join(one.reasons),
+        }
+        for one in outcomes
+    ]  # fmt: skip
+
+
+def report(outcomes: Sequence[CaseOutcome]) -> str:
+    """A table of set-ups by group, with the causes of what deviates or is left out."""
     if not outcomes:
         return "no set-up with inputs and a reference output"
     groups: Mapping[str, list[CaseOutcome]] = defaultdict(list)
     for one in outcomes:
-        groups[one.group].append(one)
+        groups[one.set_up.group].append(one)
     header = [
         "set-ups",
         "tried",
@@ -211,8 +235,8 @@ def report(roots: Sequence[Path], older: bool = False) -> str:
         "energy ratio",
         "cause",
     ]
-    rows = [_row(name, found) for name, found in sorted(groups.items())]
-    return markdown_table([header, *rows, [*_row("all", outcomes)[:-1], ""]], "<>>>>>><")
+    table = [_row(name, found) for name, found in sorted(groups.items())]
+    return markdown_table([header, *table, [*_row("all", outcomes)[:-1], ""]], "<>>>>>><")
 
 
 def _row(name: str, found: Sequence[CaseOutcome]) -> list[str]:

@@ -23,6 +23,8 @@ BYTES = 1 << 18
 NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 INCLUDE = re.compile(r"^\{\{ *include_text\( *(['\"])(.+?)\1 *\) *\}\} *$", re.M)
 """The template by which public layer files include what they share."""
+DATA = (".txt", ".mtx", ".npz", ".npy")
+"""Files of actual data; in a text stands a digit per word."""
 Term = tuple[str, ...]
 """A dimension, and perhaps the coefficient that it is multiplied by."""
 
@@ -112,11 +114,19 @@ class Shape(Part):
 class Density(Part):
     """A plain number is a fixed-structured density; a tensor without density is dense."""
 
-    distribution: Literal["fixed", "fixed-structured", "fixed_structured", "hypergeometric", "banded", "diagonal"] = (
-        "fixed"
-    )
+    distribution: Literal[
+        "fixed",
+        "fixed-structured",
+        "fixed_structured",
+        "hypergeometric",
+        "banded",
+        "diagonal",
+        "real-data",
+        "actual-data",
+    ] = "fixed"
     density: float | None = attrs.field(default=None, validator=_share)
     band_width: int = attrs.field(default=0, validator=attrs.validators.ge(0))
+    data_file_path: str = ""
 
     @classmethod
     def from_table(cls, value: Any) -> Any:
@@ -124,10 +134,22 @@ class Density(Part):
         return {"density": value} if number else super().from_table(value)
 
     def __attrs_post_init__(self) -> None:
-        if self.density is None and self.distribution not in ("banded", "diagonal"):
+        if self.distribution in ("real-data", "actual-data"):
+            if not self.data_file_path:
+                raise SpecError.at("", "data_file_path", "missing; expected the file of the tensor")
+        elif self.density is None and self.distribution not in ("banded", "diagonal"):
             raise SpecError.at("", "density", "missing; expected a number from 0 to 1")
 
-    def table(self) -> dict[str, Any]:
+    def table(self, problem: Path) -> dict[str, Any]:
+        """`problem`: the file that it stands in, below whose folder files of data lie."""
+        if self.data_file_path:
+            parts = Path(self.data_file_path).parts
+            ends = (problem.parent.joinpath(*parts[i:]) for i in range(len(parts)) if ".." not in parts[i:])
+            found = next((end for end in ends if end.suffix in DATA and end.is_file()), None)
+            if found is None:
+                text = f"no file {shortened(self.data_file_path)} (*{', *'.join(DATA)}) below {shown(problem.parent)}"
+                raise SpecError.at("", "densities.data_file_path", text)
+            return {"type": "data", "file": str(found.absolute())}
         if self.distribution in ("banded", "diagonal"):
             return {"type": "banded", "half_width": self.band_width}
         kind = "uniform" if self.distribution == "hypergeometric" else "structured"
@@ -139,9 +161,9 @@ class Densities(Part):
     densities: Mapping[str, Density] = {}
     common: Density | None = attrs.field(default=None, alias="commonDensity")
 
-    def of(self, tensor: str) -> dict[str, Any]:
+    def of(self, tensor: str, problem: Path) -> dict[str, Any]:
         found = self.common or self.densities.get(tensor) or Density(density=1.0)
-        return found.table()
+        return found.table(problem)
 
 
 # ---------------------------------------------------------------------------------------------------------- the workload
@@ -169,13 +191,15 @@ def workload_table(problem: Mapping[str, Any], path: Path, name: str = "") -> di
     lone = [dim for dim in shape.dimensions if numbers[dim] == 1 and not any(dim in space.dims for space in operands)]
     with _within("problem.shape", file):
         einsum = _einsum(shape, numbers, lone)
+    with _within("problem.instance", file):
+        tables = {space.name: densities.of(space.name, path) for space in shape.spaces}
     return {
         "kind": "workload",
         "name": name or _slug(shape.name or path.stem),
         "source": f"Timeloop problem {path.name}",
         "einsum": einsum,
         "dims": {dim: numbers[dim] for dim in shape.dimensions if dim not in lone},
-        "density": {space.name: densities.of(space.name) for space in shape.spaces},
+        "density": tables,
     }
 
 

@@ -85,6 +85,7 @@ def import_project(paths: Sequence[Path], name: str = "", older: bool = False) -
     that of Sparseloop's artifact."""
     notes, tables = Notes(), dict[str, Mapping[str, Any]]()
     project = merged(files_of(paths))
+    _set_variables(project.get("architecture"), project.table("variables"))
     for key in project:
         if key not in HANDLED:
             notes.missing(_place(project, key), OTHER.get(key, "an unknown part"), key, "")
@@ -100,6 +101,20 @@ def import_project(paths: Sequence[Path], name: str = "", older: bool = False) -
             stops = "design" if "hardware" in tables else "hardware"
             notes.missing(YamlSource(mistake.file, 0, mistake.path), "not understood", mistake.message, stops)
     return Imported(tables, tuple(dict.fromkeys(notes.rows)))
+
+
+def _set_variables(part: Any, variables: YamlTable) -> None:
+    """Numbers in place of the names of variables, where an architecture has a name for a number."""
+    if isinstance(part, YamlTable):
+        for key, value in part.items():
+            for name, given in (
+                value.items() if key in ("attributes", "spatial") and isinstance(value, YamlTable) else ()
+            ):
+                number = variables.get(given) if isinstance(given, str) else None
+                value[name] = number if isinstance(number, int | float) else given
+            _set_variables(value, variables)
+    for one in part if isinstance(part, list) else ():
+        _set_variables(one, variables)
 
 
 def _place(project: YamlTable, key: str) -> YamlSource:
@@ -145,7 +160,11 @@ def _rest(
     below = dict(zip(names, [*parts[1:], compute], strict=True))
     spread = {part.name for part in parts if below[part.name].instances != part.instances}
     busy = {one.target for one in mapped if one.kind != "lists" and _loops_in(one, _sizes(project))}
-    hollow = [name for name in names if name in idle & (spread | busy) and tensors]
+    acting = [
+        name for name, own in targets.items() if own.get("action_optimization") or own.get("compute_optimization")
+    ]
+    told = {*acting, *(names[-1:] if acting else ())}  # filters look at the loops of the innermost level
+    hollow = [name for name in names if name in idle & (spread | busy | told) and tensors]
     bypass |= {name: list(tensors) for name in hollow}  # levels that only spread count traffic of their own kind
     dummies = [name for name in names if name in idle and name not in hollow]
     levels = [part for part in parts if part.name not in dummies]
@@ -157,9 +176,6 @@ def _rest(
     for level in levels:
         if (passed := bypass.get(level.name)) and level.name not in hollow:
             notes.taken(level.table.source, f"{level.name}: {', '.join(passed)} pass by")
-    acting = [
-        name for name, own in targets.items() if own.get("action_optimization") or own.get("compute_optimization")
-    ]
     hardware = hardware_table(project, levels, compute, bypass, hollow, acting, notes)
     if notes.stops("hardware"):
         return
@@ -173,7 +189,8 @@ def _rest(
         return
     sizes = _sizes(project)
     fanouts = [row.get("fanout", 1) for row in hardware["levels"]]
-    space = space_table(constraints, [level.name for level in levels], fanouts, sizes, notes) if constraints else None
+    kept = [level.name for level in levels]
+    space = space_table(constraints, kept, fanouts, sizes, list(tensors), notes) if constraints else None
     if space:
         tables["space"] = {**space, "name": "imported"}
     _design(project, targets, mapped, parts, levels, compute, tensors, bypass, sizes, older, tables, notes)

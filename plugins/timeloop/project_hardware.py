@@ -171,7 +171,6 @@ def _subtrees(table: YamlTable, times: int, inherited: YamlTable) -> Iterator[Co
         common = _attributes(branch, inherited)
         for local in branch.rows("local"):
             name, own = _ranged(local.get("name"), local.at("name"))
-            str(local.get("subclass") or "") if "dummy" in str(local.get("subclass")).lower() else ""
             yield Component(name, f"{local.get('class', '')}", times * count * own, _attributes(local, common), local)
         yield from _subtrees(branch, times * count, common)
 
@@ -218,11 +217,14 @@ def hardware_table(
         for level, child in zip(levels, [*levels[1:], compute], strict=True)
     ]
     for row in rows[0 if levels[0].name in acting else 1 :]:
-        if row["name"] not in hollow:
+        if row["name"] not in hollow or row["name"] in acting:
             row["gate_skip"] = True
     mac: dict[str, Any] = {"name": compute.name, "gate_skip": True}
     priced = prices.get(compute.name, {})
     full = _price(priced, COMPUTE)
+    if full is None and prices:
+        full = (compute.word_bits / 16) ** 2
+        notes.assumed(compute.table.source, f"{compute.name}: {WITHOUT_ROW}")
     if full is None:
         notes.assumed(compute.table.source, f"{compute.name}: no energies are given; those of the technology are taken")
     else:
@@ -297,7 +299,12 @@ def _level(
     if own.get("decompression_supported") is True:
         row["decodes"] = True
     energy = _energies(prices.get(level.name, {}), level.block_words, dated)
-    if energy:
+    usual = _usual_pj(level, words) if prices and not energy else None
+    if usual is not None:
+        plain = dict.fromkeys(("random_read", "random_write"), usual)
+        energy = row["energy"] = _energies(plain, level.block_words, newer=True)
+        notes.assumed(at, f"{level.name}: {WITHOUT_ROW}, {energy['read']:g} pJ per word")
+    elif energy:
         row["energy"] = energy
         each = f" of {level.block_words} words each" if level.block_words > 1 else ""
         notes.taken(at, f"{level.name}: energies of accesses{each}, {energy['read']:g} pJ per word read")
@@ -334,6 +341,20 @@ def _prices(project: YamlTable) -> tuple[dict[str, dict[str, float]], bool]:
                 action = str(row.get("name"))
                 rows[action] = max(energy, rows.get(action, 0.0))
     return found, str(ert.get("version", "0.3")).strip("'\"") >= "0.4"
+
+
+WITHOUT_ROW = "the energy table has no row for it; Timeloop's own estimate is taken (pat-public)"
+
+
+def _usual_pj(level: Component, words: float | None) -> float | None:
+    """pJ of an access by the formulas of Timeloop's public model, for a level that the energy table lacks."""
+    width = level.word_bits * level.block_words * level.cluster
+    if level.unlimited:
+        return 200.0 * width / 16
+    if words is None:
+        return None
+    kilobytes = math.ceil(words / level.block_words) * width / (8 * 1024)
+    return ((kilobytes - 0.5) * 5.0 / 99.5 + 1.0) * width / 16
 
 
 def _price(rows: Mapping[str, float], names: tuple[str, ...]) -> float | None:

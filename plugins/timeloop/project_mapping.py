@@ -213,9 +213,11 @@ def nest_of(
 
 
 def space_table(
-    rows: Sequence[Directive], levels: Sequence[str], fanouts: Sequence[int], sizes: Mapping[str, int], notes: Notes
-) -> dict[str, Any] | None:
-    """The table of a space with the constraints of the mapper; None if there are none that it can hold."""
+    rows: Sequence[Directive], levels: Sequence[str], fanouts: Sequence[int], sizes: Mapping[str, int],
+    tensors: Sequence[str], notes: Notes,
+) -> dict[str, Any] | None:  # fmt: skip
+    """The table of a space with the constraints of the mapper; None if there are none that it can hold. Tensors that they
+    neither keep at a level nor let pass by may do either."""
     factors: dict[str, dict[str, Any]] = {}
     orders: dict[str, list[str]] = {}
     for one in rows:
@@ -249,5 +251,16 @@ def space_table(
         **({"factors": factors} if factors else {}),
         **({"orders": orders} if orders else {}),
     }
-    return {"kind": "space", "segments": ["mapping", "formats", "gate-skip"], "mapping": mapping,
-            "formats": {"type": "rank-formats", "candidates": CANDIDATES}, "gate-skip": {"candidates": MECHANISMS}}  # fmt: skip
+    told = {
+        (one.target, name)
+        for one in rows
+        if one.kind == "lists"
+        for name in (*one.row.names("keep"), *one.row.names("bypass"))
+    }
+    free = {level: [f"name:{name}" for name in tensors if not told & {(level, name), (level, "*"), (level, "all")}]
+            for level in levels[1:]}  # fmt: skip
+    free = {level: names for level, names in free.items() if names}
+    passing = {"passing": {"levels": free}} if free else {}
+    return {"kind": "space", "segments": ["mapping", "formats", *passing, "gate-skip"], "mapping": mapping,
+            "formats": {"type": "rank-formats", "candidates": CANDIDATES}, **passing,
+            "gate-skip": {"candidates": MECHANISMS}}  # fmt: skip

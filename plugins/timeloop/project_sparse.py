@@ -18,30 +18,21 @@ from sparsemap.errors import unknown
 from .project_hardware import Component
 from .project_mapping import ProjectNest
 from .project_yaml import Notes, YamlSource, YamlTable, error
+from .sparse import ACTIONS as EXPORTED
+from .sparse import UNITS
 
 Rank = tuple[str, int, int]
 """Code, bits of metadata, bits of payload."""
 PLAIN: Rank = ("UOP", 0, 0)
 FREE: Rank = ("B", 0, 0)
 """Nonzeros alone, and nothing to find them by."""
-UNITS = {
-    "B": ("fibers * length", "fibers * ceil(occupied)"),
-    "CP": ("fibers * ceil(occupied)", "fibers * ceil(occupied)"),
-    "RLE": ("fibers * occupied", "fibers * occupied"),
-    "UOP": ("0", "fibers * (length + 1)"),
-}
-"""Units of metadata and payload by code (cost model, section 6.2)."""
+LISTS = {"B": "mask", "CP": "coordinates", "RLE": "runs"}
+"""What an encoder writes (`lists` of a format)."""
 OLDER_QUIRKS = ("first-fills", "lane-shares")
 """What evaluators before v3.0.3 count otherwise; they round no coordinates up either, and a list of flattened dimensions
 takes one loop of each."""
-ACTIONS = {
-    "skipping": "skip",
-    "gating": "gate",
-    "skipping-spatial": "condense",
-    "skipping_spatial": "condense",
-    "position-skipping": "pack",
-    "position_skipping": "pack",
-}
+ACTIONS = {text: action for action, text in {**EXPORTED, "pack": "position-skipping"}.items()}
+ACTIONS |= {text.replace("-", "_"): action for text, action in ACTIONS.items()}
 
 
 @attrs.frozen
@@ -227,6 +218,8 @@ def _piece(rank: Rank | None, older: bool) -> tuple[str, dict[str, Any]]:
         "metadata_bits": str(metadata),
         "payload": pointers,
         "payload_bits": str(payload),
+        **({"lists": LISTS[code]} if code in LISTS and metadata else {}),
+        **({"entry_bits": str(metadata)} if code == "RLE" and metadata else {}),
     }
     return f"{code.lower()}-{metadata}-{payload}", table
 
@@ -235,9 +228,10 @@ def _piece(rank: Rank | None, older: bool) -> tuple[str, dict[str, Any]]:
 
 
 def mechanism(
-    target: YamlTable, place: str, tensors: Sequence[str], dense: Sequence[str], notes: Notes
+    target: YamlTable, place: str, tensors: Sequence[str], bare: Sequence[str], notes: Notes
 ) -> dict[str, Any] | None:
-    """The table of a place's mechanism, an empty one if it has none; None, with notes, if it cannot be expressed."""
+    """The table of a place's mechanism, an empty one if it has none; None, with notes, if it cannot be expressed. `bare`:
+    tensors that are dense and have no metadata."""
     kinds: set[str] = set()
     filters: list[dict[str, Any]] = []
     failed = False
@@ -250,7 +244,7 @@ def mechanism(
                 if tensor not in tensors:
                     raise error(option.source, unknown("tensor", tensor, tensors))
             what = f"{place}: {kind} of {name} on {', '.join(leaders) or 'itself'}"
-            if all(tensor in dense for tensor in (leaders or [name])):
+            if all(tensor in bare for tensor in (leaders or [name])):
                 notes.assumed(option.source, f"{what} does nothing, since the leaders are dense")
             elif kind not in ACTIONS:
                 notes.missing(row.at("type"), f"{kind or 'an unnamed action'}", what)
@@ -311,8 +305,9 @@ def sparse_design(
         ranks = tensor_formats(tensor, dims, lists[tensor], storing, nest, names, notes)
         chosen[tensor], failed = ranks or TensorFormats(), failed or ranks is None
     mechanisms: dict[str, dict[str, Any] | None] = {}
+    bare = [tensor for tensor in dense if not chosen[tensor].runs]
     for place in names:
-        mechanisms[place] = mechanism(targets.get(place, YamlTable(YamlSource())), place, list(tensors), dense, notes)
+        mechanisms[place] = mechanism(targets.get(place, YamlTable(YamlSource())), place, list(tensors), bare, notes)
     unit = targets.get(compute.name, YamlTable(YamlSource()))
     if unit.rows("action_optimization"):
         text = f"{compute.name}: an action with a leader"

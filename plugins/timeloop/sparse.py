@@ -8,7 +8,7 @@ formats one of SparseMap is follows from the metadata that it counts, not from i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from operator import mul, or_
 from typing import Any
@@ -20,14 +20,15 @@ from sparsemap.pieces.contracts import Array, Fiber, Format, Mechanism, Units
 from sparsemap.problem.designs import Design, Rank
 from sparsemap.problem.levels import Level, Place
 from sparsemap.problem.problem import Problem
+from sparsemap.spec.expressions import Expression
 
 from .names import Names
 
-CODES: dict[str, Callable[[Fiber], tuple[Array, Array]]] = {
-    "B": lambda f: (f.fibers * f.length, f.fibers * np.ceil(f.occupied)),
-    "CP": lambda f: (f.fibers * np.ceil(f.occupied), f.fibers * np.ceil(f.occupied)),
-    "RLE": lambda f: (f.fibers * f.occupied, f.fibers * f.occupied),
-    "UOP": lambda f: (0.0 * f.fibers, f.fibers * (f.length + 1.0)),
+UNITS = {
+    "B": ("fibers * length", "fibers * ceil(occupied)"),
+    "CP": ("fibers * ceil(occupied)", "fibers * ceil(occupied)"),
+    "RLE": ("fibers * occupied", "fibers * occupied"),
+    "UOP": ("0", "fibers * (length + 1)"),
 }
 """Units of metadata and payload (cost model, section 6.2). Only UOP keeps empty positions; it does so above the others."""
 SAMPLES = Fiber(
@@ -124,9 +125,10 @@ def _flattened(ranks: Sequence[Rank], i: int, tensor: str) -> list[str]:
 
 def code_of(chosen: Format) -> str | None:
     """B, CP, RLE or UOP; None if Timeloop has no such format."""
-    units = chosen.units(SAMPLES)
-    for code, reference in CODES.items():
-        if chosen.compressed == (code != "UOP") and _agrees(units, *reference(SAMPLES)):
+    units, known = chosen.units(SAMPLES), {name: getattr(SAMPLES, name) for name in ("fibers", "length", "occupied")}
+    for code, texts in UNITS.items():
+        metadata, payload = (Expression.parse(text, {*known})(known) for text in texts)
+        if chosen.compressed == (code != "UOP") and _agrees(units, metadata, payload):
             return code
     return None
 

@@ -26,11 +26,13 @@ EXECUTED = frozenset(
             "positions",
             "drains",
             "sums",
+            "holes",
             "filter-metadata",
             "run-lengths",
             "pointers",
             "overlap",
             "imbalance",
+            "vectors",
         ),
         *("leakage", "gated", "network", "intersection"),
     }
@@ -52,7 +54,7 @@ class ChargedTrial:
 
     def __attrs_post_init__(self) -> None:
         self._bits: dict[tuple[bool, bool], Any] = {}
-        self._moved: dict[tuple[int, bool, bool], Tally] = {}
+        self._moved: dict[tuple[int, bool, bool, bool], Tally] = {}
         self._cycles: dict[tuple[Any, ...], float] = {}
 
     def pay(self, paid: Iterable[Charge], as_modelled: bool = False) -> Tally:
@@ -71,7 +73,7 @@ class ChargedTrial:
             tally.add("energy_pj", None, None, network_pj(sim, crossing))
         overlap, imbalance = "overlap" in charges, "imbalance" in charges
         done = walks[1].done
-        work = charges & {"positions", "intersection"}
+        work = charges & {"positions", "vectors", "intersection"}
         waits = self._waits(walks[1], work, timed, False, True) if imbalance else None
         if "intersection" in charges:
             tally.add("energy_pj", None, None, compared_pj(sim, tally))
@@ -95,12 +97,12 @@ class ChargedTrial:
         return tally
 
     def _counts(self, walk: Walk, charges: frozenset[str], as_modelled: bool) -> Tally:
-        coding = "run-lengths" in charges, "pointers" in charges
-        key = (id(walk), *coding)
+        coding, padding = ("run-lengths" in charges, "pointers" in charges), "holes" in charges
+        key = (id(walk), *coding, padding)
         if coding not in self._bits:
             self._bits[coding] = all_bits(self.sim, walk.contents, *coding)
         if key not in self._moved:
-            self._moved[key] = count_metadata(self.sim, walk, self._bits[coding])
+            self._moved[key] = count_metadata(self.sim, walk, self._bits[coding], padding)
         tally = self._moved[key].copy()
         out = self.sim.nest.output
         if "drains" in charges:

@@ -83,6 +83,53 @@ class Packed:
         return contents[t].mask.reshape(-1)[words[t]], self.turn[rows, None] < passes
 
 
+@attrs.frozen(eq=False)
+class VectorSteps:
+    """Lanes that share the work below an instance of the innermost level: the steps that they take together."""
+
+    temporal: tuple[int, ...]
+    """Bounds of the loops in time below that level .."""
+    lanes: tuple[int, ...]
+    """.. and of those over the lanes."""
+    own: tuple[tuple[int, ...], ...]
+    """Per operand, the loops that move no other one: their axes of (n, *temporal, instances, *lanes)."""
+
+    @classmethod
+    def of(cls, nest: ExecutedNest) -> VectorSteps | None:
+        if not nest.problem.levels[-1].memory.vectors:
+            return None
+        inner = nest.block(nest.levels - 1, nest.levels)
+        parts = [[loop for loop in inner if loop.spatial == spatial] for spatial in (False, True)]
+        temporal, lanes = (tuple(loop.bound for loop in part) for part in parts)
+        axes = [*enumerate(parts[0], 1), *enumerate(parts[1], 2 + len(temporal))]
+        movers = {at: [t for t in nest.operands if nest.relevant(t, loop.axis)] for at, loop in axes}
+        return cls(temporal, lanes, tuple(tuple(at for at, by in movers.items() if by == [t]) for t in nest.operands))
+
+    @property
+    def block(self) -> int:
+        """Steps of a tile of the innermost level."""
+        return math.prod(self.temporal)
+
+    def more(self, occupied: Array) -> Array:
+        """(tiles, units) cycles beyond those with full lanes; `occupied` (steps, units) bool, of whole tiles."""
+        work = occupied.reshape(len(occupied) // self.block, *self.temporal, -1, *self.lanes)
+        first, steps = 2 + len(self.temporal), np.ones([1] * work.ndim)
+        for axes in self.own:
+            others = tuple(at for some in self.own if some is not axes for at in some)
+            full = math.prod(work.shape[at] for at in axes if at >= first)
+            there = work.any(axis=others, keepdims=True).sum(axis=axes, keepdims=True)
+            steps = steps * -(-there // full)
+        tiles, instances = work.shape[0], work.shape[first - 1]
+        together = math.prod(steps.shape[first:])
+        taken: Array = np.moveaxis(steps, first - 1, 1).reshape(tiles, instances, -1)
+        if together > 1:  # lanes along loops that move several operands take positions with work, in turn
+            order = np.argsort(taken == 0, axis=2, kind="stable")
+            taken = np.take_along_axis(taken, order, axis=2).reshape(tiles, instances, -1, together).max(axis=3)
+        inner = tuple(at for at in range(work.ndim) if at not in (0, first - 1))
+        found = taken.sum(axis=2) - work.sum(axis=inner) / math.prod(self.lanes)
+        return np.repeat(found, math.prod(self.lanes), axis=1)
+
+
 def dealt(nest: ExecutedNest) -> tuple[Condensed | Packed, ...]:
     """All that deals lanes out."""
     return tuple((Packed if one.rule.action == "pack" else Condensed).of(nest, one) for one in dealing(nest))

@@ -63,7 +63,9 @@ class Guard:
     blind: bool
     """Whether it looks at the leaders' metadata alone, which tell of whole blocks."""
     width: int | None
-    """Positions that a skip passes in a cycle at most."""
+    """Positions that a skip passes in a cycle at most .."""
+    entries: bool
+    """.. or entries of its leaders."""
 
     def leave(self, want: Array | None, contents: Sequence[Contents], rows: slice, rng: np.random.Generator) -> Array:
         """(n, children) bool: of the accesses that are wanted, None: all, those that take place."""
@@ -133,7 +135,7 @@ def guards(nest: ExecutedNest, timed: bool = False) -> dict[tuple[int, int], Gua
             removed = float(eliminated_of(mechanism, place, rule, np.array([empty]))[0])
             caught = min(1.0, removed / empty) if empty > 0 else 1.0
             width = narrower(rule.width, nest.problem.levels[acting].memory.lookahead)
-            guard = Guard(rule.action, tuple(leaders), caught, rule.lookahead, acting, blind, width)
+            guard = Guard(rule.action, tuple(leaders), caught, rule.lookahead, acting, blind, width, rule.entries)
             if (target, level) not in found or removed > found[target, level][0]:
                 found[target, level] = (removed, guard)
     return {key: guard for key, (_, guard) in found.items()}
@@ -192,6 +194,38 @@ def out_of_sight(empty: Array, among: Array, lookahead: int) -> Array:
     run = before - np.maximum.accumulate(np.where(among & ~empty, before, 0), axis=0)
     found: Array = empty & (run % lookahead == 0)
     return found
+
+
+def comparisons(present: Sequence[Array], fiber: tuple[int, int], width: int) -> Array:
+    """(steps, n) bool: at the last step of a position, a unit compares without a result that goes through lists of entries,
+    each of so many positions of so many steps; it passes `width` entries of one list in a cycle, until one has ended."""
+    lists = np.array(present).reshape(len(present), -1, *fiber, present[0].shape[1])
+    each: Array = np.logical_or.reduce(lists, axis=3)
+    met: Array = np.logical_or.reduce(np.logical_and.reduce(lists), axis=2)
+    goes_on = np.logical_or.accumulate(each[:, :, ::-1], axis=2)[:, :, ::-1].all(axis=0)
+    which = np.tensordot(1 << np.arange(len(present)), each, axes=1) * (goes_on & ~met)
+    found = np.zeros((*which.shape[:2], fiber[1], which.shape[2]), dtype=bool)
+    last, run = np.zeros((2, *which[:, 0].shape), dtype=np.int64)
+    for at in range(fiber[0]):
+        now = which[:, at]
+        run = np.where(now == 0, run, np.where(now == last, run + 1, 0))
+        found[:, at, -1] = (now > 0) & (run % width == 0)
+        last = np.where(now > 0, now, np.where(met[:, at], 0, last))
+    return found.reshape(present[0].shape)
+
+
+def fiber(nest: ExecutedNest, level: int, tensors: Sequence[int]) -> tuple[int, int]:
+    """Positions of a list of entries at a level, of the innermost loops that move all these tensors; and steps of a position,
+    of the loops further in."""
+    length, inside = 1, 1
+    for loop in reversed([loop for loop in nest.block(0, level + 1) if not loop.spatial and loop.bound > 1]):
+        if all(nest.relevant(t, loop.axis) for t in tensors):
+            length *= loop.bound
+        elif length == 1:
+            inside *= loop.bound
+        else:
+            break
+    return length, inside
 
 
 def granule(nest: ExecutedNest, tensor: int) -> Array:

@@ -17,6 +17,7 @@ from sparsemap.pieces.contracts.base import Array
 from .leaders import HELD_BACK
 from .links import Sent
 from .metadata import Bits, Written
+from .nest import Boxes
 from .stored import Contents
 from .tally import ACTIONS, Tally, metadata_of
 
@@ -36,9 +37,13 @@ def all_bits(
     return {(t, s): ranks.bits(contents[t], sim.tiles[t, s][0], codings[t]) for (t, s), ranks in sim.ranks.items()}
 
 
-def count_metadata(sim: Simulation, walk: Walk, bits: AllBits) -> Tally:
-    """What moved in a walk, with the metadata that moved along."""
+def count_metadata(sim: Simulation, walk: Walk, bits: AllBits, padding: bool) -> Tally:
+    """What moved in a walk, with the metadata that moved along; `padding`: words alone move."""
     tally, done = walk.tally.copy(), walk.done
+    if padding:
+        for (name, level, tensor), count in walk.outside.values.items():
+            parts = walk.outside.parts[name, level, tensor]
+            tally.add(name, level, tensor, -count, **{cause: -part for cause, part in parts.items()})
     for t, chain in enumerate(sim.nest.chains):
         if not sim.packed[t]:
             continue
@@ -47,17 +52,19 @@ def count_metadata(sim: Simulation, walk: Walk, bits: AllBits) -> Tally:
             continue
         for child in chain[1:-1]:
             if (t, child) in bits:
-                _link(sim, tally, t, child, bits, walk)
+                _link(sim, tally, t, child, bits, walk, padding)
         level = chain[-2]
         if not sim.packed_at(t, level):
             continue
         where, share = sim.tiles[t, level][1], 1.0 / sim.ranks[t, level].words
-        passes = done.reads[t].passes
+        reads, wanted = done.reads[t], done.reads_wanted[t]
+        passes = reads.passes - reads.outside if padding else reads.passes
         _book(tally, "metadata_read", level, t, bits[t, level], where, passes * share)
         guard = walk.guards.get((t, level))
         if guard is not None:
             name = HELD_BACK[guard.kind] + "metadata_read"
-            _book(tally, name, level, t, bits[t, level], where, (done.reads_wanted[t].passes - passes) * share)
+            every = wanted.passes - wanted.outside if padding else wanted.passes
+            _book(tally, name, level, t, bits[t, level], where, (every - passes) * share)
     return tally
 
 
@@ -71,7 +78,9 @@ def _book(tally: Tally, name: str, level: int, t: int, bits: Bits, where: Array,
     tally.add(name, level, t, real, **causes)
 
 
-def _link(sim: Simulation, tally: Tally, t: int, child: int, bits: AllBits, walk: Walk) -> None:
+def _link(sim: Simulation, tally: Tally, t: int, child: int, bits: AllBits, walk: Walk, padding: bool) -> None:
+    gaps = sim.nest.gaps[t] if padding else None
+    words = None if gaps is None else Boxes(~gaps)
     link = sim.links[t, child]
     want, take = walk.active[t, child]
     parent = link.parent
@@ -83,7 +92,7 @@ def _link(sim: Simulation, tally: Tally, t: int, child: int, bits: AllBits, walk
     step, instance = sim.nest.steps(child) // len(here), link.fan
 
     def passes(sent: Sent) -> Array:
-        return sent.amounts() / link.tile_words
+        return sent.amounts(words) / link.tile_words
 
     def inside(sent: Sent) -> Array:
         return inner[sent.rows[:, None], sent.receivers]

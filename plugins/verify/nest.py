@@ -128,6 +128,17 @@ class ExecutedNest(Design):
         return chain[chain.index(level) + 1]
 
     @cached_property
+    def gaps(self) -> tuple[Array | None, ...]:
+        """Per tensor, (ranks) bool: positions of an operand that are padding, or that no compute takes; None: none is."""
+        found: list[Array | None] = []
+        for tensor in self.problem.tensors:
+            there = np.ones((), dtype=bool)
+            for rank in () if tensor.output else tensor.words(self.problem.sizes):
+                there = there[..., None] & rank
+            found.append(None if there.all() else ~there)
+        return tuple(found)
+
+    @cached_property
     def occupancies(self) -> tuple[Occupancy, ...]:
         """Per tensor, what its density says of tiles."""
         return tuple(tensor.density.occupancy(self.shape(t)) for t, tensor in enumerate(self.problem.tensors))

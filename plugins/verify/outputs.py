@@ -60,11 +60,14 @@ def count_products(sim: Simulation, walk: Walk) -> None:
     tally.add("gated_compute", None, None, 0 if sim.products.skips else units.left_out)
     tally.add("skipped_compute", None, None, units.left_out if sim.products.skips else 0)
     for t in sim.nest.operands:
-        level = sim.products.inner[t]
-        tally.add("read", level, t, units.reads[t].words)
+        level, reads, every = sim.products.inner[t], units.reads[t], units.reads_wanted[t]
+        tally.add("read", level, t, reads.words)
+        walk.outside.add("read", level, t, reads.outside_words)
         guard = walk.guards.get((t, level))
         if guard is not None:
-            tally.add(HELD_BACK[guard.kind] + "read", level, t, units.reads_wanted[t].words - units.reads[t].words)
+            held = HELD_BACK[guard.kind] + "read"
+            tally.add(held, level, t, every.words - reads.words)
+            walk.outside.add(held, level, t, every.outside_words - reads.outside_words)
     done, asked = units.updates, units.updates_wanted
     level = sim.products.inner[out]
     guard = walk.guards.get((out, level))

@@ -10,8 +10,8 @@ import numpy as np
 
 from sparsemap.pieces.contracts.base import Array
 
-from .dealing import Packed, dealt
-from .leaders import SKIP, Guard, Unit, narrower, out_of_sight
+from .dealing import Packed, VectorSteps, dealt
+from .leaders import SKIP, Guard, Unit, comparisons, fiber, narrower, out_of_sight
 from .links import Link
 from .metadata import is_packed
 from .nest import ExecutedNest, flat
@@ -30,6 +30,13 @@ class Reads:
     """(steps, instances) of that level: reads of all words, zeros included."""
     words: int = 0
     """Those that are stored."""
+    outside: Array = attrs.field(init=False)
+    """As `passes`, of positions that are no words .."""
+    outside_words: int = 0
+    """.. and those of them that are stored."""
+
+    def __attrs_post_init__(self) -> None:
+        self.outside = np.zeros_like(self.passes)
 
 
 @attrs.define(eq=False)
@@ -58,6 +65,8 @@ class Done:
     """(parts, computes) positions that no skip covers, at which all operands are absent: for `positions`."""
     looked: Array
     """(parts, computes) cycles in which a skip found nothing in its width: for `intersection`."""
+    partly: Array
+    """(parts, computes) cycles that steps of shared work take beyond those with all lanes full: for `vectors`."""
     output: Array
     reads: dict[int, Reads]
     """By operand, those that took place."""
@@ -74,6 +83,7 @@ class Done:
     def cycles(self, charges: Container[str]) -> Array:
         """(parts, computes) in which each unit was not free."""
         found = self.work + self.passed if "positions" in charges else self.work
+        found = found + self.partly if "vectors" in charges else found
         return found + self.looked if "intersection" in charges else found
 
 
@@ -87,6 +97,7 @@ class Products:
         self.inner = [chain[-2] for chain in nest.chains]
         self.links = [Link(nest, t, level, nest.levels) for t, level in enumerate(self.inner)]
         self.all_guards, self.dealt = guards, dealt(nest)
+        self.vectors = None if self.dealt else VectorSteps.of(nest)
         self.guards = [guards.get((t, level)) for t, level in enumerate(self.inner)]
         skips = [guard for t in nest.operands if (guard := self.guards[t]) is not None and guard.kind == SKIP]
         self.width = narrower(*(guard.width for guard in skips))
@@ -94,6 +105,15 @@ class Products:
         rule = self.unit.rule if self.unit is not None and self.skips else None
         self.unit_width = None if rule is None else narrower(rule.width, nest.problem.hardware.compute.lookahead)
         """.. and those that a skip of the units passes."""
+        last = nest.levels - 1
+        self.lists = {leader.tensor: leader for guard in skips if guard.entries for leader in guard.leaders}
+        """Leaders whose entries the former compares, none: positions .."""
+        self.unit_lists = [t for t in nest.operands if packed[t]] if rule is not None and rule.entries else []
+        """.. and operands of which the latter does."""
+        self.fibers = [fiber(nest, last, some) if some else (1, 1) for some in ([*self.lists], self.unit_lists)]
+        """See `fiber`."""
+        self.whole = math.lcm(*map(math.prod, self.fibers), self.vectors.block if self.vectors else 1)
+        """Steps that have to be looked at together."""
         self.step_words = [flat(link.steps, link.shape) for link in self.links]
         self.place_words = [flat(link.places, link.shape) for link in self.links]
         self.steps, self.units = nest.steps(nest.levels), nest.instances(nest.levels)
@@ -109,7 +129,7 @@ class Products:
         `begins`: steps at which a part of the `work` begins, the first of them 0.
         """
         done = self._nothing(len(begins))
-        size = max(1, CHUNK // self.units)
+        size = max(1, CHUNK // self.units // self.whole) * self.whole
         for start in range(0, self.steps, size):
             rows = slice(start, min(start + size, self.steps))
             self._chunk(done, rows, values, contents, active, rng, begins)
@@ -127,7 +147,8 @@ class Products:
 
         work, passed, looked = (np.zeros((parts, self.units), dtype=np.int32) for _ in range(3))
         first = {level: np.full((nest.instances(level), link.size), NEVER) for level in self.first_levels}
-        return Done(work, passed, looked, np.zeros(link.size), reads(), reads(), updates(), updates(), first)
+        partly = np.zeros((parts, self.units))
+        return Done(work, passed, looked, partly, np.zeros(link.size), reads(), reads(), updates(), updates(), first)
 
     def _chunk(
         self, done: Done, rows: slice, values: Sequence[Array], contents: Sequence[Contents],
@@ -161,17 +182,25 @@ class Products:
                 offered &= outer
             there.append(contents[t].kept[words[t]] if self.packed[t] else np.ones(shape, dtype=bool))
             leads = self.links[t].leads
-            self._read(done.reads[t], t, rows, there[-1][:, leads], take)
+            self._read(done.reads[t], t, rows, words[t][:, leads], there[-1][:, leads], take)
             if self.guards[t] is not None:
-                self._read(done.reads_wanted[t], t, rows, there[-1][:, leads], wanted[t])
+                self._read(done.reads_wanted[t], t, rows, words[t][:, leads], there[-1][:, leads], wanted[t])
         result = math.prod((values[t][words[t]] for t in nest.operands), start=np.ones(shape))
         computed, occupied, passed = self._compute(done, alive & lanes, result != 0, there, rng)
         if self.dealt:
             occupied, passed = busy & alive, np.zeros_like(passed)
         looked = np.zeros(shape, dtype=np.int8)
         if self.width is not None:
-            looked += out_of_sight(offered & ~alive, offered, self.width)
-        if self.unit_width is not None:
+            if self.lists:
+                boxes = {t: contents[t].seen for t in self.lists}
+                lists = [leader.present(boxes[t], rows) & offered for t, leader in self.lists.items()]
+                looked += comparisons(lists, self.fibers[0], self.width)
+            else:
+                looked += out_of_sight(offered & ~alive, offered, self.width)
+        if self.unit_lists and self.unit_width is not None:
+            lists = [there[nest.operands.index(t)] & alive for t in self.unit_lists]
+            looked += comparisons(lists, self.fibers[1], self.unit_width)
+        elif self.unit_width is not None:
             looked += out_of_sight(alive & ~occupied, alive, self.unit_width)
         first = int(np.searchsorted(begins, rows.start, side="right")) - 1
         last = int(np.searchsorted(begins, rows.stop))
@@ -179,6 +208,8 @@ class Products:
         for total, mine in ((done.work, occupied), (done.passed, passed), (done.looked, looked)):
             if mine.any():
                 total[first:last] += np.add.reduceat(mine, at, axis=0, dtype=np.int32)
+        if self.vectors is not None:
+            done.partly[first:last] += np.add.reduceat(self.vectors.more(occupied), at // self.vectors.block, axis=0)
         done.output += np.bincount(words[out][computed], result[computed], len(done.output))
         product = computed & (result != 0)
         happens = product if self.packed[out] else computed
@@ -213,16 +244,20 @@ class Products:
         of = np.arange(rows.start, rows.stop) // (self.steps // len(active))
         return np.repeat(active[of], link.fan, axis=1)
 
-    def _read(self, found: Reads, t: int, rows: slice, stored: Array, active: Array | None) -> None:
-        """`stored` (n, groups) bool: the words that the groups need are stored; `active` (n, units), None: all."""
-        link = self.links[t]
+    def _read(self, found: Reads, t: int, rows: slice, words: Array, stored: Array, active: Array | None) -> None:
+        """`stored` (n, groups) bool: the `words` that the groups need are stored; `active` (n, units), None: all."""
+        link, gaps = self.links[t], self.nest.gaps[t]
         asked = np.ones_like(stored) if active is None else link.by_group(active)
+        outside = None if gaps is None else asked & gaps.reshape(-1)[words]
         found.words += int((stored & asked).sum())
+        found.outside_words += 0 if outside is None else int((stored & outside).sum())
         if self.packed[t]:
             of = np.arange(rows.start, rows.stop) // (self.steps // len(found.passes))
             begins = np.flatnonzero(np.diff(of, prepend=-1))
-            per = asked.reshape(len(asked), link.parents, -1).sum(axis=2)
-            found.passes[of[begins]] += np.add.reduceat(per, begins, axis=0)
+            for passes, mine in ((found.passes, asked), (found.outside, outside)):
+                if mine is not None:
+                    per = mine.reshape(len(mine), link.parents, -1).sum(axis=2)
+                    passes[of[begins]] += np.add.reduceat(per, begins, axis=0)
 
     def _compute(
         self, done: Done, alive: Array, effectual: Array, there: Sequence[Array], rng: np.random.Generator

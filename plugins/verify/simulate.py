@@ -28,7 +28,7 @@ from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.designs import Designs, Loop
 from sparsemap.problem.problem import Problem
 
-from .leaders import GATE, HELD_BACK, SKIP, Guard, filters, guards, looked_at, out_of_sight
+from .leaders import GATE, HELD_BACK, SKIP, Guard, comparisons, fiber, filters, guards, looked_at, out_of_sight
 from .links import Link
 from .metadata import ExecutedRanks, is_packed
 from .nest import Boxes, ExecutedNest, flat
@@ -49,6 +49,8 @@ class Walk:
     """The nest once through: what moved, with these filters."""
 
     tally: Tally
+    outside: Tally
+    """Of that, what is no word: padding, and holes between windows."""
     contents: Sequence[Contents]
     active: Activity
     inner: Sequence[Array | None]
@@ -199,19 +201,19 @@ class Simulation:
         self, products: Products, values: Sequence[Array], contents: Sequence[Contents], expected: Array,
         rng: np.random.Generator, begins: Array,
     ) -> Walk:  # fmt: skip
-        tally, guards = Tally(), products.all_guards
-        active, inner = self._walk_storage(tally, contents, rng, guards)
+        tally, outside, guards = Tally(), Tally(), products.all_guards
+        active, inner = self._walk_storage(tally, outside, contents, rng, guards)
         done = products.run(values, contents, inner, rng, begins)
-        done.looked += self._empty_tiles(active, guards, begins)
+        done.looked += self._empty_tiles(active, contents, guards, begins)
         tally.correct = bool(np.array_equal(done.output, expected))
         if contents[self.nest.output].layout is not None:
             self._store_together(contents[self.nest.output], done)
-        walk = Walk(tally, contents, active, inner, done, guards)
+        walk = Walk(tally, outside, contents, active, inner, done, guards)
         count_products(self, walk)
         count_outputs(self, walk)
         return walk
 
-    def _empty_tiles(self, active: Activity, guards: Guards, begins: Array) -> Array:
+    def _empty_tiles(self, active: Activity, contents: Sequence[Contents], guards: Guards, begins: Array) -> Array:
         """(parts, units) cycles in which skips of tiles found nothing in their width, in the part in which a tile would come."""
         nest, places = self.nest, dict[int, Array]()
         shape = len(begins), nest.instances(nest.levels)
@@ -224,7 +226,14 @@ class Simulation:
             rows = link.run_begins
             taken = np.logical_or.reduceat(now, rows, axis=0)
             wanted = np.ones_like(taken) if want is None else np.logical_or.reduceat(want, rows, axis=0)
-            idle = out_of_sight(wanted & ~taken, wanted, guard.width)
+            if guard.entries:
+                here = {x.tensor: x for one in guards.values() if one.place == guard.place for x in one.leaders}
+                every = slice(0, len(now))
+                lists = [x.present(contents[c].seen, every) for c, x in here.items()]
+                there = [np.logical_or.reduceat(one, rows, axis=0) & wanted for one in lists]
+                idle = comparisons(there, fiber(nest, level, [*here]), guard.width)
+            else:
+                idle = out_of_sight(wanted & ~taken, wanted, guard.width)
             part = np.searchsorted(begins, rows * (nest.steps(nest.levels) // len(link.starts)), side="right") - 1
             found = np.zeros((shape[0], idle.shape[1]), dtype=np.int32)
             np.add.at(found, part, idle)
@@ -250,7 +259,7 @@ class Simulation:
                 first[:, padding] = self.products.first_visits(len(first))[:, padding]
 
     def _walk_storage(
-        self, tally: Tally, contents: Sequence[Contents], rng: np.random.Generator, guards: Guards
+        self, tally: Tally, outside: Tally, contents: Sequence[Contents], rng: np.random.Generator, guards: Guards
     ) -> tuple[Activity, list[Array | None]]:
         """Guards of all storage levels, and the operands' reads and fills between them.
 
@@ -269,6 +278,10 @@ class Simulation:
                 if t != self.nest.output:
                     sent, held = (part.stored if self.packed_at(t, s) else None for s in (parent, level))
                     count_operand(tally, link, sent, held, want, now, guard)
+                    gaps = self.nest.gaps[t]
+                    if gaps is not None:
+                        sent, held = (Boxes(gaps if box is None else gaps & (box.values > 0)) for box in (sent, held))
+                        count_operand(outside, link, sent, held, want, now, guard)
                 if self.packed_at(t, level):  # instances in use: empty tiles are not sent
                     some = part.stored.count(link.widths, link.steps, link.places) > 0
                     tally.add("instances", level, t, float(some.mean() * some.shape[1]))

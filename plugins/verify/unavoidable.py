@@ -132,7 +132,7 @@ class Unavoidable:
             told, d = own.told(extents, self.coded), own.density
             kept = d * (own.others if filtered else 1.0) * LESS
             below = problem.stores(t, 1)
-            moved = max(0.0, delivered(own.tensor, extents, loops, innermost) if below else 0.0)
+            moved = max(0.0, delivered(own.tensor, extents, loops, innermost) if below else 0.0) * self._inside(t)
             if own.tensor.output and below and not filtered and "sums" in self.charges:
                 spent, back, come = self._sums(own, max(moved, own.words), told)
                 pj, read, written = pj + spent, read + back, written + come
@@ -146,7 +146,7 @@ class Unavoidable:
                 written += arrive * min(1.0 + told / word, 1.0 / d)
                 read += again * min(1.0 + told / word, 1.0 / d)
             else:
-                sent = max(moved, _touched(own.tensor, problem.sizes)) * kept
+                sent = max(moved, _touched(own.tensor, problem.sizes) * self._inside(t)) * kept
                 pj += sent * (_each(price, "read", 0, told, width, d) + (float(price["write"][1]) if below else 0.0))
                 read += sent * min(1.0 + told / word, 1.0 / d)
             pj += self._handed_on(t, moved)
@@ -157,7 +157,7 @@ class Unavoidable:
         lanes, instances = float(chip.fanout[last]), float(chip.instances[last])
         for t, own in enumerate(self.tensors):  # one access serves no more computes than there are lanes
             if last and problem.stores(t, last):
-                served = actual if own.tensor.output else computes * own.density * own.others
+                served = actual if own.tensor.output else computes * own.density * own.others * self._inside(t)
                 count = max(0.0, served * LESS / lanes - 4.0 * instances)
                 pj += count * float(price["write" if own.tensor.output else "read"][last])
                 if own.tensor.output:  # an instance reads each sum back but for the first time
@@ -173,6 +173,13 @@ class Unavoidable:
             milliwatts = sum(n * float(each) for n, each in zip(counts, chip.leakage_mw, strict=True))
             pj += cycles * milliwatts * 1e9 / float(chip.clock_hz)
         return pj, float(cycles)
+
+    def _inside(self, t: int) -> float:
+        """Of what tiles of an operand bring, words are no smaller a share."""
+        tensor = self.tensors[t].tensor
+        if tensor.output or "holes" not in self.charges:
+            return 1.0
+        return math.prod(float(there.mean()) for there in tensor.words(self.problem.sizes))
 
     def _sums(self, own: OneTensor, moved: float, told: float) -> tuple[float, float, float]:
         """pJ, words read and words written of sums that come to the outermost level so often and go back but for the first
@@ -199,7 +206,7 @@ class Unavoidable:
     def _handed_on(self, t: int, moved: float) -> float:
         """pJ of the levels between the outermost and the innermost one: what has come to them goes on at least once."""
         problem, own, price, pj = self.problem, self.tensors[t], self.problem.chip.energy_pj, 0.0
-        once = _touched(own.tensor, problem.sizes)
+        once = _touched(own.tensor, problem.sizes) * self._inside(t)
         words = once if own.tensor.output and "sums" in self.charges else max(moved, once)
         count = max(0.0, words * own.density * own.others * LESS - 1.0)
         for level in range(1, len(problem.levels) - 1):

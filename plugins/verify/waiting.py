@@ -312,7 +312,7 @@ class LaneWaiting:
         """(parts, lanes); lanes that steal from each other share theirs."""
         nest = self.sim.nest
         for level, spec in enumerate(self.sim.problem.levels):
-            if spec.memory.work_stealing:
+            if spec.memory.shares_work:
                 outer, inner = nest.instances(level), nest.instances(level + 1) // nest.instances(level)
                 split = work.reshape(len(work), outer, inner, -1)
                 work = np.broadcast_to(split.mean(axis=2, keepdims=True), split.shape).reshape(work.shape)

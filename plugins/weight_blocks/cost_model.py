@@ -83,16 +83,14 @@ class Aie2Time(CostModel):
         return Evaluation({"energy_pj": energy, "cycles": cycles}, reasons, tuple(REASONS), found)
 
     def lower_bound(self, problem: Problem) -> Evaluation | None:
-        """The longer of the kept multiply-adds on all cores and of the kept weights through all channels from DDR."""
+        """Activations and kept weights through the channels once, and the kept multiply-adds on all cores."""
         known = ConvProblem.of(problem)
-        layer, machine = known.cut.layer, known.cut.machine
         if known.cut.machine.quirks:
             return None
-        macs = layer.macs * layer.density
-        compute = macs / (machine.columns * machine.rows * machine.macs)
-        weights = layer.weights * layer.density / (machine.columns * machine.load_weights) * machine.clock_hz
-        energy = macs * problem.mac_pj("compute")
-        costs = {"energy_pj": np.array([energy]), "cycles": np.array([max(compute, weights)])}
+        steps = known.least
+        cycles = np.array([steps.total * known.cut.machine.clock_hz])
+        moved, computed = energies(known, problem, steps)
+        costs = {"energy_pj": moved.sum(axis=(0, 1)) + computed, "cycles": cycles}
         return Evaluation(costs, np.zeros(1, np.uint64), tuple(REASONS))
 
 
@@ -177,6 +175,19 @@ class ConvProblem:
             return steps_of(self.cut, splits, self.placement)
         loaded, written, _ = self._tiled(splits)
         return layer_steps(self.cut, splits, loaded, written)
+
+    @property
+    def least(self) -> Steps:
+        """Durations that no sub-volume is below; inputs may have to go to cores once only, at no bound known."""
+        layer, machine, place = self.cut.layer, self.cut.machine, self.placement
+        loaded, written = (place.load, place.write) if place else self._tiled(Splits(1, 1, 1))[:2]
+        weights, outputs = layer.weights * layer.density, layer.out_height * layer.out_width * layer.out_channels
+        cores = machine.columns * machine.rows
+        amounts = {"LOAD": loaded, "LOADW": weights / machine.columns, "LOADFM": 0.0, "LOADWM": weights / machine.rows}
+        amounts |= {"WRITE": written, "WRITEFM": outputs / machine.columns}
+        amounts |= {"COMP": layer.macs * layer.density / (cores * machine.macs)}
+        found = {step: float(amount) / machine.rates[step] for step, amount in amounts.items()}
+        return Steps(found, max(found[x] for x in ("LOADWM", "WRITEFM", "COMP")), max(found["LOAD"], found["LOADW"]))
 
     def overflows(self, splits: Splits) -> Any:
         """(B,) bool: which sub-volumes a memory tile cannot hold."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 
 from sparsemap.arrays import read_arrays
 from sparsemap.errors import Mistake, SpecError, unknown
-from sparsemap.files import read_bytes, shown
+from sparsemap.files import read_json, shown
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.network import Node
 from sparsemap.spec.structuring import collecting
@@ -182,7 +181,7 @@ def read_masks(path: Path) -> dict[str, Array]:
         return {name: _blocks(array, f"{shown(path)}: {name}") for name, array in read_arrays(path).items()}
     if path.suffix != ".json":
         raise SpecError.at(shown(path), "", "expected masks as a .npz file, a folder of .npy files, or masks.json")
-    table = read_json(path)
+    table = read_json(path, LARGEST)
     layers = table.get("layers") if isinstance(table, dict) else None
     if not isinstance(layers, dict):
         raise SpecError.at(shown(path), "layers", "expected a table by layer")
@@ -192,14 +191,6 @@ def read_masks(path: Path) -> dict[str, Array]:
         for name, mask in given.items()
         if mask is not None
     }
-
-
-def read_json(path: Path) -> Any:
-    """What a JSON file holds; SpecError where it is none."""
-    try:
-        return json.loads(read_bytes(path, LARGEST))
-    except (ValueError, RecursionError) as error:
-        raise SpecError.at(shown(path), "", f"is no JSON: {error}") from None
 
 
 def _mask(path: Path) -> Array:

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from sparsemap.errors import Mistake, SpecError, unknown
-from sparsemap.files import shown, write_texts
+from sparsemap.files import read_json, shown, write_texts
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.spec.structuring import Reader, collecting
 
@@ -19,7 +19,7 @@ from .durations import tile_rows
 from .instructions import GROUP, Instruction, instructions_of
 from .layers import MeshLayer, round_up
 from .machine import MOST_BYTES, CoreMesh
-from .networks import read_json, read_masks
+from .networks import LARGEST, read_masks
 from .quirks import quirks_of
 from .schedule import LayerPlan, Schedule, TensorSlice
 from .splits import Cut, Splits
@@ -157,7 +157,7 @@ class Compiled:
 def read_schedule(folder: Path) -> Compiled:
     """What `write_schedule` wrote; SpecError for anything else, with the record and key that are wrong."""
     path = folder / SCHEDULE if folder.is_dir() else folder
-    table = read_json(path)
+    table = read_json(path, LARGEST)
     if not isinstance(table, dict) or table.get("kind") != KIND:
         raise SpecError.at(shown(path), "kind", f"expected '{KIND}', a file that `sparsemap compile` wrote")
     masks = read_masks(path.parent / MASKS)

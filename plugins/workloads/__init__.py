@@ -22,6 +22,8 @@ def register_operations():
         "global-average": "operations:GlobalAverage",
         "add": "operations:Add",
         "multiply": "operations:Multiply",
+        "softmax": "operations:Softmax",
+        "norm": "operations:Norm",
         "concat": "operations:Concat",
         "prepend": "operations:Prepend",
         "take": "operations:Take",

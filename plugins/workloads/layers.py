@@ -24,7 +24,7 @@ from typing import Any, ClassVar, Literal
 import attrs
 
 from sparsemap.errors import SpecError
-from sparsemap.pieces.contracts import Loops, Shape, Workload, naming
+from sparsemap.pieces.contracts import Loops, Shape, Tensor, Workload, naming
 
 from .windows import Sides, one_of, pair, sides, windows
 
@@ -70,14 +70,18 @@ class Window(LayerWorkload):
     """Distance between neighbouring taps of the window: one number, or one for rows and one for columns."""
     padding: Sides = attrs.field(default=((0, 0), (0, 0)), converter=sides)
     """Zeros around the image: a number, one for rows and one for columns, [[top, bottom], [left, right]], "same" or
-    "valid". The einsum does not depend on it: the halo belongs to P, whose density is applied to it as well."""
+    "valid". The einsum does not depend on it: the halo belongs to P's box, whose density is applied to it as well, but
+    it is no data (charge `holes`)."""
+    image: tuple[int, int] | None = attrs.field(default=None, converter=attrs.converters.optional(pair))
+    """Rows and columns of the input, where windows do not reach all of the padding; a network knows them. Absent: they do."""
     view: Literal["convolution", "matrix-product"] = "convolution"
     """Whether it is searched as a convolution or as `Z[m, n] = P[m, k] * Q[n, k]`, with m windows whose words k are
     written out: a word that windows share is stored and moved with each of them."""
 
     def loops(self, registry: Any) -> Loops:
         if self.view == "convolution":
-            return super().loops(registry)
+            found = super().loops(registry)
+            return attrs.evolve(found, tensors=tuple(self._padded(t, t.shape(found.sizes)) for t in found.tensors))
         density = dict(self.density)
         seen = super().loops(registry)  # as a convolution
         for tensor in seen.tensors:
@@ -110,8 +114,34 @@ class Window(LayerWorkload):
             raise ValueError(f"which gives an output of {found[0]} x {found[1]}, not p = {self.p}, q = {self.q}")
         return (out, *found)
 
+    def placed(self, inputs: Sequence[Shape]) -> Workload:
+        placed = attrs.evolve(self, image=inputs[0][1:])
+        return self if placed._inside == self._inside else placed
+
+    def _padded(self, tensor: Tensor, shape: Shape) -> Tensor:
+        """The tensor with the words of its ranks that are no padding."""
+        inside = (*((0, size) for size in shape[:-2]), *self._inside)
+        same = tensor.name != "P" or all(end - first == size for (first, end), size in zip(inside, shape, strict=True))
+        return tensor if same else attrs.evolve(tensor, inside=inside)
+
     @property
-    def image(self) -> str:
+    def _inside(self) -> tuple[tuple[int, int], ...]:
+        """Of rows and of columns that windows cover, the first one of the image and the first one behind it."""
+        found = []
+        for axis, (steps, taps) in enumerate(((self.p, self.r), (self.q, self.s))):
+            stride, reach = self.stride[axis], (taps - 1) * self.dilation[axis] + 1
+            covered = stride * (steps - 1) + reach
+            if self.padding == "same":
+                size = self.image[axis] if self.image else steps * stride
+                before = max(0, covered - size) // 2
+            else:
+                before, after = (0, 0) if isinstance(self.padding, str) else self.padding[axis]
+                size = self.image[axis] if self.image else max(1, covered - before - after)
+            found.append((min(before, covered - 1), max(1, min(covered, before + size))))
+        return tuple(found)
+
+    @property
+    def index(self) -> str:
         """The last two indices of P."""
         return ", ".join(
             f"{_times(stride)}{out} + {_times(dilation)}{window}"
@@ -154,7 +184,7 @@ class Conv2d(Window):
         g, groups = _several("g", self.groups)
         b, samples = _several("b", self.batch)
         dims = {"k": k, "c": c, "p": self.p, "q": self.q, "r": self.r, "s": self.s}
-        text = f"Z[{b}{g}k, p, q] = P[{b}{g}c, {self.image}] * Q[{g}k, c, r, s]"
+        text = f"Z[{b}{g}k, p, q] = P[{b}{g}c, {self.index}] * Q[{g}k, c, r, s]"
         return text, {**samples, **groups, **dims}
 
     def product(self) -> tuple[str, dict[str, int]]:
@@ -182,7 +212,7 @@ class Depthwise(Window):
     def terms(self) -> tuple[str, dict[str, int]]:
         b, samples = _several("b", self.batch)
         dims = {"c": self.c, "p": self.p, "q": self.q, "r": self.r, "s": self.s}
-        return f"Z[{b}c, p, q] = P[{b}c, {self.image}] * Q[c, r, s]", {**samples, **dims}
+        return f"Z[{b}c, p, q] = P[{b}c, {self.index}] * Q[c, r, s]", {**samples, **dims}
 
     def product(self) -> tuple[str, dict[str, int]]:
         dims = {"g": self.c, "m": self.batch * self.p * self.q, "k": self.r * self.s}

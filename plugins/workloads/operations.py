@@ -62,6 +62,7 @@ class Add(Operation):
     """The sum of inputs of one shape, as at the end of a residual block."""
 
     type_name: ClassVar[str] = "add"
+    wordwise: ClassVar[bool] = True
 
     def shape(self, inputs: Sequence[Shape]) -> Shape:
         return alike(inputs)
@@ -88,12 +89,42 @@ class Multiply(Operation):
     """The product of inputs of one shape, word by word, as where a gate opens a layer."""
 
     type_name: ClassVar[str] = "multiply"
+    wordwise: ClassVar[bool] = True
 
     def shape(self, inputs: Sequence[Shape]) -> Shape:
         return alike(inputs)
 
     def windows(self, ranks: int) -> tuple[tuple[int, int], ...]:
         return ((1, 1),) * ranks
+
+
+@attrs.frozen(kw_only=True)
+class Rowwise(Operation):
+    """A value for every word that depends on all words of its row: it is read once, waits for the row, and is written."""
+
+    axes: int = attrs.field(default=1, validator=attrs.validators.ge(1))
+    """Axes at the end that make a row together."""
+
+    def shape(self, inputs: Sequence[Shape]) -> Shape:
+        return one_of(inputs)
+
+    def windows(self, ranks: int) -> tuple[tuple[int, int], ...]:
+        whole = min(self.axes, ranks)
+        return (*((1, 1),) * (ranks - whole), *((0, 0),) * whole)
+
+
+@attrs.frozen(kw_only=True)
+class Softmax(Rowwise):
+    """Shares of a row, as of the scores of attention."""
+
+    type_name: ClassVar[str] = "softmax"
+
+
+@attrs.frozen(kw_only=True)
+class Norm(Rowwise):
+    """A row over its deviation or its root mean square, with or without its mean."""
+
+    type_name: ClassVar[str] = "norm"
 
 
 @attrs.frozen(kw_only=True)

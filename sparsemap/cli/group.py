@@ -184,7 +184,12 @@ def write_report(folder: str, plugin_dirs: tuple[str, ...]) -> None:
 def run_options(verb: Any) -> Any:
     """Options of verbs that write a network: `hardware` that it is then run on (`run_written`), and `designs`."""
     of_run = click.option(
-        "--run", "hardware", default="", metavar="HARDWARE,...", help="Run the network on these, with a report of all."
+        "--run",
+        "hardware",
+        multiple=True,
+        callback=lambda ctx, option, names: ",".join(names),  # also with the option again
+        metavar="HARDWARE,...",
+        help="Run the network on these, with a report of all.",
     )
     designs = click.option(
         "--designs", type=click.IntRange(1), help="Of --run: the budget of each layer.  [default: 20000]"

@@ -147,6 +147,10 @@ def totals_text(result: NetworkResult) -> str:
         f"energy   {format_energy(energy)}",
         f"cycles   {format_count(cycles)}, {1e3 * seconds:,.4g} ms; one layer after the other, without fusion or overlap",
     ]
+    count, pj, busy = result.between
+    if count:
+        moved = f"{format_energy(pj)} and {format_count(busy)} cycles"
+        lines.append(f"besides  {count} operations between layers, which move {moved} (counted with --fuse)")
     if result.lacks:
         lines.append(f"without  {listed(result.lacks)}")
     if result.bound:

@@ -114,7 +114,8 @@ def check(files: tuple[str, ...], plugin_dirs: tuple[str, ...], as_json: bool) -
 
     packages = tuple(text for text in files if Path(text, PACKAGE).is_file())  # plugins, whose types their specs need
     registry = loaded((*plugin_dirs, *(text for text in packages if text not in plugin_dirs)))
-    found = dict(check_files(_files(files), registry))
+    found: dict[str, list[Any]] = {text: [] for text in packages}
+    found |= check_files(_files(files, packages), registry)
     if as_json:
         tables = {file: [attrs.asdict(mistake) for mistake in mistakes] for file, mistakes in found.items()}
         click.echo(json.dumps(tables, indent=2))
@@ -131,14 +132,14 @@ PACKAGE = "pyproject.toml"
 """What a folder of a package has, which is no spec."""
 
 
-def _files(given: tuple[str, ...]) -> list[str]:
-    """The files given, and the TOML files in folders given."""
+def _files(given: tuple[str, ...], packages: tuple[str, ...]) -> list[str]:
+    """The files given, and the TOML files in folders given; packages need none."""
     found: list[str] = []
     for text in given:
         below = [text]
         if Path(text).is_dir():
             below = sorted(str(path) for path in Path(text).rglob("*.toml") if path.name != PACKAGE)
-        if not below:
+        if not below and text not in packages:
             raise click.UsageError(f"no TOML file in folder '{text}'")
         found += below
     return found
@@ -168,7 +169,10 @@ def plugins(plugin_dirs: tuple[str, ...], as_json: bool) -> None:
 @click.option("--out", type=click.Path(file_okay=False), metavar="DIR", help="Write KIND.json to DIR.")
 @click.option("--markdown", is_flag=True, help="Print a reference of all keys instead, for people.")
 @plugin_dirs
-def schema(kind: str | None, every: bool, out: str | None, markdown: bool, plugin_dirs: tuple[str, ...]) -> None:
+@click.option("as_json", "--json", is_flag=True, help="Print JSON: the schema, with --all of all kinds by name.")
+def schema(
+    kind: str | None, every: bool, out: str | None, markdown: bool, plugin_dirs: tuple[str, ...], as_json: bool
+) -> None:
     """Print the JSON Schema of spec files of KIND.
 
     Editors complete and check a spec that has the line `#:schema PATH` on top. A schema knows the names of the plugins
@@ -181,19 +185,19 @@ def schema(kind: str | None, every: bool, out: str | None, markdown: bool, plugi
     registry = loaded(plugin_dirs)
     if (kind is None) != every:
         raise click.UsageError("give a KIND or --all")
-    if out and markdown:
-        raise click.UsageError("--markdown prints; --out is for schemas")
-    if every and not (out or markdown):
-        raise click.UsageError("--all needs --out DIR, or --markdown")
+    if (out is not None) + markdown + as_json > 1:
+        raise click.UsageError("--markdown and --json print, --out writes; expected one of them")
+    if every and not (out or markdown or as_json):
+        raise click.UsageError("--all needs --out DIR, --markdown or --json")
     kinds = schemas.kinds(registry) if kind is None else (_singular(kind, registry),)
     if markdown:
         click.echo(reference.text(registry, [name for name in kinds if name in registry.kinds()] or kinds), nl=False)
         return
-    texts = {name: schemas.text(schemas.schema(registry, name)) for name in kinds}
+    found = {name: schemas.schema(registry, name) for name in kinds}
     if out is None:
-        click.echo(texts[kinds[0]], nl=False)
+        click.echo(schemas.text(found if every else found[kinds[0]]), nl=False)
         return
-    for path in write_texts({Path(out) / f"{name}.json": text for name, text in texts.items()}):
+    for path in write_texts({Path(out) / f"{name}.json": schemas.text(table) for name, table in found.items()}):
         click.echo(readable(str(path)))
 
 

@@ -82,17 +82,14 @@ def valid_design(path: str, registry: Registry, scenario: str = "") -> tuple[Res
 
 
 def designs_in(path: str) -> dict[str, str]:
-    """The design that a path names, by no name; by layer or cell those below the folder of a network or a study."""
+    """The design that a path names, by no name; by layer or cell those below any other folder."""
     from ..searching.result import DESIGN_FILE
-    from ..study.cells import NETWORK_FILES, TABLE_FILES
 
     folder = Path(path)
-    if (folder / DESIGN_FILE).exists() or not any((folder / name).exists() for name in (*NETWORK_FILES, *TABLE_FILES)):
-        return {"": path}
-    below = [file.parent for file in folder.glob(f"**/{DESIGN_FILE}")]
+    below = [] if (folder / DESIGN_FILE).exists() else [file.parent for file in folder.glob(f"**/{DESIGN_FILE}")]
     order = {name: at for at, name in enumerate(_layers(folder))}
     below.sort(key=lambda one: (order.get(one.name, len(order)), str(one)))
-    return {str(one.relative_to(folder)): str(one) for one in below}
+    return {str(one.relative_to(folder)): str(one) for one in below} or {"": path}
 
 
 def _layers(folder: Path) -> list[str]:

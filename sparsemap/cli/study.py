@@ -71,8 +71,9 @@ OF_NETWORKS = (
 @click.option("--fuse", is_flag=True, default=None, help="Plan which tensors of a network stay on chip between layers.")
 @click.option(
     "--operations",
-    type=click.Choice(["counted", "free"]),
-    help="With --fuse: whether additions and pools cost what they read and write.  [default: counted]",
+    type=click.Choice(["counted", "fused", "free"]),
+    help="With --fuse: operations such as additions cost what they read and write; or what they read besides the layer "
+    "before, where they work word by word; or nothing.  [default: counted]",
 )
 @click.option(
     "--formats",
@@ -163,7 +164,11 @@ def compare(
 
     piece, _ = _study(study, plugin_dirs)
     planned = [cell.names for cell in cells.cells_of(piece, Path()) + cells.cells_of(piece, Path(), what="network")]
-    comparison.compare(planned, reference, by)  # what cannot be compared is told first
+    comparison.compare(planned, reference, by)  # what cannot be compared is told first, and pieces that cannot be built
+    registry = loaded(plugin_dirs)
+    for axis, kind in cells.MORE.items():
+        for name in (name for names in getattr(piece, axis) for name in names):
+            registry.resolve(kind, name)
     outcomes, folder = _outcomes(study, plugin_dirs, out, quiet, **given)
     chosen = [outcome.numbers.get("chosen") or {} for outcome in outcomes]
     found = comparison.compare([outcome.row for outcome in outcomes], reference, by, chosen)

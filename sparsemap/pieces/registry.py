@@ -9,10 +9,10 @@ nobody uses disturbs nobody.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import attrs
 import cattrs
@@ -27,6 +27,10 @@ from .contracts import Piece
 OURS = ("<", str(Path(__file__).parents[1]), os.path.dirname(attrs.__file__), os.path.dirname(cattrs.__file__))
 RESERVED = ("kind", "type", "extends", "override")
 """Keys of a spec that say which piece it is; all others are fields of its class."""
+REMEMBERED = 256
+"""Files, at most, of which a registry knows what was made of them."""
+
+T = TypeVar("T")
 
 
 @attrs.frozen
@@ -86,6 +90,7 @@ class Registry:
         self._default_types: dict[str, str] = {}
         self._specs: dict[str, dict[str, tuple[Mapping[str, Any], Origin]]] = {}
         self._pieces: dict[tuple[str, str], Any] = {}
+        self._read: dict[Hashable, Any] = {}
 
     def __reduce__(self) -> Any:
         """Another process loads it again."""
@@ -94,6 +99,14 @@ class Registry:
         if not self.arguments:
             raise PluginError([Mistake("", "", "a registry that was filled by hand cannot be pickled")])
         return loaded_again, (self.arguments,)
+
+    def remember(self, key: Hashable, make: Callable[..., T], *arguments: Any) -> T:
+        """What was made of a file with these specs, made where it is not known yet; the last ones, not all."""
+        if key not in self._read:
+            if len(self._read) >= REMEMBERED:
+                self._read.clear()
+            self._read[key] = make(*arguments)
+        return cast(T, self._read[key])
 
     # -- adding
 

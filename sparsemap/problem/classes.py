@@ -75,7 +75,7 @@ class ScoredClasses:
 def classes_of(problem: Problem) -> ScoredClasses | None:
     """None: the cost model knows none, or the objective does not say what the costs of a bound are worth."""
     judge = problem.judge
-    if not judge.monotone or len(judge.names) > 1 or problem.scenarios:
+    if not judge.monotone or len(judge.names) > 1 or problem.scenarios or problem.layouts != (problem,):
         return None
     with guarded(problem.cost_model, "classes"), np.errstate(over="ignore", invalid="ignore"):
         known = problem.cost_model.classes(problem)

@@ -180,7 +180,7 @@ def structure(table: Mapping[str, Any], registry: Registry, file: str = "") -> D
         raise SpecError(Mistake(file, key, text) for key in missing)
     try:
         _ = problem.space.candidates  # wrong names are told here
-        return Design(problem, problem.space.decode(np.zeros((1, len(problem.space)), np.int64)))
+        return Design.of(problem, problem.space.decode(np.zeros((1, len(problem.space)), np.int64)))
     except SpecError as error:
         raise SpecError(_in_file(mistake, file) for mistake in error.mistakes) from error
 

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from .problem import Place, Problem
 
 
+PASSES = "passes"
+
+
 @attrs.frozen(eq=False)
 class Designs:
     """Decoded designs. `columns[name]` has the batch as its last axis and is contiguous; properties show it batch first.
@@ -24,7 +27,8 @@ class Designs:
     Built-in columns: `bounds` (L, D, B) float64, loop bound per mapping level and dimension; `order` (L, D, B) int8,
     dimension index from outer to inner; `formats` (T, R, B) int8, candidate index per rank slot; `mechanisms` (A, B)
     int8, candidate index per skip/gate place. A plugin may add columns of its own. `decoded` (T, B) int8 may be missing:
-    the level that holds a tensor uncompressed, as all inside do; the number of levels: none.
+    the level that holds a tensor uncompressed, as all inside do; the number of levels: none. So may `passes` (T, S, B) int8:
+    1 where a tensor passes by a level that could keep it.
     """
 
     columns: Mapping[str, Array]
@@ -117,7 +121,18 @@ class Design:
     """One design of a problem, the first of a batch."""
 
     problem: Problem
+    """Its hardware has as `bypass` what passes by in this design."""
     batch: Designs
+
+    @classmethod
+    def of(cls, problem: Problem, batch: Designs) -> Design:
+        """From the first of the designs of a problem."""
+        if PASSES not in batch.columns:
+            return cls(problem, batch)
+        from .passing import by_layout, passing
+
+        ((_, passed, rest),) = by_layout(batch.take(slice(0, 1)))
+        return cls(passing(problem, passed), rest)
 
     @cached_property
     def groups(self) -> tuple[tuple[Loop, ...], ...]:

@@ -15,7 +15,7 @@ from ..pieces.boundary import described, guarded, locked, numbers, wrong
 from ..pieces.contracts import CostModel
 from ..pieces.contracts.base import Genomes, Scores
 from .costs import BASIC
-from .designs import Designs
+from .designs import PASSES, Designs
 from .evaluation import Detail, Evaluation
 
 if TYPE_CHECKING:
@@ -101,7 +101,15 @@ class Evaluator:
 
 
 def evaluated(designs: Designs, problem: Problem, detail: bool = False) -> Evaluation:
-    """What the cost model of a problem says about designs, if it is what the contract says; without scenarios."""
+    """What the cost model of a problem says about designs, if it is what the contract says; without scenarios. Designs in
+    which other tensors pass by are those of other layouts, and have a `detail` only if all are of one."""
+    if PASSES in designs.columns and len(designs):
+        from .passing import by_layout, passing
+
+        parts = [(rows, evaluated(some, passing(problem, passed), detail)) for rows, passed, some in by_layout(designs)]
+        back = np.argsort(np.concatenate([rows for rows, _ in parts]), kind="stable")
+        joined = Evaluation.join([part for _, part in parts])
+        return joined if len(parts) == 1 else joined.take(back)
     model = problem.cost_model
     with guarded(model, "evaluate"), np.errstate(over="ignore", invalid="ignore"):  # `checked` names what is infinite
         evaluation = model.evaluate(locked(designs), problem, detail)

@@ -101,7 +101,7 @@ def objective_of(registry: Registry, value: Any, file: str = "", costs: Collecti
     cost. `SpecError` if it reads a cost that is neither among the `costs` of the cost model nor follows from them."""
     known = {*costs, *DERIVED, *ALIASES}
     if isinstance(value, str) and not value.endswith(".toml"):
-        named = value in known and value not in registry.names("objective")
+        named = value in known and not registry.has("objective", value)
         found = registry.build("objective", f"({value})" if named else value, file)
     else:
         found = piece_of(registry, "objective", value, file)

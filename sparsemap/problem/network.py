@@ -65,6 +65,7 @@ class Node:
         """Sizes, tensors, densities and word width of the loops as text: equal for layers that are the same search."""
         tensors = [
             [tensor.name, tensor.ranks, tensor.output, tensor.density.type_name, _unnamed(unstructure(tensor.density))]
+            + [list(tensor.inside)] * bool(tensor.inside)
             for tensor, _ in self._tensors
         ]
         own = unstructure(self.piece) if isinstance(self.piece, Workload) else {}
@@ -95,7 +96,7 @@ def nodes_of(network: Network, registry: Registry, base: Path = Path("."), file:
                 other = "the input of the network" if name == INPUT else f"layers[{names.index(name)}]"
                 raise SpecError.at("", "name", f"'{name}' is also the name of {other}")
             node = _node(network, registry, base, name, table, names[:index])
-            nodes[name] = _connected(network, node, nodes) if network.input and not mistakes else node
+            nodes[name] = _connected(network, node, nodes, registry) if network.input and not mistakes else node
     if mistakes:
         raise SpecError(mistakes).within("", file)
     return tuple(nodes.values())
@@ -173,7 +174,7 @@ def _kind(registry: Registry, type_name: Any) -> str:
     raise SpecError.at("", "type", unknown("type of workload or operation", type_name, types))
 
 
-def _connected(network: Network, node: Node, nodes: Mapping[str, Node]) -> Node:
+def _connected(network: Network, node: Node, nodes: Mapping[str, Node], registry: Registry) -> Node:
     """The node with the shapes of its inputs and its output."""
     given = tuple(nodes[text].shape if text != INPUT else network.input for text in node.inputs)
     for text, shape in zip(node.inputs, given, strict=True):
@@ -193,6 +194,8 @@ def _connected(network: Network, node: Node, nodes: Mapping[str, Node]) -> Node:
         if not shape or not all(isinstance(size, int) and size > 0 for size in shape):
             raise wrong(node.piece, "shape", f"returned {described(shape)}, expected a tuple of whole numbers")
         shapes = (shape,)
+    if isinstance(node.piece, Workload) and (piece := node.piece.placed(given)) is not node.piece:
+        node = attrs.evolve(node, piece=piece, loops=piece.loops(registry))
     return attrs.evolve(node, given=given, shape=shape)
 
 

@@ -28,6 +28,7 @@ from ..pieces.data_specs import Hardware, SpaceSpec
 from ..spec import units
 from .chip import Chip, chip_of, levels_on
 from .costs import ALIASES
+from .designs import PASSES
 from .evaluation import Evaluation
 from .levels import Level, MappingLevel, Place, levels_of
 from .tables import Key, T, Tables
@@ -62,6 +63,8 @@ class Problem:
     """Where workload, hardware and space came from, for messages."""
     given_chip: Chip | None = None
     """Where `on` has put it, if not on the chip of the hardware."""
+    passed: frozenset[tuple[int, int]] | None = None
+    """Of a design whose genes say what passes by, the tensors and levels (`problem/passing.py`); None: as the genes say."""
     shared: Tables = attrs.field(factory=Tables)
     """Tables that depend on the workload, its sizes and the names of levels alone: those of all chips it is put on."""
     _tables: Tables = attrs.field(factory=Tables, init=False)
@@ -102,7 +105,7 @@ class Problem:
 
     def __reduce__(self) -> Any:
         """Another process loads the plugins again, then makes the problem of its pieces; tables stay here."""
-        names = ("workload", "hardware", "space_spec", "cost_model", "objective", "files", "given_chip")
+        names = ("workload", "hardware", "space_spec", "cost_model", "objective", "files", "given_chip", "passed")
         given = self.__dict__["space"].problem if "space" in self.__dict__ else self
         return restored, (
             self.registry,
@@ -123,6 +126,16 @@ class Problem:
             name: self.__dict__[name] for name in ("levels", "technology", "chip") if name in self.__dict__
         }
         return made
+
+    @cached_property
+    def layouts(self) -> tuple[Problem, ...]:
+        """This problem with every choice of what passes by levels that its genes have; none of them where these are too many."""
+        segment = next((one for one in self.space.segments.values() if PASSES in one.provides), None)
+        if segment is None or self.passed is not None:
+            return (self,)
+        from .passing import layouts
+
+        return layouts(self, segment)
 
     # -- workload
 
@@ -445,10 +458,15 @@ class Problem:
         proves none."""
         from .evaluator import checked
 
-        with guarded(self.cost_model, "lower_bound"), np.errstate(over="ignore", invalid="ignore"):
-            found = self.cost_model.lower_bound(self)
-            rows = max(1, len(found)) if isinstance(found, Evaluation) else 1
-        return None if found is None else checked(found, rows, self.cost_model, "lower_bound").on(self.chip)
+        parts = []
+        for one in self.layouts:
+            with guarded(self.cost_model, "lower_bound"), np.errstate(over="ignore", invalid="ignore"):
+                found = self.cost_model.lower_bound(one)
+                rows = max(1, len(found)) if isinstance(found, Evaluation) else 1
+            if found is None:
+                return None
+            parts.append(checked(found, rows, self.cost_model, "lower_bound").on(self.chip))
+        return Evaluation.join(parts) if parts else None
 
     @cached_property
     def classes(self) -> ScoredClasses | None:

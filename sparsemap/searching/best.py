@@ -108,12 +108,12 @@ class Best:
     @cached_property
     def design(self) -> Design:
         """The decoded design."""
-        return Design(self.problem, self.problem.space.decode(self.genome[None, :]))
+        return Design.of(self.problem, self.problem.space.decode(self.genome[None, :]))
 
     @cached_property
     def detail(self) -> Detail:
         """The cost model's detail of the design by level and tensor; without fields that it does not give."""
-        return self.problem.evaluator.evaluate_designs(self.design.batch, detail=True).detail or Detail()
+        return self.design.problem.evaluator.evaluate_designs(self.design.batch, detail=True).detail or Detail()
 
     @cached_property
     def chosen(self) -> dict[str, list[str]]:
@@ -128,7 +128,7 @@ class Best:
 
     def breakdown(self) -> Breakdown:
         """Energy by level and tensor in pJ, cycles by level, and what limits them; `to_pandas()` makes a table of it."""
-        return Breakdown.of(self.problem, self.detail, self.energy_pj, self.cycles)
+        return Breakdown.of(self.design.problem, self.detail, self.energy_pj, self.cycles)
 
     @cached_property
     def scenarios(self) -> dict[str, Best]:
@@ -154,7 +154,7 @@ class Best:
             words = {key: getattr(own, key) for key in ("name", "description", "source")}
             if type(other) is not type(own) or attrs.evolve(other, **words) == own:
                 continue
-            problem = self.problem.variant(cost_model=other)
+            problem = self.design.problem.variant(cost_model=other)
             with suppress(PluginError, EvaluationError):
                 try:
                     there = problem.evaluator.evaluate_designs(self.design.batch)

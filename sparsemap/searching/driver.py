@@ -254,6 +254,7 @@ class Search:
             from .proof import proof_of
 
             proof = proof_of(self)
+        known = problem.lower_bound if problem.bound is not None else None
         bound = problem.bound if proof is None or best is None else max(problem.bound or 0.0, proof.bound)
         return result_of(
             problem,
@@ -273,6 +274,9 @@ class Search:
             searcher=OWN if 0 < self.own == archive.proposed else self.searcher.name or self.searcher.type_name,
             start=self.started,
             bound=bound,
+            bound_costs={key: float(least.min()) for key, least in known.costs.own.items()}
+            if known is not None
+            else {},
             proof=proof,
             interrupted=self.interrupted,
         )

@@ -89,6 +89,8 @@ class Result:
     bound: float | None = None
     """No design of the space can score lower, by proof; None: the cost model or the objective has no bound. `broken_bound`
     says so if the best design scores lower all the same."""
+    bound_costs: Mapping[str, float] = attrs.field(factory=dict)
+    """The least that any design of the space can have of each cost; empty without a bound."""
     proof: Proof | None = None
     """Of a search that proves: the classes of designs, and why each cannot hold anything better."""
     interrupted: bool = False
@@ -167,6 +169,7 @@ class Result:
         if_any = {
             "broken_bound": self.broken_bound,
             "costs": {key: _plain(cost) for key, cost in self.best.costs.items()} if self.best else {},
+            "bound_costs": dict(self.bound_costs),
             "chosen": self.best.chosen if self.best else {},
             "given_up": self.given_up,
             "executed": [one.to_dict() for one in self.executed],

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -152,8 +153,6 @@ def nearest(problem: Problem, designs: Iterable[Found], metric: str, count: int)
 
 def given_designs(given: Iterable[Given], registry: Registry) -> Iterator[Found]:
     """The designs that files, folders and objects hold."""
-    from ..problem import design_file
-
     for item in given:
         if isinstance(item, Result):
             item = item.found
@@ -172,7 +171,17 @@ def given_designs(given: Iterable[Given], registry: Registry) -> Iterator[Found]
             text = "there is no design in this folder; expected design.toml in it or in folders below"
             raise SearchError(f"{path}: {text}")
         for file in files:
-            yield design_file.load(file, registry), str(file), named
+            yield _design(file, registry), str(file), named
+
+
+def _design(file: Path, registry: Registry) -> Design:
+    """What a file holds; read once for all layers of a network."""
+    from ..problem import design_file
+
+    with suppress(OSError):  # which `load` tells
+        content = hashlib.sha256(file.read_bytes()).digest()
+        return registry.remember((design_file.load, os.path.abspath(file), content), design_file.load, file, registry)
+    return design_file.load(file, registry)
 
 
 def _is_design(file: Path) -> bool:

@@ -39,7 +39,7 @@ OWN = "own"
 NUMBERS = ("edp", "energy_pj", "cycles", "evaluations", "valid_fraction")
 COSTS = ("seconds", "power_w", "edp_js", "area_mm2")
 """Costs that follow from the chip, in the tables behind `NUMBERS`; then come those that a cost model adds."""
-KEPT = (*NUMBERS, "score", "gap", "start", "costs", "limit", "units_used", "chosen", "hull")
+KEPT = (*NUMBERS, "score", "gap", "start", "costs", "bound_costs", "limit", "units_used", "chosen", "hull")
 """What an outcome has of `result.json`."""
 LABEL = 60
 """Characters of a workload, hardware or searcher in the name of a cell's folder."""

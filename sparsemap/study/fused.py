@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from functools import cached_property
-from itertools import product
+from itertools import pairwise, product
 
 import attrs
 import numpy as np
 
 from ..errors import SearchError
+from ..pieces.contracts import Operation
 from ..problem.evaluation import Evaluation
 from ..problem.network import INPUT, distinct
 from ..problem.problem import Problem
@@ -34,15 +35,15 @@ class FusedPlan:
 
     plan: Plan
     graph: tuple[GraphNode, ...]
-    counted: bool = True
-    """Whether operations between layers cost what they read and write."""
+    operations: str = "counted"
+    """What operations between layers cost, see `search_network`."""
     matched: bool = False
     """Whether a tensor is read in the packets in which it was written; otherwise formats change at no cost."""
     _variants: dict[tuple[str, Kept], Problem] = attrs.field(factory=dict, init=False)
 
     @classmethod
-    def of(cls, plan: Plan, counted: bool = True, matched: bool = False) -> FusedPlan:
-        return cls(plan=plan, graph=graph_of(plan.graph, plan.batch), counted=counted, matched=matched)
+    def of(cls, plan: Plan, operations: str = "counted", matched: bool = False) -> FusedPlan:
+        return cls(plan=plan, graph=graph_of(plan.graph, plan.batch), operations=operations, matched=matched)
 
     @cached_property
     def problem(self) -> Problem:
@@ -79,6 +80,16 @@ class FusedPlan:
     def takers(self) -> dict[str, list[GraphNode]]:
         """By node, those that take its output."""
         return consumers(self.graph)
+
+    @cached_property
+    def fused_into(self) -> dict[str, str]:
+        """By operation, the layer before it that leaves its words as the operation makes them, if these are fused."""
+        found: dict[str, str] = {}
+        for before, one in pairwise(self.graph if self.operations == "fused" else ()):
+            single = list(one.inputs).count(before.name) == 1 and self.takers[before.name] == [one]
+            if single and isinstance(one.node.piece, Operation) and one.node.piece.wordwise:
+                found[one.name] = before.name
+        return found
 
     @cached_property
     def named(self) -> dict[str, GraphNode]:

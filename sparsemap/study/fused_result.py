@@ -83,8 +83,8 @@ class FusedResult:
     layer_by_layer: tuple[float, float] = (math.nan, math.nan)
     """pJ and cycles of the same layers with the best design of each and all tensors outside, operations counted alike."""
     bound: float | None = None
-    counted: bool = True
-    """Whether operations cost what they read and write."""
+    operations: str = "counted"
+    """What operations between layers cost, see `search_network`."""
     matched: bool = False
     """Whether tensors are read in the packets in which they were written; otherwise formats change at no cost."""
     error: str = ""
@@ -150,7 +150,7 @@ class FusedResult:
             **{key: getattr(self, key) for key in keys},
             "costs": self.costs,
             "layer_by_layer": dict(zip(("energy_pj", "cycles"), self.layer_by_layer, strict=True)),
-            "operations": "counted" if self.counted else "free",
+            "operations": self.operations,
             "formats": "matched" if self.matched else "free",
             "stay": stays,
             "tensors": between,
@@ -211,7 +211,8 @@ class FusedResult:
             lines.append(f"busy     {percent(self.utilisation)} of the compute units, on the mean")
         if self.gap is not None:
             lines.append(f"bound    {four_digits(self.bound)} by proof: the best plan is within {times(self.gap)}")
-        free = "cost what they read and write" if self.counted else "are free"
+        cost = {"counted": "cost what they read and write", "free": "are free"}
+        free = cost.get(self.operations, "cost what they move, and sums of words what they add to the layer before")
         formats = (
             "what is written is what is read, or converted" if self.matched else "formats change on the way at no cost"
         )

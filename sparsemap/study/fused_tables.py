@@ -21,7 +21,7 @@ from .conversion import with_conversions
 from .fused import FusedPlan, Kept, Key
 from .graph import GraphNode, passed
 from .interleaved import Member, interleaved
-from .join import JoinedPlan, Step, TablePoint, joined
+from .join import Fitting, JoinedPlan, Step, TablePoint, joined
 from .packets import PLAIN, Packet, TensorPlace, packets, uncompressed
 from .slides import Outermost, made, outermost, sliced
 
@@ -39,6 +39,10 @@ class FusedTables:
 
     fused: FusedPlan
     outcomes: Mapping[str, Outcome]
+    fitting: Fitting = attrs.field(factory=dict, init=False)
+    """What joins of these tables share."""
+    _read: dict[Any, tuple[tuple[Packet, ...] | None, Packet | None]] = attrs.field(factory=dict, init=False)
+    """By node and genome, `_written`."""
 
     @cached_property
     def genomes(self) -> dict[str, list[tuple[int, ...]]]:
@@ -231,6 +235,12 @@ class FusedTables:
     def _written(self, one: GraphNode, point: TablePoint) -> tuple[tuple[Packet, ...] | None, Packet | None]:
         """The packets in which a design reads the inputs of a layer that other nodes make, and writes its output; None where
         nobody can write or read them: operations work word by word, and ranks that are split or merged have no packets."""
+        key = one.name, point.design
+        if key not in self._read:
+            self._read[key] = self._packed(one, point)
+        return self._read[key]
+
+    def _packed(self, one: GraphNode, point: TablePoint) -> tuple[tuple[Packet, ...] | None, Packet | None]:
         names = [name for name in one.inputs if name != INPUT]
         mine = self.packets.get(one.node.content, {}).get(point.design) if one.node.loops else None
         if mine is None:
@@ -257,13 +267,17 @@ class FusedTables:
     def passed(self, one: GraphNode, key: Key) -> TablePoint:
         """What an operation costs."""
         fused = self.fused
-        if not fused.counted or not one.words or not isinstance(one.node.piece, Operation):
+        if fused.operations == "free" or not one.words or not isinstance(one.node.piece, Operation):
             return TablePoint(0.0, 0.0)
         level, given = {fused.places[0]: 0, fused.places[1]: fused.home}, iter(key[0])
-        moved = [(fused.named[name].words, level[next(given)]) for name in one.inputs if name != INPUT]
-        if INPUT in one.inputs:
-            moved.append((fused.plan.input_words, 0))
-        return TablePoint(*passed(one.node.piece, moved, (one.words, level[key[1]]), fused.problem.chip))
+        places = {name: level[next(given)] for name in one.inputs if name != INPUT}
+        home, at_hand = level[key[1]], fused.fused_into.get(one.name, "")
+        if places.get(at_hand) != home:
+            at_hand = ""  # it lives elsewhere, so that it is read
+        sizes = {INPUT: fused.plan.input_words} | {name: fused.named[name].words for name in places}
+        moved = [(sizes[name], places.get(name, 0)) for name in one.inputs if name != at_hand]
+        written = 0 if at_hand else one.words
+        return TablePoint(*passed(one.node.piece, moved, (written, home), fused.problem.chip))
 
     @cached_property
     def groups(self) -> list[Step]:
@@ -277,7 +291,7 @@ class FusedTables:
         if not any(name in fused.sliding for name in (*before, one.name)):
             return Member(name=one.name, inputs=before)
         tables: dict[Any, dict[Outermost, list[TablePoint]]] = {}
-        sizes = one.node.loops.sizes if one.node.loops else {walk.dim: walk.size for walk in made(one.node)}
+        sizes = one.node.loops.sizes if one.node.loops else {walk.dim: walk.size for walk in made(one.node) if walk.dim}
         for key in fused.keys(one, sliding=True):
             if one.node.loops is None:  # an operation takes turns of any size, along any rank
                 turns = [(dim, size // n) for dim, size in sizes.items() for n in divisors(size)[:-1]]

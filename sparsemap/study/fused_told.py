@@ -32,7 +32,7 @@ def result_of(fused: FusedPlan, outcomes: Sequence[Outcome]) -> FusedResult:
     if not base.complete or len(by_folder) < len(fused.cells):
         return nothing
     tables = FusedTables(fused, by_folder)
-    plan = joined(tables.steps, fused.capacity, fused.value, groups=tables.groups)
+    plan = joined(tables.steps, fused.capacity, fused.value, groups=tables.groups, known=tables.fitting)
     if plan is None:
         return attrs.evolve(nothing, error="no plan fits on the chip")
     return _Told(fused, tables, plan).result(base)
@@ -59,7 +59,7 @@ class _Told:
             rows=self._rows(own),
             layer_by_layer=(sum(p.energy_pj for p in alone), sum(p.cycles for p in alone)),
             bound=None if bound is None else fused.value(bound.energy_pj, bound.cycles),
-            counted=fused.counted,
+            operations=fused.operations,
             matched=fused.matched,
         )
 
@@ -174,7 +174,7 @@ class _Told:
             return attrs.evolve(step, tables={key: some for key, some in tables.items() if key[1].level == inside})
 
         steps, groups = (list(map(forced, some)) for some in (self.tables.steps, self.tables.groups))
-        other = joined(steps, fused.capacity, fused.value, reorder=False, groups=groups)
+        other = joined(steps, fused.capacity, fused.value, reorder=False, groups=groups, known=self.tables.fitting)
         if other is None:
             return f"no room beside tiles and what lives ({one.words:,} words)"
         ratio = fused.value(other.energy_pj, other.cycles) / fused.value(self.plan.energy_pj, self.plan.cycles)

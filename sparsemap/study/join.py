@@ -96,6 +96,8 @@ def edp(energy_pj: float, cycles: float) -> float:
 Live = tuple[tuple[str, Place], ...]
 Label = tuple[float, float, Any]
 """Energy and cycles of some steps, and these as what a `Chosen` of the last one has, and those before."""
+Fitting = dict[tuple[int, float], tuple[Any, Any]]
+"""By points (which are kept, so that no others have their number) and words in use beside them: the hull of those that fit."""
 T = TypeVar("T")
 
 
@@ -105,13 +107,15 @@ def joined(
     value: Callable[[float, float], float] = edp,
     reorder: bool = True,
     groups: Sequence[Step] = (),
+    known: Fitting | None = None,
 ) -> JoinedPlan | None:
     """The plan of least `value` (of pJ and cycles), exact for these tables; None if none fits into `capacity` words.
 
     `steps` are in an order in which they can run. Of branches that part and meet again all orders are tried, as long as
     they are few. `groups` are steps with `parts`, which stand for these where they follow each other. `value` has to be
-    quasi-concave, and to grow with both.
+    quasi-concave, and to grow with both. `known` has what several joins of the same points share.
     """
+    known = {} if known is None else known
     words = {step.name: step.words for step in steps}
     by_last: dict[str, list[Step]] = {}
     for group in groups:
@@ -128,7 +132,13 @@ def joined(
                     end = [] if len(before) + 1 < len(parts) else block[-1:]
                     needed = after.union(*(steps[i].inputs for i in (*rest, *(() if end else block[-1:]))))
                     ended = _run(
-                        [steps[i] for i in (*parts[branch], *end)], done[before], needed, by_last, words, capacity
+                        [steps[i] for i in (*parts[branch], *end)],
+                        done[before],
+                        needed,
+                        by_last,
+                        words,
+                        capacity,
+                        known,
                     )
                     into = done.setdefault(before | {branch}, {})
                     for state, some in ended.items():
@@ -165,6 +175,7 @@ def _run(
     groups: Mapping[str, Sequence[Step]],
     words: Mapping[str, Mapping[Place, float]],
     capacity: float,
+    known: Fitting,
 ) -> dict[Live, list[Label]]:
     """What the labels become with some steps one after the other; `after`: outputs that steps after them take."""
     names = tuple(step.name for step in steps)
@@ -175,7 +186,7 @@ def _run(
         for step in (last, *groups.get(last.name, ())):  # of equal plans the one without chains
             begin = end - max(1, len(step.parts))
             if not step.parts or names[max(begin, 0) : end] == step.parts:
-                for state, some in _after(step, found[begin], needed, words, capacity).items():
+                for state, some in _after(step, found[begin], needed, words, capacity, known).items():
                     made.setdefault(state, []).extend(some)
         found.append({state: hull(some) for state, some in made.items()})
     return found[-1]
@@ -187,6 +198,7 @@ def _after(
     needed: set[str],
     words: Mapping[str, Mapping[Place, float]],
     capacity: float,
+    known: Fitting,
 ) -> dict[Live, list[Label]]:
     """What the labels become with this step; `needed`: outputs that later steps take."""
     found: dict[Live, list[Label]] = {}
@@ -201,7 +213,10 @@ def _after(
             dying = [held[name] for name in set(step.inputs) - needed if held[name] > 0.0]
             replaced = min(own, sum(dying)) if step.in_place else 0.0
             used = sum(held.values()) + own - replaced
-            fitting = hull((p.energy_pj, p.cycles, p) for p in points if p.room + used <= capacity)
+            _, fitting = known.get((id(points), used), (None, None))
+            if fitting is None:
+                fitting = hull((p.energy_pj, p.cycles, p) for p in points if p.room + used <= capacity)
+                known[id(points), used] = points, fitting
             if not fitting:
                 continue
             left = {name: part for name, part in live.items() if name in needed}

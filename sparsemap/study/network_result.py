@@ -82,6 +82,8 @@ class NetworkResult:
     """The plan with tensors on chip, as plain data, where there is one."""
     lacks: tuple[str, ...] = ()
     """What no layer has and no total counts."""
+    between: tuple[int, float, float] = (0, 0.0, 0.0)
+    """Operations between layers, which totals do not count either, and pJ and cycles of what they move."""
 
     @property
     def complete(self) -> bool:
@@ -158,6 +160,8 @@ class NetworkResult:
         keys = ("network", "hardware", "space", "searcher", "budget", "seed", "warm_start")
         about = {key: getattr(self, key) for key in keys} | ({"lacks": list(self.lacks)} if self.lacks else {})
         fused = {"fused": dict(self.fused)} if self.fused else {}
+        if self.between[0]:
+            about["between"] = dict(zip(("operations", "energy_pj", "cycles"), self.between, strict=True))
         return {**about, **self.totals, "layers": self.rows(), **fused}
 
     def markdown(self) -> str:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from ..problem.load import Reference
 
 
-OPERATIONS = ("counted", "free")
-"""Whether what stands between the layers of a plan costs what it reads and writes."""
+OPERATIONS = ("counted", "fused", "free")
+"""What operations between the layers of a plan cost."""
 
 FORMATS = ("free", "matched")
 """Whether a layer of a plan reads a tensor in the packets in which another one has written it."""
@@ -67,7 +67,8 @@ def search_network(
 
     With `fuse` tensors between layers may stay on chip, and a `FusedResult` comes back: every layer is searched with its
     tensors there as well, and what stays is planned for the whole network. `operations` between layers, such as
-    additions, are `counted` as traffic there, or `free`. `formats`: what is written is what is read (`matched`), unless
+    additions, are `counted` as traffic there, or `free`; or `fused`: what works word by word does so as the layer before it
+    writes, and reads its other inputs alone. `formats`: what is written is what is read (`matched`), unless
     the hardware has a `converter`, which is paid for, and an output has the density that the next layer reads; or formats
     change on the way at no cost and densities are those of each layer (`free`).
     """
@@ -85,7 +86,7 @@ def search_network(
         if start:
             plan = plan.started(start)
 
-        whole = FusedPlan.of(plan, operations == "counted", formats == "matched") if fuse else plan
+        whole = FusedPlan.of(plan, operations, formats == "matched") if fuse else plan
 
         results: list[NetworkResult | FusedResult] = []
 
@@ -97,5 +98,5 @@ def search_network(
                 if isinstance(whole, FusedPlan) and isinstance(result, FusedResult):
                     write_designs(whole, result)
 
-        run_cells(whole.cells, keep, {"plugin_dirs": plugin_dirs}, jobs, progress, cluster)
+        run_cells(whole.cells, keep, {"plugin_dirs": plugin_dirs}, jobs, progress, cluster, registry)
         return results[-1]

@@ -47,8 +47,13 @@ def packets(problem: Problem, designs: Designs, tensors: Sequence[int]) -> list[
     packed = np.array([form.compressed for form in formats], dtype=bool)
     if not packed.any() or not tensors:
         return [(PLAIN,) * len(tensors)] * len(designs)
-    each = (Design(problem, designs.take(slice(row, row + 1))) for row in range(len(designs)))
-    return [tuple(packet_of(design, t) for t in tensors) for design in each]
+    some = packed[designs.columns["formats"]].any(axis=1)  # (T, B)
+    some |= any(form.compressed for form in problem.candidates("beyond-format"))
+    found = []
+    for row, asked in enumerate(some[list(tensors)].T):
+        design = Design.of(problem, designs.take(slice(row, row + 1))) if asked.any() else None
+        found.append(tuple(packet_of(design, t) if design and some[t, row] else PLAIN for t in tensors))
+    return found
 
 
 def uncompressed(problem: Problem, genomes: Sequence[tuple[int, ...]], tensors: Sequence[int]) -> list[tuple[int, ...]]:

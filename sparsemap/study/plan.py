@@ -13,22 +13,23 @@ import attrs
 import numpy as np
 
 from ..errors import DesignError, SearchError, unknown
-from ..pieces.contracts import Searcher, Workload
+from ..pieces.contracts import Operation, Searcher, Workload
 from ..pieces.data_specs import WARM_STARTS, Study
 from ..pieces.registry import Registry, is_path
 from ..problem.design_file import workload_table
 from ..problem.evaluation import Evaluation
 from ..problem.load import load_problem
-from ..problem.network import Node, distinct, nodes_of
+from ..problem.network import INPUT, Node, distinct, nodes_of
 from ..problem.similarity import METRICS, nearness
 from ..searching.driver import default_searcher, searcher_of
 from ..searching.start import COUNT, check_takes, given_designs, nearest
 from ..spec.unstructuring import plain
 from .cells import KEPT, Cell, Outcome, as_data, cells_of, chosen_in, labels_of
-from .graph import handed_on
+from .graph import graph_of, handed_on, passed
 from .network_result import LayerResult, NetworkResult
 
 if TYPE_CHECKING:
+    from ..problem.chip import Chip
     from ..problem.problem import Problem
 
 WARM_START = "edit"
@@ -150,7 +151,19 @@ class Plan:
             chip=self.problem(first).chip,
             layers=tuple(layers[node.name] for node in self.nodes),
             lacks=self.lacks,
+            between=self._between(self.problem(first).chip),
         )
+
+    def _between(self, chip: Chip) -> tuple[int, float, float]:
+        """The operations between layers: how many, and pJ and cycles of what they move outside the chip."""
+        graph = graph_of(self.graph, self.batch)
+        words = {one.name: one.words for one in graph} | {INPUT: self.input_words}
+        costs = [
+            passed(one.node.piece, [(words[name], 0) for name in one.inputs], (one.words, 0), chip)
+            for one in graph
+            if isinstance(one.node.piece, Operation) and one.words
+        ]
+        return len(costs), math.fsum(pj for pj, _ in costs), math.fsum(cycles for _, cycles in costs)
 
     def outcome(self, cell: Cell, outcomes: Sequence[Outcome]) -> Outcome:
         """How the whole network ended, as that of one cell: its totals, and what failed."""
@@ -181,13 +194,18 @@ class Plan:
             return {"state": "waiting"}
         if outcome.state == "failed":
             return {"state": "failed", "error": outcome.error}
-        numbers = {key: value for key, value in outcome.numbers.items() if key not in ("costs", "chosen", "hull")}
-        bound = self.problem(cell).lower_bound
+        apart = ("costs", "bound_costs", "chosen", "hull")
+        numbers = {key: value for key, value in outcome.numbers.items() if key not in apart}
         numbers |= _started(numbers.pop("start"), numbers.pop("score"))
-        if bound is not None:
-            numbers |= {"bound_energy_pj": float(bound.energy_pj.min()), "bound_cycles": float(bound.cycles.min())}
+        least = outcome.numbers.get("bound_costs") or self._least(cell)
+        numbers |= {f"bound_{key}": least[key] for key in ("energy_pj", "cycles") if key in least}
         missing = {"state": "failed", "error": "no valid design was found"} if numbers.get("edp") is None else {}
         return {"state": outcome.state, **numbers, **missing}
+
+    def _least(self, cell: Cell) -> Mapping[str, float]:
+        """`bound_costs` of a layer whose result has none."""
+        bound = self.problem(cell).lower_bound
+        return {} if bound is None else {"energy_pj": float(bound.energy_pj.min()), "cycles": float(bound.cycles.min())}
 
 
 def plan_of(

@@ -79,7 +79,9 @@ class RankWalk:
 def made(node: Node) -> tuple[RankWalk, ...]:
     """By rank, how a node makes its output; dimensions of operations are the numbers of the ranks."""
     if node.loops is None:
-        return tuple(RankWalk(str(rank), size, size) for rank, size in enumerate(node.shape))
+        steps = _steps(node) or ((1, 1),) * len(node.shape)
+        walked = zip(steps, node.shape, strict=False)
+        return tuple(RankWalk(str(rank) if step else "", size, size) for rank, ((step, _), size) in enumerate(walked))
     output = next(t for t in node.loops.tensors if t.output)
     sizes = output.shape(node.loops.sizes)
     return tuple(
@@ -91,10 +93,9 @@ def made(node: Node) -> tuple[RankWalk, ...]:
 def taken(node: Node, operand: str) -> tuple[RankWalk, ...]:
     """By rank, how a node takes a tensor, which is this operand of a layer."""
     if node.loops is None:
-        steps = node.piece.windows(len(node.shape)) if isinstance(node.piece, Operation) else ()
         return tuple(
-            RankWalk(str(rank), stride * (size - 1) + reach, size, stride, reach)
-            for rank, ((stride, reach), size) in enumerate(zip(steps, node.shape, strict=False))
+            RankWalk(str(rank), stride * (size - 1) + reach, size, stride, reach) if stride else RankWalk("", size)
+            for rank, ((stride, reach), size) in enumerate(zip(_steps(node), node.shape, strict=False))
         )
     tensor = next(t for t in node.loops.tensors if t.name == operand)
     output, sizes = next(t for t in node.loops.tensors if t.output), node.loops.sizes
@@ -105,6 +106,11 @@ def taken(node: Node, operand: str) -> tuple[RankWalk, ...]:
         (dim, stride) = moving[0] if len(moving) == 1 else ("", 1)
         found.append(RankWalk(dim, width, sizes.get(dim, 1), stride, reach))
     return tuple(found)
+
+
+def _steps(node: Node) -> tuple[tuple[int, int], ...]:
+    """Of an operation, `Operation.windows`."""
+    return node.piece.windows(len(node.shape)) if isinstance(node.piece, Operation) else ()
 
 
 def slides(maker: Node, taker: Node, operand: str = "") -> tuple[Slide, ...]:

@@ -279,7 +279,7 @@ def check_above(problem: Problem, bound: Evaluation, designs: Designs, energy_pj
         text = (
             f"bound: {float(energy_pj[row])!r} pJ and {float(cycles[row])!r} cycles, though no design is below {least}"
         )
-        raise Broken(f"{text} ({below.size} designs)", Design(problem, designs.take(np.array([row]))))
+        raise Broken(f"{text} ({below.size} designs)", Design.of(problem, designs.take(np.array([row]))))
 
 
 PROBES: Mapping[str, Probe] = {

@@ -56,7 +56,7 @@ class Side:
         return self.problem.evaluator.evaluate_designs(self.designs)
 
     def design(self, row: int) -> Design:
-        return Design(self.problem, self.designs.take(np.array([row])))
+        return Design.of(self.problem, self.designs.take(np.array([row])))
 
 
 def compared(

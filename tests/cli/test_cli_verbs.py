@@ -388,7 +388,7 @@ def test_the_folder_of_a_plugin_is_checked_with_its_types(tmp_path, monkeypatch)
     done = CliRunner().invoke(cli, ["new-plugin", "mine", "--kind", "format"])
     assert done.exit_code == 0, done.output
     done = CliRunner().invoke(cli, ["check", "mine"])
-    assert (done.exit_code, done.stdout) == (0, "mine/mine/mine.toml: fine\n"), done.output
+    assert (done.exit_code, done.stdout) == (0, "mine: fine\nmine/mine/mine.toml: fine\n"), done.output
 
 
 def test_the_workload_of_a_design_is_looked_up_beside_it(design, tmp_path, monkeypatch):

@@ -108,3 +108,14 @@ def test_a_workload_is_found_beside_the_network(tmp_path: Path):
     (tmp_path / "own.toml").write_text(text)
     network = REGISTRY.build("network", {"name": "net", "layers": [{"workload": "own.toml"}]})
     assert nodes_of(network, REGISTRY, tmp_path)[0].macs == 16
+
+
+@pytest.mark.parametrize("name", ["resnet50", "mnasnet"])
+def test_a_layer_reads_the_words_that_the_one_before_it_has_made(name: str):
+    """And of these a quarter, where a window of one takes every second row and column."""
+    for node in nodes_of(REGISTRY.get("network", name), REGISTRY):
+        if node.loops is not None and node.piece.type_name in ("conv2d", "depthwise"):
+            operand = next(tensor for tensor in node.loops.tensors if tensor.name == "P")
+            words = [int(there.sum()) for there in operand.words(node.loops.sizes)[-2:]]
+            left = 1 if node.loops.sizes["r"] > 1 else node.piece.stride[0]
+            assert words == [-(-size // left) for size in node.given[0][1:]]

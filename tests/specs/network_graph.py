@@ -53,6 +53,9 @@ class Graph:
     def average(self, name: str = "avgpool") -> str:
         return self.add(name, "global-average", (self.shapes[self.at][0], 1, 1), (self.at,))
 
+    def rowwise(self, name: str, kind: str) -> str:
+        return self.add(name, kind, self.shapes[self.at], (self.at,))
+
     def linear(self, name: str, n: int, k: int, m: int = 1, of: str = "") -> str:
         rows = {"m": m} if m > 1 else {}
         return self.add(name, "linear", (m, n) if m > 1 else (n,), (of or self.at,), **rows, k=k, n=n)

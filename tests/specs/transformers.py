@@ -27,19 +27,28 @@ def _attend(net: Graph, prefix: str, heads: int, rows: int, width: int, queries:
     words = net.shapes[keys][0]
     sizes = {"h": heads, "m": rows, "k": width, "n": words}
     scores = net.add(f"{prefix}scores", "matmul", (heads, rows, words), (queries, keys), **sizes)
+    scores = net.rowwise(f"{prefix}softmax", "softmax")
     sizes |= {"k": words, "n": width}
     return net.add(f"{prefix}context", "matmul", (heads, rows, width), (scores, values), **sizes)
 
 
-def encoder(net: Graph, layers: int, words: int, width: int, heads: int, hidden: int) -> Graph:
+def encoder(net: Graph, layers: int, words: int, width: int, heads: int, hidden: int, first: bool = False) -> Graph:
+    """`first`: what enters attention and the two layers after it is normalised, not their sums."""
+
+    def norm(name: str, normed: bool) -> str:
+        return net.rowwise(name, "norm") if normed else net.at
+
     before = net.at
     for index in range(layers):
         name = f"layer.{index}"
-        of = {key: net.linear(f"{name}.{key}", width, width, words, before) for key in ("query", "key", "value")}
+        given = norm(f"{name}.norm1", first)
+        of = {key: net.linear(f"{name}.{key}", width, width, words, given) for key in ("query", "key", "value")}
         _attend(net, f"{name}.", heads, words, width // heads, *of.values())
-        attention = net.sum(f"{name}.attention", net.linear(f"{name}.output", width, width, words), before)
-        net.linear(f"{name}.up", hidden, width, words)
-        before = net.sum(f"{name}.add", net.linear(f"{name}.down", width, hidden, words), attention)
+        net.sum(f"{name}.attention", net.linear(f"{name}.output", width, width, words), before)
+        attention = net.at if first else norm(f"{name}.norm1", True)
+        net.linear(f"{name}.up", hidden, width, words, norm(f"{name}.norm2", first))
+        net.sum(f"{name}.add", net.linear(f"{name}.down", width, hidden, words), attention)
+        before = norm(f"{name}.norm2", not first)
     return net
 
 
@@ -47,7 +56,8 @@ def vit() -> Graph:
     net, width = Graph((3, 224, 224)), 768
     net.conv("patches", width, 16, stride=16, pad=0)
     net.add("tokens", "prepend", (197, width), (net.at,), rows=1)
-    encoder(net, 12, 197, width, 12, 3072)
+    encoder(net, 12, 197, width, 12, 3072, first=True)
+    net.rowwise("norm", "norm")
     net.add("token", "take", (width,), (net.at,))
     net.linear("head", 1000, width)
     return net
@@ -58,10 +68,11 @@ WIDTH, HIDDEN, KEY_HEADS, SHARING, EACH = 4096, 14336, 8, 4, 128
 
 
 def _attention(net: Graph, words: int, kept: int) -> str:
-    queries = net.linear("q_proj", WIDTH, WIDTH, words, "input")
+    given = net.rowwise("norm1", "norm")
+    queries = net.linear("q_proj", WIDTH, WIDTH, words, given)
     found = []
     for name, rows in (("k_proj", "keys"), ("v_proj", "values")):
-        found.append(net.linear(name, KEY_HEADS * EACH, WIDTH, words, "input"))
+        found.append(net.linear(name, KEY_HEADS * EACH, WIDTH, words, given))
         if kept:
             found[-1] = net.add(rows, "prepend", (kept + words, KEY_HEADS * EACH), (net.at,), rows=kept)
     _attend(net, "", KEY_HEADS, SHARING * words, EACH, queries, *found)
@@ -72,8 +83,9 @@ def llama(words: int, kept: int) -> Graph:
     """A block that reads `words`, after `kept` others."""
     net = Graph((words, WIDTH) if words > 1 else (WIDTH,))
     attention = net.sum("attention", _attention(net, words, kept), "input")
+    given = net.rowwise("norm2", "norm")
     gate = net.linear("gate_proj", HIDDEN, WIDTH, words)
-    up = net.linear("up_proj", HIDDEN, WIDTH, words, attention)
+    up = net.linear("up_proj", HIDDEN, WIDTH, words, given)
     net.add("gated", "multiply", net.shapes[up], (gate, up))
     net.sum("add", net.linear("down_proj", WIDTH, HIDDEN, words), attention)
     return net
@@ -87,6 +99,7 @@ def mixtral(words: int, experts: int = 8, chosen: int = 2) -> Graph:
     for name, n, k in (("gate", HIDDEN, WIDTH), ("up", HIDDEN, WIDTH), ("down", WIDTH, HIDDEN)):
         net.add(f"experts.{name}", "linear", (experts, rows, n), (net.at,), m=rows, k=k, n=n, groups=experts)
     net.shapes["input"] = ()
+    net.layers = [layer for layer in net.layers if layer["type"] not in ("norm", "softmax")]
     for layer in net.layers:
         layer.pop("inputs", None)
     return net

@@ -112,6 +112,14 @@ def test_one_searcher_cannot_be_compared():
     assert not Path("out").exists()
 
 
+def test_a_format_that_cannot_be_built_is_told_before_anything_runs():
+    Path("mine").mkdir()
+    Path("mine/odd.toml").write_text('kind = "format"\nname = "odd"\ncompressed = true\nlists = "runs"\nrun_bits = 4\n')
+    Path("study.toml").write_text(STUDY + 'formats = [[], ["odd"]]\n')
+    done = compare("study.toml", "--out", "out", "--plugin-dir", "mine", code=2)
+    assert "odd.toml: run_bits: unknown key" in done.stderr and not Path("out").exists()
+
+
 def test_json_has_ratios_and_means(out):
     table = json.loads(compare("study.toml", "--out", "out", "--json").stdout)
     assert table["reference"] == "sparsemap"

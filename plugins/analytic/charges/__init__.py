@@ -47,6 +47,13 @@ class Sums(Option):
 
 
 @attrs.frozen(kw_only=True)
+class Holes(Option):
+    """A discount: padding around an operand, and what none of its windows takes, does not move."""
+
+    type_name: ClassVar[str] = "holes"
+
+
+@attrs.frozen(kw_only=True)
 class FilterMetadata(Option):
     """A filter reads what it looks at: the metadata of its leaders, or their words where they have none."""
 
@@ -75,6 +82,13 @@ class Imbalance(Option):
     """Compute units wait for the slowest of those with which they share tiles."""
 
     type_name: ClassVar[str] = "imbalance"
+
+
+@attrs.frozen(kw_only=True)
+class Vectors(Option):
+    """Compute units that step together take as long for a vector that is partly filled as for a full one."""
+
+    type_name: ClassVar[str] = "vectors"
 
 
 @attrs.frozen(kw_only=True)
@@ -120,10 +134,12 @@ class ChargeOptions:
     positions: bool = False
     drains: bool = False
     sums: bool = False
+    holes: bool = False
     filter_metadata: bool = False
     run_lengths: bool = False
     pointers: bool = False
     imbalance: bool = False
+    vectors: bool = False
     intersection: bool = False
     overlap: bool = False
     leakage: bool = False

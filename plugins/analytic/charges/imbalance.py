@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from itertools import combinations
 
 import attrs
@@ -18,19 +20,35 @@ from ..removal import Removal
 from .maxima import Maxima, WorkBoxes, lanes_for
 
 
-def waiting_ratio(known: ModelTables, nest: Nest, choices: DesignChoices, removal: Removal) -> PerDesign | None:
+@attrs.frozen(eq=False)
+class Thinned:
+    """What thins the work of a batch, and where work stays with one tile."""
+
+    looks: Array
+    """(operands, B) as of `finest_looks`."""
+    held: Array
+    """(S-1, T, D, B) and .."""
+    grows: Array
+    """.. (S-1, T, B) as of `_stays`."""
+
+    @classmethod
+    def of(cls, known: ModelTables, nest: Nest, choices: DesignChoices, removal: Removal) -> Thinned:
+        """`removal`: the filters that save time."""
+        return cls(finest_looks(known, choices, removal), *_stays(known.layout, nest.bounds, nest.order))
+
+
+def waiting_ratio(known: ModelTables, nest: Nest, choices: DesignChoices, thinned: Thinned) -> PerDesign | None:
     """(B,) the largest ratio of the fullest unit's work to the mean, of all points at which units wait; None: nothing thins
-    the work of any design. `removal`: the filters that save time."""
-    lay = known.layout
-    looks = finest_looks(known, choices, removal)
+    the work of any design."""
+    lay, looks = known.layout, thinned.looks
     skips = np.isfinite(looks).any(axis=0) & (nest.instances_used[lay.S] > 1.0)
     rows = np.flatnonzero(skips)
     if not rows.size:
         return None
-    work = points(known, nest, rows)
+    work = points(known, nest, thinned, rows)
     count = len(work.units) // len(rows)
     units = float(choices.chip.instances[-1].max())
-    found = maxima_of(known, units).ratios(work, np.tile(looks[:, rows], count))
+    found = maxima_of(known, units).ratios(work, np.tile(np.take(looks, rows, axis=1), count))
     ratio = np.ones(nest.batch)
     ratio[rows] = found.reshape(count, -1).max(axis=0)
     return ratio
@@ -63,23 +81,40 @@ def finest_looks(known: ModelTables, choices: DesignChoices, removal: Removal) -
     return found
 
 
-def points(known: ModelTables, nest: Nest, rows: Array) -> WorkBoxes:
+def points(known: ModelTables, nest: Nest, thinned: Thinned, rows: Array) -> WorkBoxes:
     """The points at which compute units wait: J of them one after the other, each for all n designs `rows`."""
     lay, depth = known.layout, known.layout.problem.buffers
-    bounds, order, steps = (np.take(part, rows, axis=-1) for part in (nest.bounds, nest.order, nest.steps))
+    columns = (nest.bounds, nest.steps, thinned.held, thinned.grows)
+    bounds, steps, held, grows = (np.take(column, rows, axis=-1) for column in columns)
     groups = [(s, group) for s, group in enumerate(lay.spatial) if group is not None]
-    stealing = [(s, group) for s, group in groups if lay.problem.levels[s].memory.work_stealing]
-    coupling = [(s, group) for s, group in groups if not lay.problem.levels[s].memory.work_stealing]
+    stealing = [(s, group) for s, group in groups if lay.problem.levels[s].memory.shares_work]
+    coupling = [(s, group) for s, group in groups if not lay.problem.levels[s].memory.shares_work]
     block, dim = np.repeat([s for s, _ in coupling], lay.D), np.tile(np.arange(lay.D), len(coupling))
     strides = _strides(lay, bounds, [s for s, _ in coupling])
     spatial = np.concatenate([np.ones((0, len(rows))), *(bounds[group] for _, group in coupling)])
-    held, grows = _stays(lay, bounds, order)
     temporal = np.cumprod(bounds[lay.temporal[::-1]], axis=0)[::-1]  # of block s and all inside
-    extents, coupled, depths, next_dim, turns = [], [], [], [], []
+    extents, coupled, depths, next_dim, turns, pitches = [], [], [], [], [], []
+    reach = _reach(lay, bounds)
+    wide: dict[int, list[Array]] = {t: [] for t in reach}
 
-    def add(extent: Array, couples: Array, outermost: int, buffers: int, grown: Array, replaced: PerDesign) -> None:
-        for s, group in stealing:
-            extent = extent * bounds[group] if s >= outermost else extent
+    def add(
+        level: int,
+        stays: Array | float,
+        couples: Array,
+        outermost: int,
+        buffers: int,
+        grown: Array,
+        replaced: PerDesign,
+    ) -> None:
+        extent, apart = temporal[level] * stays, temporal[level]
+        for s, group in groups:
+            if s >= outermost:
+                apart = apart * bounds[group]
+                extent = extent * bounds[group] if (s, group) in stealing else extent
+        for t, own in reach.items():
+            wide[t].append(_piece(lay, t, own[level], stays, apart) if not stealing else extent)
+        apart = apart * stays
+        pitches.append(np.where(grown < 0, 1.0, np.take_along_axis(apart, np.maximum(grown, 0)[None], axis=0)[0]))
         extents.append(extent)
         coupled.append(np.where(couples, spatial, 1.0))
         depths.append(buffers)
@@ -98,33 +133,33 @@ def points(known: ModelTables, nest: Nest, rows: Array) -> WorkBoxes:
             couples = np.zeros(spatial.shape, dtype=bool)
             for u in here:
                 couples[apart[u]] |= shared & (pace[u] >= pace[t])
-            add(temporal[h] * held[h - 1, t], couples, parent, int(depth[h, t]), grows[h - 1, t], pace[t])
-    add(temporal[0], np.ones(spatial.shape, dtype=bool), 0, 1, np.full(len(rows), -1), np.ones(len(rows)))
+            add(h, held[h - 1, t], couples, parent, int(depth[h, t]), grows[h - 1, t], pace[t])
+    add(0, 1.0, np.ones(spatial.shape, dtype=bool), 0, 1, np.full(len(rows), -1), np.ones(len(rows)))
     extent, loops = np.concatenate(extents, axis=-1), np.concatenate(coupled, axis=-1)
-    parts, further = np.repeat(depths, len(rows)), np.tile(strides, len(extents))
-    return _boxes(known, nest, extent, loops, further, dim, parts, np.concatenate(next_dim), np.concatenate(turns))
+    copies, further = np.repeat(depths, len(rows)), np.tile(strides, len(extents))
+    return _boxes(
+        known, nest, extent, loops, further, dim, copies, np.concatenate(next_dim), np.concatenate(turns),
+        np.concatenate(pitches), {t: np.concatenate(own, axis=-1) for t, own in wide.items()},
+    )  # fmt: skip
 
 
-def tile_work(known: ModelTables, nest: Nest, t: int, h: int, rows: Array) -> tuple[WorkBoxes, Array]:
-    """What the lanes that use one tile of t at level h do with it, and whether a design has a single one, which then
-    stands beside another one of its kind."""
+def tile_work(known: ModelTables, nest: Nest, thinned: Thinned, t: int, h: int, rows: Array) -> WorkBoxes:
+    """What the lanes that use one tile of t at level h do with it."""
     lay = known.layout
     parent = lay.parent(t, h)
     assert parent is not None
-    bounds, order = np.take(nest.bounds, rows, axis=-1), np.take(nest.order, rows, axis=-1)
+    bounds = np.take(nest.bounds, rows, axis=-1)
     groups = [(s, group) for s, group in enumerate(lay.spatial) if group is not None and s >= parent]
     dim = np.tile(np.arange(lay.D), len(groups))
     here = [np.where((s >= h) | ~lay.relevant[t][:, None], bounds[group], 1.0) for s, group in groups]
     loops = np.concatenate([np.ones((0, len(rows))), *here])
     inside = np.prod([bounds[group] for group in lay.temporal[h:]], axis=0)
-    extent = inside * _stays(lay, bounds, order)[0][h - 1, t]
+    stays = np.take(thinned.held[h - 1, t], rows, axis=1)
+    apart = math.prod((bounds[group] for _, group in groups), start=inside)
+    wide = {u: _piece(lay, u, own[h], stays, apart) for u, own in _reach(lay, bounds).items()}
     one, none = np.ones(len(rows)), np.full(len(rows), -1)
     strides = _strides(lay, bounds, [s for s, _ in groups])
-    work = _boxes(known, nest, extent, loops, strides, dim, one.astype(np.int64), none, one)
-    alone = work.units == 1.0
-    lanes = [np.where(alone, 2.0, own) for own in work.lanes]
-    pairs = {pair: np.where(alone, 2.0, both) for pair, both in work.pairs.items()}
-    return attrs.evolve(work, lanes=lanes, pairs=pairs, units=np.where(alone, 2.0, work.units)), alone
+    return _boxes(known, nest, inside * stays, loops, strides, dim, one.astype(np.int64), none, one, one, wide)
 
 
 def _stays(lay: Layout, bounds: Array, order: Array) -> tuple[Array, Array]:
@@ -158,9 +193,12 @@ def _boxes(
     depth: Array,
     grows: Array,
     turns: PerDesign,
+    pitch: Array,
+    wide: Mapping[int, Array],
 ) -> WorkBoxes:
     """Of boxes of work with these extents (D, N), done by units along `loops` (K, N), `strides` (K, N) apart, over the
-    dimensions `dim` (K,)."""
+    dimensions `dim` (K,). The next part is `pitch` (N,) further in the dimension `grows` (N,);
+    `wide`: other extents by operand (see `_piece`)."""
     lay = known.layout
 
     def lanes(*tensors: int) -> PerDesign:
@@ -169,19 +207,22 @@ def _boxes(
             found *= loops[k]
         return found
 
-    boxes, limits, growth = [], [], []
+    boxes, limits, growth, least = [], [], [], []
     for t in lay.operands:
-        widths = nest.box(t, extent)
+        widths = nest.box(t, wide.get(t, extent))
         boxes.append(widths if known.tables[t].by_shape else [np.prod(widths, axis=0)])
         whole = np.array(nest.box(t, lay.sizes[:, None])).reshape(-1)
         limits.append(whole if known.tables[t].by_shape else whole.prod(keepdims=True))
         moved = lay.relevant[t][grows] & (grows >= 0)
-        growth.append(np.where(moved, 1 + _rank_of(lay, t)[grows], 0))
+        rank = _rank_of(lay, t)[grows]
+        growth.append(np.where(moved, 1 + rank, 0))
+        alike = getattr(lay.occupancies[t], "alike", (1,) * len(lay.ranks[t]))
+        least.append(np.minimum(pitch, np.array([*alike, 1])[rank]))  # a tensor may have no rank
     own = [_independent(lay, t, lanes(t), loops, strides, dim) for t in lay.operands]
     pairs = {}
     for (i, t), (j, u) in combinations(enumerate(lay.operands), 2):
         pairs[i, j] = np.minimum(lanes(t, u), np.minimum(own[i], own[j]))
-    return WorkBoxes(boxes, limits, growth, own, pairs, loops.prod(axis=0), extent.prod(axis=0), depth, turns)
+    return WorkBoxes(boxes, limits, growth, least, own, pairs, loops.prod(axis=0), extent.prod(axis=0), depth, turns)
 
 
 def _strides(lay: Layout, bounds: Array, blocks: list[int]) -> Array:
@@ -193,10 +234,38 @@ def _strides(lay: Layout, bounds: Array, blocks: list[int]) -> Array:
     return found.reshape(-1, bounds.shape[-1])
 
 
+def _reach(lay: Layout, bounds: Array) -> dict[int, list[Array]]:
+    """By operand whose tiles are alike within blocks and by level, (D, n) extents of what a lane has of the temporal loops
+    from there inwards; see `_piece`."""
+    found: dict[int, list[Array]] = {}
+    for t in lay.operands:
+        if hasattr(lay.occupancies[t], "alike"):
+            apart = reach = np.ones(bounds.shape[1:])
+            levels = [reach]
+            for s in range(lay.S - 1, -1, -1):
+                group, here = lay.spatial[s], bounds[lay.temporal[s]]
+                apart = apart if group is None else apart * bounds[group]
+                reach, apart = _piece(lay, t, reach, here, apart), apart * here
+                levels.append(reach)
+            found[t] = levels[::-1]
+    return found
+
+
+def _piece(lay: Layout, t: int, reach: Array, bounds: Array | float, apart: Array) -> Array:
+    """(D, n) extents of `bounds` pieces of operand t of `reach` each that begin `apart`: next to each other they would lie in
+    fewer blocks, so that each counts as far as it goes until the next one begins, or its block ends."""
+    alike = np.ones((lay.D, 1))
+    for rank, words in zip(lay.ranks[t], lay.occupancies[t].alike, strict=True):  # type: ignore[attr-defined]
+        for d, factor in rank:
+            alike[d] = max(1.0, words / factor)
+    found: Array = bounds * np.where(np.asarray(bounds) > 1.0, np.maximum(reach, np.minimum(apart, alike)), reach)
+    return found
+
+
 def _independent(lay: Layout, t: int, lanes: PerDesign, loops: Array, strides: Array, dim: Array) -> PerDesign:
     """(N,) of so many lanes with parts of tensor t of their own, those that are as different as independent ones."""
-    told = getattr(lay.occupancies[t], "independent", None)
-    if told is None or not (lanes > 1.0).any():
+    alike = getattr(lay.occupancies[t], "alike", None)
+    if alike is None or not (lanes > 1.0).any():
         return lanes
     places, spans = np.ones((2, len(lay.ranks[t]), loops.shape[1]))
     for r, rank in enumerate(lay.ranks[t]):
@@ -204,7 +273,8 @@ def _independent(lay: Layout, t: int, lanes: PerDesign, loops: Array, strides: A
             for k in np.flatnonzero(dim == d):
                 places[r] *= loops[k]
                 spans[r] += (loops[k] - 1.0) * strides[k] * factor
-    found: PerDesign = np.minimum(lanes, told(places, spans))
+    different = np.minimum(places, np.ceil(spans / np.array(alike)[:, None])).prod(axis=0)
+    found: PerDesign = np.minimum(lanes, different)
     return found
 
 

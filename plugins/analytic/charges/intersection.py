@@ -25,46 +25,70 @@ def looked_at(
     choices: DesignChoices,
     traffic: Traffic,
     removal: Removal,
-    reached: PerDesign,
+    counts: Counts,
     busy: PerDesign,
 ) -> PerDesign:
     """(B,) cycles of the units, which are `busy` (B,) in some of their positions and pass the others by skips of finite width.
 
-    `removal`: the filters that save time; `reached`: (B,) positions per unit that these leave. Skips that choose words for
-    the units, and those of the units, pass single positions; those further out tiles, whose empty ones take cycles as well.
+    `removal`: the filters that save time. Skips that choose words for the units, and those of the units, pass single
+    positions; those further out tiles, whose empty ones take cycles as well. Of one that compares `entries` these are its
+    positions.
     """
     lay, chip, steps = known.layout, choices.chip, nest.steps[-1]
     positions, width = steps, np.full(nest.batch, np.inf)
     waits: dict[int, Array] = {}  # by place: for empty tiles
+    compared: dict[int, PerDesign] = {}
+    if known.places.lists:
+        from .entries import compared_entries, comparing
+
+        compared = compared_entries(nest, choices, removal, chip.lookahead)
     for some in removal.effects:
         t, s, rows = some.action.target, some.level, some.rows
-        limit = _width(
+        limit = width_of(
             chip.lookahead[some.action.place.storage or 0], some.action.width, some.action.gene, choices, rows
         )
         if some.kind != SKIP or t == lay.output or not limited(limit):
             continue
-        left = np.ones(len(rows))
-        for outer in range(s):  # of several the innermost counts
-            acts = removal.kind[t, outer, rows] == SKIP
-            left = np.where(acts, 1.0 - removal.share[t, outer, rows], left)
-        child = lay.child(t, s)
+        left, child, listed = left_of(removal, t, s, rows), lay.child(t, s), np.ones(len(rows))
+        if some.action.gene in compared:
+            listed = compared[some.action.gene][rows]
+            limit = np.where(some.action.entries[choices.genes[some.action.gene][rows]], 1.0, limit)
         if child is None:
             positions = positions.copy()
-            positions[rows] = np.minimum(positions[rows], steps[rows] * left)
+            positions[rows] = np.minimum(positions[rows], steps[rows] * left * listed)
             width[rows] = np.minimum(width[rows], limit)
             continue
-        tiles = traffic.fills[t, child, rows] / nest.tile_words[t, child, rows] * left
-        taken = np.minimum(1.0, (1.0 - some.share) / np.where(left > 0.0, left, 1.0))
+        tiles = traffic.brought[t, child, rows] / nest.tile_words[t, child, rows] * left
+        taken = tiles * np.minimum(1.0, (1.0 - some.share) / np.where(left > 0.0, left, 1.0))
         here = waits.setdefault(some.action.gene, np.zeros(nest.batch))
-        here[rows] = np.maximum(here[rows], passed(tiles, tiles * taken, limit) - tiles * taken)
+        here[rows] = np.maximum(here[rows], passed(np.maximum(tiles * listed, taken), taken, limit) - taken)
     unit = known.places.compute
     if unit is not None:
         skips = unit.kind[choices.genes[unit.gene]] == SKIP
-        limit = np.where(skips, _width(chip.lookahead[-1], unit.width, unit.gene, choices, slice(None)), np.inf)
+        reached = counts.columns.time(counts.computes.left) / nest.instances_used[lay.S]
+        limit = np.where(skips, width_of(chip.lookahead[-1], unit.width, unit.gene, choices, slice(None)), np.inf)
         waits[-1] = np.where(skips, passed(positions, reached, width) - reached, 0.0)
+        lists = skips & unit.entries[choices.genes[unit.gene]]
+        if lists.any():
+            inside, there = choices.inside(lay), counts.computes.there
+            chances = [
+                np.where(lists & inside[t], counts.columns.time(own), np.nan)
+                for t, own in zip(lay.operands, there, strict=True)
+            ]
+            reached = reached * comparing(nest, lay.S - 1, lay.operands, np.array(chances), limit)
+            limit = np.where(lists, 1.0, limit)
         positions, width = np.where(skips, reached, positions), np.where(skips, limit, width)
     cycles = passed(positions, busy, width) + sum(waits[place] for place in sorted(waits))
     return np.minimum(np.ceil(cycles * (1.0 - 1e-12)), steps)
+
+
+def left_of(removal: Removal, t: int, s: int, rows: Rows) -> Array:
+    """(n,) share of the accesses of a tensor at a level that skips further out leave."""
+    left = np.ones(len(rows))
+    for outer in range(s):  # of several the innermost counts
+        acts = removal.kind[t, outer, rows] == SKIP
+        left = np.where(acts, 1.0 - removal.share[t, outer, rows], left)
+    return left
 
 
 def passed(positions: Array, taken: Array, width: Array) -> Array:
@@ -81,7 +105,7 @@ def passed(positions: Array, taken: Array, width: Array) -> Array:
     return np.where(finite, np.maximum(taken, positions * each), taken)
 
 
-def _width(stated: Array, own: Array, gene: int, choices: DesignChoices, rows: Rows | slice) -> Array:
+def width_of(stated: Array, own: Array, gene: int, choices: DesignChoices, rows: Rows | slice) -> Array:
     """(n,) positions a cycle: what the hardware states and what the mechanism of each design has, the smaller of the two."""
     return np.minimum(stated if np.ndim(stated) == 0 else stated[rows], own[choices.genes[gene][rows]])
 

@@ -6,7 +6,7 @@ Everything is computed once per distinct tile, and once per distinct combination
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from threading import Lock
 
 import attrs
@@ -41,6 +41,8 @@ class WorkBoxes:
     """The same of the whole tensor."""
     growth: Sequence[Array]
     """Per operand, (n,) 1 + the tensor rank that the next part is another piece of; 0: the next part uses this one again."""
+    least: Sequence[Array]
+    """Per operand, (n,) words of that rank that several parts have each at least, since the next one is so far away."""
     lanes: Sequence[PerDesign]
     """Per operand, how many different boxes the waiting units have."""
     pairs: Mapping[tuple[int, int], PerDesign]
@@ -51,6 +53,26 @@ class WorkBoxes:
     """(n,) parts that a unit has room for."""
     turns: PerDesign
     """Parts in the run."""
+
+    @classmethod
+    def join(cls, parts: Sequence[WorkBoxes]) -> WorkBoxes:
+        """Those of several runs, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+
+        def one(columns: Iterable[Array]) -> Array:
+            return np.concatenate(list(columns))
+
+        first, operands = parts[0], range(len(parts[0].limits))
+        return cls(
+            [[one(widths) for widths in zip(*(part.boxes[i] for part in parts), strict=True)] for i in operands],
+            first.limits,
+            [one(part.growth[i] for part in parts) for i in operands],
+            [one(part.least[i] for part in parts) for i in operands],
+            [one(part.lanes[i] for part in parts) for i in operands],
+            {pair: one(part.pairs[pair] for part in parts) for pair in first.pairs},
+            *(one(getattr(part, name) for part in parts) for name in ("units", "points", "depth", "turns")),
+        )
 
 
 @attrs.frozen(eq=False)
@@ -99,6 +121,8 @@ class WorkTiles:
         self.table = Table(Number, most=1 << 62)
         self.values, self.shares = np.zeros((0, len(TAILS))), np.zeros((0, len(TAILS)))
         self.maxima = np.zeros((0, len(lanes)))
+        self.moments = np.zeros((0, 2))
+        """Mean of the square, and the chance that there is anything."""
         self._known: dict[tuple[int, ...], tuple[Array, Shares, Array]] = {}
 
     @property
@@ -113,14 +137,14 @@ class WorkTiles:
         def fill(rows: Rows) -> Number:
             shapes = widths[:, rows].T.astype(np.int64).tolist()
             made = [self._row(int(look), tuple(shape)) for look, shape in zip(looks[rows], shapes, strict=True)]
-            for name, column in zip(("values", "shares", "maxima"), zip(*made, strict=True), strict=True):
+            for name, column in zip(("values", "shares", "maxima", "moments"), zip(*made, strict=True), strict=True):
                 setattr(self, name, np.concatenate([getattr(self, name), np.stack(column)]))
             return Number(np.zeros(len(rows)))
 
         return self.table.rows(fingerprint([looks, *widths]), fill)
 
-    def _row(self, looks: int, shape: tuple[int, ...]) -> tuple[Array, Array, Array]:
-        """Values that a share TAILS reaches at least, the shares that do, and the maxima of `lanes` units."""
+    def _row(self, looks: int, shape: tuple[int, ...]) -> tuple[Array, Array, Array, Array]:
+        """Values that a share TAILS reaches at least, the shares that do, the maxima of `lanes` units, and moments."""
         k, shares, weights = self._shape(shape)
         words = float(max(math.prod(shape), looks))
         if looks == 1:
@@ -135,7 +159,8 @@ class WorkTiles:
         at = np.searchsorted(-shares.reaches, -TAILS * (1.0 - 1e-9), side="right") - 1
         at = np.maximum(at, 0)
         first = np.searchsorted(y, y[at], side="left")  # all that have this value reach it
-        return y[at], shares.reaches[first], weights @ np.diff(y, prepend=0.0)
+        moments = np.array([shares.p @ values**2, shares.p[values > 0.0].sum()])
+        return y[at], shares.reaches[first], weights @ np.diff(y, prepend=0.0), moments
 
     def _shape(self, shape: tuple[int, ...]) -> tuple[Array, Shares, Array]:
         """Occupancies of a tile, their shares, and the weights of these."""
@@ -200,7 +225,10 @@ def pace(most: Array, there: Array, depth: Array, units: PerDesign) -> Array:
     relative = deviation_of(units)
     mean, deviation = most * GROWN[:, None], relative * (most - 1.0) * GROWN[:, None]
     some = np.flatnonzero((there.sum(axis=0) > 1) & (deviation[0] > 0.0))
-    tau, mean, deviation, chain, there = least[some], *(x[:, some] for x in (mean, deviation, chain, there))
+    tau, mean, deviation, chain, there = (
+        least[some],
+        *(np.take(x, some, axis=1) for x in (mean, deviation, chain, there)),
+    )
     for _ in range(NEWTON):
         m, s, slope = mean[0] - chain[0] * tau, deviation[0], chain[0].astype(np.float64)
         for j in range(1, len(GROWN)):  # Clark, The greatest of a finite set of random variables, 1961
@@ -249,7 +277,11 @@ class Maxima:
         columns += [work.units[some], work.points[some]]
         for i, box in enumerate(work.boxes):
             there = np.isfinite(looks[i, some])
-            columns += [np.where(there, looks[i, some], 0.0), np.where(there, work.growth[i][some], 0)]
+            columns += [
+                np.where(there, looks[i, some], 0.0),
+                np.where(there, work.growth[i][some], 0),
+                work.least[i][some],
+            ]
             columns += [np.where(there, work.lanes[i][some], 1.0)]
             columns += [np.where(there, widths[some], 1.0) for widths in box]
         columns += [pair[some] for pair in work.pairs.values()]
@@ -271,36 +303,52 @@ class Maxima:
 
     def _ratios(self, work: WorkBoxes, looks: Array, rows: Rows) -> Array:
         thins, depth = np.isfinite(looks[:, rows]), work.depth[rows]
+        kinds = thins * np.where(np.array(work.lanes)[:, rows] > 1.0, 2, 1)  # 1: all units have the same of an operand
         there = (work.turns[rows] >= GROWN[:, None]) & ((depth > 1) | (GROWN[:, None] == 1))
         most, units = np.ones(there.shape), np.ones(len(rows))
-        for pattern in np.unique(thins, axis=1).T:
+        for pattern in np.unique(kinds, axis=1).T:
             operands = np.flatnonzero(pattern).tolist()  # designs in which the same operands thin the work
-            which, mine = np.nonzero(there & (thins == pattern[:, None]).all(axis=0))
-            most[which, mine] = self._maximum(work, looks, rows[mine], operands, GROWN[which])
+            which, mine = np.nonzero(there & (kinds == pattern[:, None]).all(axis=0))
+            apart = np.flatnonzero(pattern == 2).tolist()
+            most[which, mine] = self._maximum(work, looks, rows[mine], operands, apart, GROWN[which])
             lanes = work.units if len(operands) > 1 else work.lanes[operands[0]]
             units[mine] = lanes[rows[mine]]
+        most = np.minimum.accumulate(most, axis=0)  # two parts take no longer together than each by itself
         return pace(most, there, depth, units)
 
-    def _maximum(self, work: WorkBoxes, looks: Array, rows: Rows, operands: list[int], grown: Array) -> Array:
-        """The longest work of so many consecutive parts over the mean."""
+    def _maximum(
+        self, work: WorkBoxes, looks: Array, rows: Rows, operands: list[int], apart: list[int], grown: Array
+    ) -> Array:
+        """The longest work of so many consecutive parts over the mean; units have different parts of the operands `apart`."""
         tiles, volumes = {}, {}
         for i in operands:
             widths = np.stack([width[rows] for width in work.boxes[i]])
-            times = np.ones(widths.shape)
             growth = work.growth[i][rows].astype(np.int64)
-            np.put_along_axis(times, np.maximum(growth - 1, 0)[None], np.where(growth > 0, grown, 1.0)[None], axis=0)
-            widths = np.minimum(widths * times, work.limits[i][:, None])
+            rank = np.maximum(growth - 1, 0)[None]
+            own = np.take_along_axis(widths, rank, axis=0)
+            more = np.where((growth > 0) & (grown > 1.0), np.maximum(own, work.least[i][rows]) * grown, own)
+            np.put_along_axis(widths, rank, more, axis=0)
+            widths = np.minimum(widths, work.limits[i][:, None])
             tiles[i] = self.tiles[i].rows(looks[i, rows], widths)
             volumes[i] = np.maximum(widths.prod(axis=0), looks[i, rows])
         means = {i: self.tiles[i].maxima[tiles[i], np.searchsorted(LANES, 1.0)] for i in operands}
         mean = math.prod(means.values(), start=np.ones(len(rows)))
         most = mean
-        for last in operands:
-            firsts = [i for i in operands if i != last]
-            most = np.maximum(most, self._in_order(work, rows, firsts, last, tiles))
+        shared = math.prod((means[i] for i in operands if i not in apart), start=np.ones(len(rows)))
+        for last in apart:
+            firsts = [i for i in apart if i != last]
+            most = np.maximum(most, shared * self._in_order(work, rows, firsts, last, tiles))
         if len(operands) > 1:
-            most = mean + self._with_meetings(work, looks, rows, operands, grown, most - mean, means, volumes)
+            loose = {i: self.loose(i, tiles[i], means[i], volumes[i]) for i in operands}
+            most = mean + self._with_meetings(work, looks, rows, operands, grown, most - mean, means, volumes, loose)
         return np.maximum(most / np.where(mean > 0.0, mean, 1.0), 1.0)
+
+    def loose(self, operand: int, tiles: Rows, mean: Array, volume: Array) -> Array:
+        """(n,) 1 - E[y^2] / E[y] of the share y of nonzeros, over what one in `volume` positions leaves of it: 1 - E[y] if
+        they are uniform, 0 where a tile is full or empty."""
+        square = self.tiles[operand].moments[tiles, 0]
+        open_ = 1.0 - square / np.where(mean > 0.0, mean, 1.0)
+        return np.clip(open_ / np.where(volume > 1.0, 1.0 - 1.0 / volume, 1.0), 0.0, 1.0)
 
     def _in_order(
         self, work: WorkBoxes, rows: Rows, firsts: Sequence[int], last: int, tiles: Mapping[int, Rows]
@@ -319,9 +367,10 @@ class Maxima:
 
     def _with_meetings(
         self, work: WorkBoxes, looks: Array, rows: Rows, operands: list[int], grown: Array, excess: Array,
-        means: Mapping[int, Array], volumes: Mapping[int, Array],
+        means: Mapping[int, Array], volumes: Mapping[int, Array], loose: Mapping[int, Array],
     ) -> Array:  # fmt: skip
-        """`excess`, (n,), with what varies because nonzero positions meet by chance."""
+        """`excess`, (n,), with what varies because nonzero positions meet by chance; `loose`: how far the number of nonzeros
+        leaves their positions open."""
         chance = math.prod(means.values(), start=np.ones(len(rows)))
         points = work.points[rows] * grown
         apart = 1.0 - np.minimum(points / math.prod(volumes.values(), start=np.ones(len(rows))), 1.0)
@@ -337,7 +386,7 @@ class Maxima:
                 self.chances[key] = shares.weights(self.lanes) @ np.diff(shares.merged(k / key[0]), prepend=0.0)
             table[at] = self.chances[key]
         deviation = _at(table, np.arange(some.size), work.units[rows[some]][:, None])[:, 0] - chance[some]
-        share = math.prod((1.0 - means[i][some] for i in operands), start=1.0) / (1.0 - chance[some]) * apart[some]
+        share = math.prod((loose[i][some] for i in operands), start=1.0) / (1.0 - chance[some]) * apart[some]
         found = excess.copy()
         spread = np.maximum(np.hypot(excess[some], np.sqrt(share) * deviation), 1e-300)
         fuller = 1.0 + excess[some] / chance[some] * excess[some] / spread

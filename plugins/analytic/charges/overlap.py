@@ -67,7 +67,7 @@ def _pipelined(
     if uneven is not None:
         rows = np.flatnonzero((items > 2.0) & (np.minimum(each, both) > NEAR * between))
         if rows.size:
-            deviations = _deviations(h, rows, turns, most, each_of, depth, uneven)
+            deviations = _deviations(h, rows, turns, most, each_of, depth, each, uneven)
             between[rows] = later(each[rows], both[rows], *deviations)
     between = np.maximum(each, loaded) + np.maximum(items - 2.0, 0.0) * between
     return first + last + np.where(items > 1.0, between + np.maximum(each, drained), time)
@@ -80,19 +80,24 @@ def _deviations(
     most: Array,
     each_of: Mapping[int, Array],
     depth: Array,
+    each: PerDesign,
     uneven: Uneven,
-) -> tuple[Array, Array]:
-    """(n,) in cycles, of the time in which a tile is used and of that which another one takes to come."""
-    square, worked = np.zeros(len(rows)), np.zeros(len(rows))
-    for t in turns:
-        turn = np.flatnonzero(turns[t][rows] > 0.99 * most[rows])  # others come bit by bit
-        mine = rows[turn]
-        copies = math.sqrt(depth[t] - 1.0)
-        if turn.size:
-            worked[turn] = np.maximum(worked[turn], uneven.work(t, h, mine) / most[mine] / copies)
-        if turn.size and t != uneven.nest.layout.output:
+) -> tuple[Array, Array, Array]:
+    """(n,) in cycles, of the time in which a tile is used, which is `each` (B,) on average, and of that which another one
+    takes to come; and the chance that a tile is used at all."""
+    square, worked, some = np.zeros(len(rows)), np.zeros(len(rows)), np.ones(len(rows))
+    in_turn = {t: np.flatnonzero(turns[t][rows] > 0.99 * most[rows]) for t in turns}  # others come bit by bit
+    in_turn = {t: turn for t, turn in in_turn.items() if turn.size}
+    work = uneven.work(h, {t: rows[turn] for t, turn in in_turn.items()})
+    for t, turn in in_turn.items():
+        mine, copies = rows[turn], math.sqrt(depth[t] - 1.0)
+        spread, there = work[t]
+        worked[turn] = np.maximum(worked[turn], spread / most[mine] / copies)
+        working = np.minimum(uneven.cycles[mine] / most[mine] / each[mine], 1.0)  # empty positions are passed always
+        some[turn] = np.minimum(some[turn], 1.0 - (1.0 - there) ** (depth[t] - 1.0) * working)
+        if t != uneven.nest.layout.output:
             square[turn] += (uneven.words(t, h, mine) * each_of[t][mine] / most[mine] / copies) ** 2
-    return worked, np.sqrt(square)
+    return worked, np.sqrt(square), some
 
 
 @attrs.frozen(eq=False)
@@ -161,7 +166,7 @@ class Transfers:
 
     def turns(self, t: int, h: int) -> PerDesign:
         """Tiles of tensor t that level h has in turn."""
-        moved = self.traffic.leaving[h] if t == self.layout.output else self.traffic.fills[t, h]
+        moved = self.traffic.leaving[h] if t == self.layout.output else self.traffic.brought[t, h]
         return moved / self.nest.tile_words[t, h]
 
     def _cycles(self, s: int, read: PerTile, written: PerTile, tensors: list[int]) -> PerDesign:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import attrs
 import numpy as np
@@ -13,8 +14,8 @@ from ..actions import NONE
 from ..nest import Nest
 from ..prepared import DesignChoices, ModelTables
 from ..removal import Removal
-from .imbalance import finest_looks, maxima_of, tile_work
-from .maxima import Maxima, deviation_of
+from .imbalance import Thinned, maxima_of, tile_work
+from .maxima import LANES, Maxima, WorkBoxes, deviation_of
 
 
 @attrs.frozen(eq=False)
@@ -25,6 +26,7 @@ class Uneven:
     nest: Nest
     choices: DesignChoices
     removal: Removal
+    thinned: Thinned
     cycles: PerDesign
     """Of the mean lane, in which it works."""
 
@@ -32,15 +34,18 @@ class Uneven:
     def _maxima(self) -> Maxima:
         return maxima_of(self.known, float(self.choices.chip.instances[-1].max()))
 
-    def work(self, t: int, h: int, rows: Rows) -> PerDesign:
-        """(n,) cycles, if the run were one tile: of the longest work of the lanes that use one tile of t at level h."""
-        known = self.known
-        looks = finest_looks(known, self.choices, self.removal)[:, rows]
+    def work(self, h: int, rows: Mapping[int, Rows]) -> dict[int, tuple[PerDesign, PerDesign]]:
+        """Per tensor, of so many designs (n,): the cycles, if the run were one tile, of the longest work of the lanes that use
+        one tile of it at level h; and the chance that there is any."""
+        every = np.concatenate([*rows.values(), np.zeros(0, dtype=np.int64)])
+        looks = np.take(self.thinned.looks, every, axis=1)
         if not np.isfinite(looks).any():
-            return np.zeros(len(rows))
-        work, alone = tile_work(known, self.nest, t, h, rows)
-        longest = self._maxima.ratios(work, looks) - 1.0
-        return np.where(alone, math.sqrt(math.pi), deviation_of(work.units)) * longest * self.cycles[rows]
+            return {t: (np.zeros(len(mine)), np.ones(len(mine))) for t, mine in rows.items()}
+        work = WorkBoxes.join([tile_work(self.known, self.nest, self.thinned, t, h, mine) for t, mine in rows.items()])
+        relative, some = spreads(self._maxima, work, looks)
+        ends = np.cumsum([len(mine) for mine in rows.values()])[:-1]
+        parts = zip(np.split(relative * self.cycles[every], ends), np.split(some, ends), strict=True)
+        return dict(zip(rows, parts, strict=True))
 
     def words(self, t: int, h: int, rows: Rows) -> PerDesign:
         """(n,) over the mean, of the words that come with a tile of operand t at level h, 0 where it is left out."""
@@ -57,19 +62,56 @@ class Uneven:
         return np.sqrt(np.maximum((1.0 + square) / np.maximum(left, 1e-12) - 1.0, 0.0))
 
 
-def later(a: Array, b: Array, spread_a: Array, spread_b: Array) -> Array:
-    """Expected larger one of two times with these means and deviations, none of them negative.
+def spreads(maxima: Maxima, work: WorkBoxes, looks: Array) -> tuple[Array, Array]:
+    """(n,) standard deviation of the longest work of the units that use a tile, from tile to tile, over the mean; and the
+    chance that there is any. `work` is of one part."""
+    longest = deviation_of(work.units) * (maxima.ratios(work, looks) - 1.0)
+    square, some, share = np.ones((3, len(work.units)))
+    pairs, apart, single = work.points * work.units, work.points.copy(), np.ones(len(work.units), dtype=bool)
+    with maxima.lock:
+        for i, box in enumerate(work.boxes):
+            rows = np.flatnonzero(np.isfinite(looks[i]))
+            if not rows.size:
+                continue
+            widths, lanes = np.stack([width[rows] for width in box]), work.lanes[i][rows]
+            found = maxima.tiles[i].rows(looks[i, rows], widths)
+            mean = maxima.tiles[i].maxima[found, np.searchsorted(LANES, 1.0)]
+            moment, there = maxima.tiles[i].moments[found].T
+            one = lanes == 1.0  # all units have the same
+            square[rows] *= np.where(one & (mean > 0.0), moment / np.where(mean > 0.0, mean, 1.0) ** 2, 1.0)
+            any_of = 1.0 - (1.0 - np.minimum(there, 1.0)) ** lanes
+            some[rows] *= any_of
+            volume = np.maximum(widths.prod(axis=0), looks[i, rows])
+            share[rows] *= maxima.loose(i, found, mean, volume)
+            pairs[rows] *= mean / np.where(any_of > 0.0, any_of, 1.0)
+            apart[rows] /= volume
+            single[rows] &= looks[i, rows] == 1.0
+    apart = np.where(single & (np.isfinite(looks).sum(axis=0) > 1), 1.0 - np.minimum(apart, 1.0), 0.0)
+    met = np.where(work.units == 1.0, share * apart / np.maximum(pairs * some, 1e-300), 0.0)
+    relative = square * (1.0 + longest**2 + met) - 1.0
+    some = some * (1.0 - apart * np.exp(-pairs))
+    return np.sqrt(np.maximum(relative, 0.0)), np.clip(some, 1.0 / (1.0 + relative), 1.0)
 
-    Of normal numbers; but the smaller one is on average at least what it is for numbers that are exponential, or where
-    their deviation is larger than the mean, either zero or exponential.
+
+def later(a: Array, b: Array, spread_a: Array, spread_b: Array, some: Array) -> Array:
+    """Expected larger one of two times with these means and deviations, none of them negative; `some`: the chance that the
+    first is not zero, 1 where that is not known.
+
+    Where both are above zero the smaller one is on average that of two normal numbers, and at least that of exponential
+    ones; a time whose deviation is larger than the mean is taken to be either zero or exponential.
     """
-    spread = np.hypot(spread_a, spread_b)
-    some = spread > 0.0
-    apart = np.where(some, np.abs(a - b) / np.where(some, spread, 1.0), 9.0)
-    bell = np.exp(-0.5 * apart**2) / math.sqrt(2.0 * math.pi)
-    normal = np.minimum(a, b) - spread * np.maximum(bell - apart * _above(apart), 0.0)
     there_a, there_b = (2.0 / (1.0 + np.maximum((x / m) ** 2, 1.0)) for m, x in ((a, spread_a), (b, spread_b)))
-    return a + b - np.maximum(normal, there_a * there_b / (there_a / a + there_b / b))
+    there_a = np.where(some < 1.0, some, there_a)
+    (part_a, rest_a), (part_b, rest_b) = (
+        (mean / p, np.sqrt(np.maximum((mean**2 + x**2) / p - (mean / p) ** 2, 0.0)))
+        for mean, x, p in ((a, spread_a, there_a), (b, spread_b, there_b))
+    )
+    spread = np.hypot(rest_a, rest_b)
+    varies = spread > 0.0
+    apart = np.where(varies, np.abs(part_a - part_b) / np.where(varies, spread, 1.0), 9.0)
+    bell = np.exp(-0.5 * apart**2) / math.sqrt(2.0 * math.pi)
+    normal = np.minimum(part_a, part_b) - spread * np.maximum(bell - apart * _above(apart), 0.0)
+    return a + b - there_a * there_b * np.maximum(normal, 1.0 / (1.0 / part_a + 1.0 / part_b))
 
 
 def _above(x: Array) -> Array:

@@ -9,14 +9,15 @@ that problems on other chips share them (`shared`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from threading import RLock
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from sparsemap import Format, Occupancy
+from sparsemap import Occupancy
 from sparsemap.pieces.contracts.base import Array, Rows
+from sparsemap.pieces.contracts.sparsity import name_bits
 
 from .lookup import Number, Table, fingerprint, take
 from .methods import OccupancyMethods
@@ -24,9 +25,11 @@ from .pairs import Pairs
 from .points import Ranks
 from .shared import SHARED
 from .tiles import Tiles
-from .units import RankUnits, UnitTables
+from .units import AskedFormat, RankUnits, UnitTables
 
-__all__ = ["RankUnits", "Ranks", "TensorTables"]
+__all__ = ["AskedFormat", "RankUnits", "Ranks", "TensorTables"]
+
+Made = TypeVar("Made")
 
 KEPT = 2 << 20
 """float64 of tiles and pairs that are kept until they are dropped, 16 MB."""
@@ -48,15 +51,21 @@ class TensorTables:
     """
 
     def __init__(
-        self, occupancy: Occupancy, quirks: frozenset[str], formats: tuple[Format, ...], usual: bool = False
+        self,
+        occupancy: Occupancy,
+        quirks: frozenset[str],
+        formats: tuple[AskedFormat, ...],
+        usual: bool = False,
+        pointers: bool = False,
     ) -> None:
-        """`usual`: formats ask how full a rank is anywhere in the tensor."""
+        """`usual`: formats ask how full a rank is anywhere in the tensor; `pointers`: ranks may have offsets."""
         self.by_shape = occupancy.by_shape
         self.asked = OccupancyMethods(occupancy, quirks)
         self.tiles = Tiles(self.asked)
         self.pairs = Pairs(self.tiles)
-        self.ranks = UnitTables(self.tiles, self.pairs, formats, self.empty if usual else None)
+        self.ranks = UnitTables(self.tiles, self.pairs, formats, self.empty if usual else None, pointers)
         self.lock = RLock()
+        self._made: dict[Hashable, Any] = {}
         self._units = Table(RankUnits)
         self._empty, self._largest_stored, self._longest, self._filled, self._passes = (Table(Number) for _ in range(5))
 
@@ -64,14 +73,27 @@ class TensorTables:
     def size(self) -> int:
         """Numbers kept."""
         own = (self._units, self._empty, self._largest_stored, self._longest, self._filled, self._passes)
-        return self.tiles.size + self.pairs.size + self.ranks.totals.size + sum(table.size for table in own)
+        made = sum(getattr(one, "size", 1) for one in self._made.values())
+        return made + self.tiles.size + self.pairs.size + self.ranks.totals.size + sum(table.size for table in own)
 
     @classmethod
     def shared(
-        cls, occupancy: Occupancy, quirks: frozenset[str], formats: tuple[Format, ...], usual: bool = False
+        cls,
+        occupancy: Occupancy,
+        quirks: frozenset[str],
+        formats: tuple[AskedFormat, ...],
+        usual: bool = False,
+        pointers: bool = False,
     ) -> TensorTables:
         """The tables of all tensors of a process with this content."""
-        return SHARED.get(cls, occupancy, quirks, formats, usual)
+        return SHARED.get(cls, occupancy, quirks, formats, usual, pointers)
+
+    def remember(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """What was made of these tables and of what `key` says, once."""
+        if key not in self._made:
+            self._made[key] = make()
+        found: Made = self._made[key]
+        return found
 
     def _trim(self) -> None:
         if self.tiles.size + self.pairs.lists.size > KEPT:
@@ -115,12 +137,13 @@ class TensorTables:
         with self.lock:
             return table.find(fingerprint([part for group in groups for part in group]), fill).value
 
-    def units(self, ranks: Ranks) -> RankUnits:
-        """Expected and largest units of metadata and payload."""
+    def units(self, ranks: Ranks, pointed: Array | None = None) -> RankUnits:
+        """Expected and largest units of metadata and payload; `pointed` (N,) bool: where offsets are the payload."""
 
         def fill(rows: Rows) -> RankUnits:
             self._trim()
             return self.ranks.of(take(ranks, rows))
 
         with self.lock:
-            return self._units.find(ranks.fingerprint(), fill)
+            found = self._units.find(ranks.fingerprint(), fill)
+        return found if pointed is None else found.pointed(pointed, name_bits(ranks.positions + 1.0))

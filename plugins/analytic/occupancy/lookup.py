@@ -9,6 +9,8 @@ import numpy as np
 
 from sparsemap.pieces.contracts.base import Array, Rows
 
+from .. import native
+
 Row = TypeVar("Row", bound=tuple[Any, ...])
 """A named tuple; its fields are columns."""
 
@@ -21,6 +23,7 @@ class Number(NamedTuple):
 
 ODD = [2 * int(x) + 1 - (1 << 63) for x in np.random.default_rng(20250101).integers(0, 1 << 63, 64)]
 """Fixed odd multipliers, one per component of a fingerprint."""
+FACTORS = np.array(ODD)
 MIX = 0x9E3779B97F4A7C15 - (1 << 64)
 SPARSE = 4
 """Places per row, at least: nearly all keys are found at the first place."""
@@ -36,6 +39,10 @@ def fingerprint(parts: Array | Sequence[Array], first: int = 0) -> Array:
 
     Two different keys share one with a probability of about n^2 / 2^64 for n keys: 10^-9 for a hundred thousand.
     """
+    if native.fast is not None:
+        found = np.empty(len(parts[0]), dtype=np.int64)
+        if native.fast.fingerprint(found, FACTORS, first, list(parts)) is not None:
+            return found
     key = parts[0].astype(np.int64) * ODD[first]
     for i, part in enumerate(parts[1:], first + 1):
         key += part.astype(np.int64) * ODD[i]
@@ -64,11 +71,15 @@ class Table(Generic[Row]):
         """The rows of all keys (N,), as columns (N,). `fill(first)` gets one position in `keys` per missing distinct
         key, (n,), and returns their rows, as columns (n,)."""
         rows = self.rows(keys, fill)  # may make new columns
+        if native.fast is not None:
+            found = np.empty((len(self.columns), len(rows)))
+            if native.fast.gather(found, rows, tuple(self.columns)) is not None:
+                return self.row(*found)
         return take(self.columns, rows)
 
     def rows(self, keys: Array, fill: Callable[[Rows], Row]) -> Rows:
         """Where in `columns` the rows are that `find` returns, (N,)."""
-        place, missing = self._probe(keys)
+        rows, missing = self._probe(keys)
         if len(missing):
             distinct, first = np.unique(keys[missing], return_index=True)
             wanted = missing[first]
@@ -76,8 +87,8 @@ class Table(Generic[Row]):
                 self.clear()
                 distinct, wanted = np.unique(keys, return_index=True)
             self._insert(distinct, fill(wanted))
-            place, _ = self._probe(keys)
-        return self._row_of[place]
+            rows, _ = self._probe(keys)
+        return rows
 
     def _resize(self, bits: int) -> None:
         self.bits = bits
@@ -88,7 +99,12 @@ class Table(Generic[Row]):
         return ((keys * MIX) >> (64 - self.bits)) & ((1 << self.bits) - 1)
 
     def _probe(self, keys: Array) -> tuple[Array, Rows]:
-        """Place of every key, and which keys are missing."""
+        """Row of every key, and which keys are missing."""
+        if native.fast is not None:
+            rows, lacking = np.empty((2, len(keys)), dtype=np.int64)
+            count = native.fast.probe(keys, self._keys, self._row_of, self.bits, MIX, rows, lacking)
+            if count is not None:
+                return rows, lacking[:count]
         mask = (1 << self.bits) - 1
         place = self._home(keys)
         wrong = np.flatnonzero(self._keys[place] != keys)
@@ -99,7 +115,7 @@ class Table(Generic[Row]):
             wrong = wrong[~empty]
             place[wrong] = (place[wrong] + 1) & mask
             wrong = wrong[self._keys[place[wrong]] != keys[wrong]]
-        return place, np.concatenate(missing) if missing else wrong
+        return self._row_of[place], np.concatenate(missing) if missing else wrong
 
     def _insert(self, keys: Array, values: Row) -> None:
         """Distinct new keys."""

@@ -16,8 +16,8 @@ These methods are optional; the tables are faster, or nearer to Timeloop, where 
 * `largest_stored(tile, granule)`: the most words that granules with a nonzero in them hold together, in a tile; asked
   where formats store whole blocks (6.5).
 * `longest(fiber, position, fibers)`: expected number of non-empty positions in the fullest of so many fibers.
-* `independent(places, spans)`: of neighbouring tiles, `places` (ranks, n) of them in each rank, whose corners lie within
-  `spans` (ranks, n) words, how many have numbers of nonzeros of their own, (n,); all, unless it is told (`imbalance`).
+* `alike`: words in each rank within which all tiles of a shape hold equally many nonzeros; else each has a number of its
+  own (`imbalance`).
 * `timeloop_smallest(tile)`: what Timeloop takes the smallest occupancy to be (Q3).
 * `timeloop_empty_within(sub_tile, tile, k)`: `empty_within` with Timeloop's mistakes (Q4).
 """
@@ -45,6 +45,7 @@ class OccupancyMethods:
 
         self.distribution, self.empty, self.largest = occupancy.distribution, occupancy.empty, occupancy.largest
         self.within, self.within_many = occupancy.empty_within, own("empty_within_many", self._one_by_one)
+        self.actual = occupancy.actual
         self.whole_too = "Q4" in quirks
         """Whether a sub-tile that is the whole tile is asked for as well, as Timeloop does."""
         if self.whole_too and hasattr(occupancy, "timeloop_empty_within"):

@@ -103,10 +103,12 @@ class RankPoints:
         if self.group is not None and self.group_size is not None:
             count = np.ceil(length / np.repeat(self.group_size, sizes))
             groups = count * gather(pairs.lists, self.group.filled + left_out, self.group.filled_largest)
+        there = gather(pairs.lists, self.box.filled + left_out, self.box.filled_largest)
+        held = gather(pairs.lists, self.below.filled + left_out, self.below.filled_largest)
         points = Points(
-            fibers=slots * gather(pairs.lists, self.box.filled + left_out, self.box.filled_largest),
+            fibers=slots * there,
             length=length,
-            occupied=length * gather(pairs.lists, self.below.filled + left_out, self.below.filled_largest),
+            occupied=length * _of(held, there, tiles),
             coord_bits=np.repeat(name_bits(ranks.length), sizes),
             offset_bits=np.repeat(name_bits(ranks.positions + 1.0), sizes),
             slots=slots,
@@ -145,7 +147,7 @@ class RankPoints:
             return 1.0 - np.where(np.all(sub == whole, axis=1), 0.0, empty)
 
         def occupied_at(rank: Rows, k: Nonzeros) -> Array:
-            return ranks.length[rank] * filled(ranks.below, rank, k)
+            return ranks.length[rank] * _of(filled(ranks.below, rank, k), filled(ranks.box, rank, k), tiles)
 
         data = tiles.lists.data
         means, found = np.stack([data[k], data[k + 1]]), np.stack([points.occupied[at], points.occupied[at + 1]])
@@ -161,3 +163,8 @@ class RankPoints:
             return cut_points
         count = np.ceil(ranks.length[rank] / self.group_size[rank])
         return cut_points._replace(groups=count * filled(ranks.group, rank, k))
+
+
+def _of(held: Array, there: Array, tiles: Tiles) -> Array:
+    """The share of positions that hold something: of all fibers, as in Timeloop, or of actual data of those that are there."""
+    return np.minimum(1.0, held / np.where(there > 0.0, there, 1.0)) if tiles.occupancy.actual else held

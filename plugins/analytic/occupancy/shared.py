@@ -6,8 +6,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from threading import Lock
 from typing import Any, Protocol, TypeVar
+from weakref import ref
 
 import attrs
+
+from sparsemap.pieces.contracts import Piece
 
 MOST = 32 << 20
 """Numbers of all tables that no problem uses any more, 256 MB: beyond, the least recently used are dropped."""
@@ -67,8 +70,22 @@ class SharedTables:
             self._tables.clear()
 
 
+_known: dict[int, tuple[ref[Any], Hashable]] = {}
+"""By identity, what frozen pieces that are still there are equal by."""
+
+
 def content(value: Any) -> Hashable:
     """What a value is equal by, hashable; None: an object that is equal to nothing but itself, or has such a part."""
+    if isinstance(value, Piece):
+        known = _known.get(id(value))
+        if known is None or known[0]() is not value:
+            number = id(value)
+            known = _known[number] = ref(value, lambda _: _known.pop(number, None)), _content(value)
+        return known[1]
+    return _content(value)
+
+
+def _content(value: Any) -> Hashable:
     if isinstance(value, Mapping):
         value = tuple(value.items())
     if isinstance(value, tuple | list):

@@ -8,14 +8,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsemap import Fiber, Format
+from sparsemap import Fiber, Format, Outer
 from sparsemap.pieces.boundary import units_of
 from sparsemap.pieces.contracts.base import Array, Rows
 
+from .. import native
 from .lookup import Number, Table, chunks, fingerprint, take
 from .pairs import POINTS_AT_ONCE, Pairs
 from .points import RankPoints, Ranks
 from .tiles import Tiles
+
+AskedFormat = tuple[Format, Outer | None]
+"""A format that is asked for its units; or for those of its code, where ranks outside have told so much."""
 
 
 class RankUnits(NamedTuple):
@@ -27,6 +31,17 @@ class RankUnits(NamedTuple):
     largest_payload: Array
     metadata_bits: Array
     payload_bits: Array
+    offsets: Array
+    """One for every position that is there, and for the end of every fiber."""
+    largest_offsets: Array
+
+    def pointed(self, rows: Array, bits: Array) -> RankUnits:
+        """With offsets of so many bits as payload where `rows` (N,) bool says so."""
+        return self._replace(
+            payload=np.where(rows, self.offsets, self.payload),
+            largest_payload=np.where(rows, self.largest_offsets, self.largest_payload),
+            payload_bits=np.where(rows, bits, self.payload_bits),
+        )
 
     @classmethod
     def zeros(cls, count: int) -> RankUnits:
@@ -37,12 +52,13 @@ class UnitTables:
     """Asks the formats for the units of the ranks of one tensor."""
 
     def __init__(
-        self, tiles: Tiles, pairs: Pairs, formats: tuple[Format, ...], empty: Callable[[Sequence[Array]], Array] | None
-    ) -> None:
-        """`empty`: the chance that parts (N,) of the tensor are; None: no format asks."""
-        self.tiles, self.pairs, self.formats, self.empty = tiles, pairs, formats, empty
+        self, tiles: Tiles, pairs: Pairs, formats: tuple[AskedFormat, ...],
+        empty: Callable[[Sequence[Array]], Array] | None, pointers: bool,
+    ) -> None:  # fmt: skip
+        """`empty`: the chance that parts (N,) of the tensor are; None: no format asks. `pointers`: whether offsets count."""
+        self.tiles, self.pairs, self.formats, self.empty, self.pointers = tiles, pairs, formats, empty, pointers
         self.totals = Table(Number)
-        self.group = np.array([float(f.group) for f in formats])
+        self.group = np.array([float(form.group) for form, _ in formats])
 
     def of(self, ranks: Ranks) -> RankUnits:
         tiles = self.tiles.rows(ranks.tile)
@@ -68,34 +84,38 @@ class UnitTables:
         return found
 
     def _expected(self, listing: RankPoints) -> RankUnits:
-        """One call of every format for all k of its ranks, then expectations rank by rank."""
+        """One call of every format for all k of its ranks, then expectations of all ranks."""
         points, ends, pieces = listing.points(self.tiles, self.pairs)
-        formats, merged = listing.ranks.format.astype(np.int64), listing.merged
-        count = len(formats)
-        found = RankUnits.zeros(count)
-        steady = {"metadata": np.full(count, np.nan), "payload": np.full(count, np.nan)}
+        formats, count, listed = listing.ranks.format.astype(np.int64), len(ends), len(points.p)
+        if len(pieces.p):
+            points = type(points)(*map(np.concatenate, zip(points, pieces, strict=True)))
+        found, columns = RankUnits.zeros(count), np.zeros((3, len(points.p)))
         for a, b in itertools.pairwise([0, *(np.flatnonzero(np.diff(formats)) + 1).tolist(), count]):
-            begin = int(ends[a - 1]) + 1 if a else 0
-            some = take(points, slice(begin, int(ends[b - 1]) + 1))
-            mine = slice(*np.searchsorted(pieces.rank, [a, b]).tolist())
-            if mine.start < mine.stop:
-                some = type(some)(*map(np.concatenate, zip(some, take(pieces, mine), strict=True)))
-            units = units_of(self.formats[formats[a]], Fiber(*some[:9]))
-            last = ends[a:b] - begin
-            first_merged = a + int(np.argmax(merged[a:b])) if merged[b - 1] else b
-            for name, part in (("metadata", units.metadata), ("payload", units.payload)):
-                column = np.broadcast_to(np.asarray(part, dtype=np.float64), some.p.shape)
-                # bincount adds in order of k, in double, as Timeloop does (5.5)
-                getattr(found, name)[a:b] = np.bincount(some.rank, some.p * column, b)[a:b]
-                getattr(found, f"largest_{name}")[a:b] = column[last]
-                if first_merged < b:
-                    steady[name][first_merged:b] = _same(column, some.rank, last, a, first_merged, b)
+            begin, end = int(ends[a - 1]) + 1 if a else 0, int(ends[b - 1]) + 1
+            first, last = (listed + np.searchsorted(pieces.rank, [a, b])).tolist()
+            mine = np.append(np.arange(begin, end), np.arange(first, last)) if first < last else slice(begin, end)
+            form, outer = self.formats[formats[a]]
+            fiber = Fiber(*take(points, mine)[:9])
+            units = units_of(form, fiber, outer)
+            columns[0, mine], columns[1, mine] = units.metadata, units.payload
+            if self.pointers:
+                there = fiber.slots * fiber.occupied if form.compressed else fiber.fibers * fiber.length
+                columns[2, mine] = fiber.fibers + there
             for bits, part in ((found.metadata_bits, units.metadata_bits), (found.payload_bits, units.payload_bits)):
-                bits[a:b] = np.asarray(part)[last] if np.ndim(part) else part
-        for name, values in steady.items():
-            rows = np.flatnonzero(~np.isnan(values))
-            if rows.size:
-                getattr(found, name)[rows] = self._totals(listing, rows, values[rows])
+                bits[a:b] = np.asarray(part)[ends[a:b] - begin] if np.ndim(part) else part
+        merged = np.flatnonzero(listing.merged[points.rank]) if listing.merged.any() else ends[:0]
+        used = [column.any() for column in columns]
+        totals = _sums(points.rank, points.p, columns, count)
+        for name, column, total, some in zip(("metadata", "payload", "offsets"), columns, totals, used, strict=True):
+            if not some:
+                continue
+            getattr(found, name)[:] = total
+            getattr(found, f"largest_{name}")[:] = column[ends]
+            if len(merged):
+                steady = _same(column, points.rank, ends, merged)
+                rows = np.flatnonzero(~np.isnan(steady) & listing.merged)
+                if rows.size:
+                    getattr(found, name)[rows] = self._totals(listing, rows, steady[rows])
         return found
 
     def _totals(self, listing: RankPoints, rows: Rows, units: Array) -> Array:
@@ -119,14 +139,19 @@ class UnitTables:
         return np.ldexp(self.totals.find(keys, fill).value, exponent)
 
 
-def _same(column: Array, rank: Rows, last: Rows, first: int, start: int, stop: int) -> Array:
-    """Per rank start .. stop, the value that `column` has at all of its occupancies but the largest; NaN: several.
+def _sums(rank: Rows, p: Array, columns: Array, count: int) -> Array:
+    """(k, count) per rank the sum of p times a column (k, P), in order of k, in double, as Timeloop forms it (5.5)."""
+    found = np.empty((len(columns), count))
+    if native.fast is not None and native.fast.sums(rank, p, columns, found) is not None:
+        return found
+    return np.array([np.bincount(rank, p * column, count) for column in columns])
 
-    `column` and `rank` are those of the ranks first .. stop; `last` says where the largest occupancies are.
-    """
-    begins = np.append(0, last[:-1] + 1)[start - first :]
-    found = column[begins]
-    differs = column[begins[0] :] != found[rank[begins[0] :] - start]
-    differs[last[start - first :] - begins[0]] = False
-    found[rank[begins[0] :][differs] - start] = np.nan
+
+def _same(column: Array, rank: Rows, last: Rows, some: Rows) -> Array:
+    """Per rank, the value that `column` has at all of its occupancies but the largest; NaN: several. `last` says where the
+    largest ones are; of ranks that are not among the points `some`, the value of the first one."""
+    found = column[np.append(0, last[:-1] + 1)]
+    differs = some[column[some] != found[rank[some]]]
+    differs = differs[last[rank[differs]] != differs]
+    found[rank[differs]] = np.nan
     return found

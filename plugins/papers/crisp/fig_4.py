@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from sparsemap.panels import Panel, figure
 from sparsemap.plots import Figure
 
-from ..figure import Panel, figure
 from ..report import Report, page
 from ..runs import Runner
 from .products import BLOCKS, PATTERNS, M, Product, products

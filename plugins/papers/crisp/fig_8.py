@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import attrs
 
 from sparsemap.cli.output import step_progress
+from sparsemap.panels import Panel, Series, figure
 from sparsemap.plots import Figure
 
-from ..figure import Panel, Series, figure
 from ..report import Report, page
 from ..runs import Runner
 from .designs import (
@@ -109,98 +109,68 @@ def report(runner: Runner, name: str) -> Report:
     return Report(name, headline, text_of(name, cells, charged), rows, lambda: draw(by_model))
 
 
-def charged_texts(cells: Fig8Cells, charged: Fig8Cells) -> dict[str, Any]:
-    """Tables of the second model, and energies by layer of both."""
-    shown = (STC.name, *SHOWN)
-    whole = [["design", "speed at 90 %", "per layer", "at 80 %", "energy with DRAM", "energy on chip"]]
+def _whole(cells: Fig8Cells, head: Sequence[str], *numbers: tuple[str, float]) -> list[Sequence[str]]:
+    """Gains over the whole network by design; after the first of these quantities at a sparsity the range over layers."""
+    lines = [head]
     for design in COMPARED:
-        speeds = [charged.over_dense("cycles", design, product.name) for product in cells.layers]
-        numbers = (("cycles", MILD), ("energy_pj", SPARSE), ("on-chip pJ", SPARSE))
-        line = [f"{charged.whole(quantity, design, sparsity):.2f}x" for quantity, sparsity in numbers]
-        speed = f"{charged.whole('cycles', design):.2f}x"
-        whole.append([design, speed, f"{min(speeds):.1f}x-{max(speeds):.1f}x", *line])
+        speeds = [cells.over_dense("cycles", design, product.name) for product in cells.layers]
+        first, *others = (f"{cells.whole(quantity, design, sparsity):.2f}x" for quantity, sparsity in numbers)
+        lines.append([design, first, f"{min(speeds):.1f}x-{max(speeds):.1f}x", *others])
+    return lines
 
-    def by_layer(of: Fig8Cells, quantity: str) -> list[list[str]]:
-        lines = [
-            [product.name.replace("x", " x "), *(f"{of.over_dense(quantity, one, product.name):.2f}" for one in shown)]
-            for product in cells.layers
-        ]
-        return [["s x k x x", *shown], *lines]
 
-    order = sorted(CRISP, key=lambda one: -charged.whole("cycles", one.name))
-    return {
-        "models": MODELS, "charged_table": whole, "charged_layers": by_layer(charged, "cycles"),
-        "energy_layers": by_layer(cells, "energy_pj"), "chip_layers": by_layer(cells, "on-chip pJ"),
-        "charged_energy_layers": by_layer(charged, "energy_pj"), "best_charged": order[0].name,
-        "best_charged_speed": charged.whole("cycles", order[0].name), "lanes_charged": charged.whole("cycles", LANES),
-        "dstc_charged": charged.whole("cycles", DSTC.name), "slower_charged": charged.slower(DSTC.name, LANES),
-        "slower_charged_wide": charged.slower(LANES, DSTC.name, SPARSE, WIDE),
-    }  # fmt: skip
+def _by_layer(cells: Fig8Cells, quantity: str) -> list[list[str]]:
+    shown, lines = (STC.name, *SHOWN), []
+    for product in cells.layers:
+        gains = (f"{cells.over_dense(quantity, design, product.name):.2f}" for design in shown)
+        lines.append([product.name.replace("x", " x "), *gains])
+    return [["s x k x x", *shown], *lines]
+
+
+def _speeds(cells: Fig8Cells) -> list[list[str]]:
+    """`_by_layer`, with what nothing can exceed and what limits a design."""
+    head, *lines = _by_layer(cells, "cycles")
+    found = [[head[0], "times", *head[1:]]]
+    for (layer, stc, *speeds), (product, times) in zip(lines, cells.layers.items(), strict=True):
+        cell = []
+        for design, speed in zip(SHOWN, speeds, strict=True):
+            one = cells.at(design, product.name)
+            ideal = f" ({1 / one['density']:.1f})" if design != DSTC.name else ""
+            cell.append(f"{speed}{ideal}" + ("" if one["limit"] == "MAC" else f" {one['limit']}"))
+        found.append([layer, str(times), stc, *cell])
+    return found
 
 
 def text_of(name: str, cells: Fig8Cells, charged: Fig8Cells) -> str:
-    names = [product.name for product in cells.layers]
-    whole = [
-        ["design", "speed at 90 %", "per layer", "at 80 %", "energy with DRAM", "at 80 %", "energy on chip", "at 80 %"]
-    ]
-    for design in COMPARED:
-        speeds = [cells.over_dense("cycles", design, layer) for layer in names]
-        speed, *others = (
-            f"{cells.whole(quantity, design, sparsity):.2f}x"
-            for quantity in ("cycles", "energy_pj", "on-chip pJ")
-            for sparsity in (SPARSE, MILD)
-        )
-        whole.append([design, speed, f"{min(speeds):.1f}x-{max(speeds):.1f}x", *others])
+    energies = ("energy_pj", "on-chip pJ")
     sweep = [["words/cycle", *(design.replace("CRISP ", "") for design in COMPARED)]]
     for bandwidth in BANDWIDTHS:
-        values = [cells.whole("cycles", design, SPARSE, bandwidth) for design in COMPARED]
+        values = (cells.whole("cycles", design, SPARSE, bandwidth) for design in COMPARED)
         sweep.append([str(bandwidth), *(f"{value:.2f}" for value in values)])
-    by_layer = [["s x k x x", "times", STC.name, *SHOWN]]
-    for product, times in cells.layers.items():
-        line = [product.name.replace("x", " x "), str(times)]
-        line.append(f"{cells.over_dense('cycles', STC.name, product.name):.2f}")
-        for design in SHOWN:
-            one = cells.at(design, product.name)
-            mark = "" if one["limit"] == "MAC" else f" {one['limit']}"
-            ideal = f" ({1 / one['density']:.1f})" if design != DSTC.name else ""
-            line.append(f"{cells.over_dense('cycles', design, product.name):.2f}{ideal}{mark}")
-        by_layer.append(line)
     most, least = cells.limited()
-    energy = {
-        quantity: max(
-            (cells.over_dense(quantity, one.name, layer), layer, one.name) for one in CRISP for layer in names
-        )
-        for quantity in ("energy_pj", "on-chip pJ")
-    }
-    densities = [one["density"] for one in cells.rows.values() if one["design"].startswith("CRISP")]
-    registers = cells.total("RF pJ", LANES)
-    gains, less = {}, {}
-    for quantity in energy:
-        gains[quantity] = cells.whole(quantity, LANES)
-        less[quantity] = cells.total(quantity, DENSE.name) / (cells.total(quantity, LANES) - 0.75 * registers)
-    numbers: dict[str, Any] = {
-        "most": most,
-        "least": least,
-        "energy": energy,
-        "gains": gains,
-        "less": less,
-        "count": len(names),
-    }
-    numbers |= {
-        "layers": sum(cells.layers.values()),
-        "largest_gain": 1 / min(densities),
-        "energy_of_paper": PAPER_ENERGY,
-    }
-    numbers |= {"share": 100 * registers / cells.total("on-chip pJ", LANES), "inputs": INPUTS_OF_DSTC}
-    where: dict[str, Any] = {
-        "words": BANDWIDTHS,
-        "default": DEFAULT,
-        "wide": WIDE,
-        "lanes": LANES,
-        "stc": cells.whole("cycles", STC.name),
-        **charged_texts(cells, charged),
-    }
-    return page(__file__, name, table=whole, by_layer=by_layer, sweep=sweep, **numbers, **where, **conclusions(cells))
+    every = [(one.name, product.name) for one in CRISP for product in cells.layers]
+    best = {x: max((cells.over_dense(x, *both), both[1], both[0]) for both in every) for x in energies}
+    registers, at = cells.total("RF pJ", LANES), "at 80 %"
+    fastest = max(CRISP, key=lambda one: charged.whole("cycles", one.name)).name
+    head = ["design", "speed at 90 %", "per layer", at, "energy with DRAM", at, "energy on chip", at]
+    numbers = [(quantity, sparsity) for quantity in ("cycles", *energies) for sparsity in (SPARSE, MILD)]
+    numbers_charged = (("cycles", SPARSE), ("cycles", MILD), *((quantity, SPARSE) for quantity in energies))
+    return page(
+        __file__, name, models=MODELS, count=len(cells.layers), layers=sum(cells.layers.values()), energy=best,
+        table=_whole(cells, head, *numbers), by_layer=_speeds(cells), sweep=sweep, most=most, least=least,
+        energy_layers=_by_layer(cells, "energy_pj"), chip_layers=_by_layer(cells, "on-chip pJ"),
+        charged_table=_whole(charged, [*head[:5], head[6]], *numbers_charged),
+        charged_layers=_by_layer(charged, "cycles"), charged_energy_layers=_by_layer(charged, "energy_pj"),
+        best_charged=fastest, best_charged_speed=charged.whole("cycles", fastest),
+        lanes_charged=charged.whole("cycles", LANES), dstc_charged=charged.whole("cycles", DSTC.name),
+        slower_charged=charged.slower(DSTC.name, LANES), slower_charged_wide=charged.slower(LANES, DSTC.name, SPARSE, WIDE),
+        gains={quantity: cells.whole(quantity, LANES) for quantity in energies},
+        less={x: cells.total(x, DENSE.name) / (cells.total(x, LANES) - 0.75 * registers) for x in energies},
+        largest_gain=1 / min(one["density"] for one in cells.rows.values() if one["design"].startswith("CRISP")),
+        share=100 * registers / cells.total("on-chip pJ", LANES), energy_of_paper=PAPER_ENERGY, inputs=INPUTS_OF_DSTC,
+        words=BANDWIDTHS, default=DEFAULT, wide=WIDE, lanes=LANES, stc=cells.whole("cycles", STC.name),
+        **conclusions(cells),
+    )  # fmt: skip
 
 
 def conclusions(cells: Fig8Cells) -> dict[str, Any]:

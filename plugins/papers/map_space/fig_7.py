@@ -8,12 +8,12 @@ import numpy as np
 
 from sparsemap import Problem, search
 from sparsemap.files import times
+from sparsemap.panels import Panel, Series, figure
 from sparsemap.pieces.contracts import Array
 from sparsemap.plots import Figure
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.orders import classes, orders_of, reordered
 
-from ..figure import Panel, Series, figure
 from ..report import UJ, Report, number, page
 from ..runs import Runner
 from .warm_start import first_generation

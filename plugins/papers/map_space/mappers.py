@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from sparsemap.files import percent, times
+from sparsemap.panels import Panel, Series, figure
 from sparsemap.plots import Figure
 
 from ..curves import curve, series
-from ..figure import Panel, Series, figure
 from ..report import UJ, Report, counted, number, page
 from ..runs import Runner, StudyRun, arithmetic_mean, by, geometric_mean, ratio
 from . import surrogates

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 
 from sparsemap.files import times
+from sparsemap.panels import Panel, Series, figure
 from sparsemap.plots import Figure
 
-from ..figure import Panel, Series, figure
 from ..report import Report, counted, page
 from ..runs import Runner, by, finite, geometric_mean
 from .densities import AWARE, SEARCHED, TESTED, TestedDesign, csv_rows, over_best, static, tested

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sparsemap.files import markdown_table, read_csv, times
+from sparsemap.panels import Panel, Series, figure
 from sparsemap.plots import Figure
 
-from ..figure import Panel, Series, figure
 from ..report import UJ, Report, counted, number, page, times_exact
 from ..runs import Runner, by, geometric_mean
 from .densities import AWARE, SEARCHED, TESTED, TestedDesign, csv_rows, over_best, static, tested

@@ -14,6 +14,7 @@ import numpy as np
 
 from sparsemap import Problem, Search
 from sparsemap.files import percent, times
+from sparsemap.panels import Panel, Series, figure
 from sparsemap.pieces.contracts import Array
 from sparsemap.pieces.data_specs import Study
 from sparsemap.plots import Figure
@@ -23,7 +24,6 @@ from sparsemap.searching.start import start_of
 from sparsemap.study.cells import Cell
 from sparsemap.study.plan import plan_of
 
-from ..figure import Panel, Series, figure
 from ..report import UJ, Report, counted, number, page, times_exact
 from ..runs import Runner, StudyRun, arithmetic_mean, by, geometric_mean
 

@@ -7,6 +7,7 @@
     base                                what ratios are to: another hardware, space, density
     figures                             workload, sizes, densities, and what is `published` by quantity (nan: not at hand);
                                         `layers` to be summed, `factors` of the mapping, or other keys in place of the above
+    set_ups                             in place of all these: folders of outputs in a clone of Sparseloop's artifact
 
 Quantities are those of `comparison.quantities`, alone, "over dense" (design over base) or "times better" (base over design).
 They are no specs: folders with an underscore are not read for pieces.
@@ -17,6 +18,7 @@ NAMES = {
     "published": (
         "comparison",
         "cycles and ratios that are printed for published accelerators, beside both cost models",
-    )
+    ),
+    "sparseloop": ("sparseloop", "set-ups of Sparseloop's artifact beside its outputs, from a --clone"),
 }
 """What can be compared: its module, and a line about it."""

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from textwrap import fill
 from typing import Any, cast
 
 import numpy as np
 
 from sparsemap import Problem, SparseMapError, load_problem, search
-from sparsemap.errors import unknown
+from sparsemap.errors import SpecError, unknown
 from sparsemap.files import markdown_table
+from sparsemap.panels import Panel, Series, figure
+from sparsemap.pieces.defaults import DESIGN_FILE
 from sparsemap.plots import Figure
+from sparsemap.problem import design_file
+from sparsemap.problem.designs import Designs
+from sparsemap.spec import toml_io
 
-from ..figure import Panel, Series, figure
 from ..report import Report
-from ..runs import Runner, by, geometric_mean
+from ..runs import Runner, by, geometric_mean, said_by
 
 MODELS = ("timeloop", "physical")
 RATIOS = {"over dense": lambda own, base: own / base, "times better": lambda own, base: base / own}
@@ -49,14 +54,16 @@ def compared(key: str, accelerator: Mapping[str, Any], runner: Runner) -> list[R
         if runner.workloads and printed_figure["workload"] not in runner.workloads:
             continue
         one = {**accelerator, **printed_figure}
-        own = measured(one, runner.registry)
-        base = measured(one, runner.registry, one["base"]) if "base" in one else own
+        if one.get("set_ups") and runner.clone is None:
+            continue
+        own = measured(one, runner)
+        base = measured(one, runner, one["base"]) if "base" in one else own
         for quantity, printed in one["published"].items():
             known = None if math.isnan(printed) else printed
             row = {"accelerator": key, "workload": one["workload"], "quantity": quantity, "published": known}
             for model in MODELS:
-                row[model] = value_of(quantity, own[model], base[model])
-                row[f"{model} deviation"] = row[model] / known - 1 if known else None
+                value = row[model] = value_of(quantity, own[model], base[model]) if own[model] and base[model] else None
+                row[f"{model} deviation"] = value / known - 1 if known and value else None
             rows.append({**row, "source": " ".join(one["source"].split())})
     return rows
 
@@ -71,10 +78,18 @@ def value_of(quantity: str, own: Mapping[str, float], base: Mapping[str, float])
 
 
 def measured(
-    one: Mapping[str, Any], registry: Any, base: Mapping[str, Any] | None = None
+    one: Mapping[str, Any], runner: Runner, base: Mapping[str, Any] | None = None
 ) -> dict[str, dict[str, float]]:
-    """Quantities by cost model, summed over the layers of a workload; of the `base` where that is given."""
-    found: dict[str, dict[str, float]] = {model: {} for model in MODELS}
+    """Quantities by cost model, summed over the layers of a workload; of the `base` where that is given. None where a design
+    does not fit."""
+    registry, found = runner.registry, dict[str, dict[str, float]]()
+    if "set_ups" in one:
+        each = [set_up_measured(paths, registry) for paths in _set_ups({**one, **(base or {})}, runner)]
+        for model in MODELS:
+            parts = [one[model] for one in each]
+            found[model] = {name: sum(part[name] for part in parts) for name in parts[0]} if all(parts) else {}
+        return found
+    found = {model: {} for model in MODELS}
     for layer in one.get("layers", [{}]):
         for model, values in layer_measured({**one, **layer, **(base or {})}, registry).items():
             found[model] = {name: found[model].get(name, 0.0) + value for name, value in values.items()}
@@ -94,12 +109,44 @@ def layer_measured(one: Mapping[str, Any], registry: Any) -> dict[str, dict[str,
     best = search(problems["physical"], searcher="exhaustive", budget=10**7).best
     if best is None:
         raise SparseMapError(f"{one['title']}: no design of {one['workload']} is valid")
-    return {model: quantities(problem, best.genome) for model, problem in problems.items()}
+    return {
+        model: quantities(problem, problem.space.decode(np.asarray(best.genome)[None]))
+        for model, problem in problems.items()
+    }
 
 
-def quantities(problem: Problem, genome: Any) -> dict[str, float]:
-    """Cycles, energy in pJ, that of all levels but the outermost, and the bytes that pass the outermost."""
-    result = problem.evaluator.evaluate_designs(problem.space.decode(np.asarray(genome)[None]), detail=True)
+def _set_ups(one: Mapping[str, Any], runner: Runner) -> list[list[Path]]:
+    """Files and folders by set-up: every folder that a pattern finds, or the files of several patterns."""
+    assert runner.clone is not None
+    given = one["set_ups"]
+    patterns = [given] if isinstance(given, str) else given
+    found = [sorted(runner.clone.glob(f"**/{pattern.format(**one)}")) for pattern in patterns]
+    if lacking := [pattern for pattern, paths in zip(patterns, found, strict=True) if not paths]:
+        raise SparseMapError(f"--clone: {runner.clone} has no {lacking[0].format(**one)}")
+    return [[path] for path in found[0]] if isinstance(given, str) else [[paths[0] for paths in found]]
+
+
+def set_up_measured(paths: Sequence[Path], registry: Any) -> dict[str, dict[str, float]]:
+    """Of the design of a Timeloop project; nothing where it does not fit."""
+    found = {}
+    with TemporaryDirectory() as folder:
+        said_by("import-timeloop", *map(str, paths), "--before-v3", "--out", folder)
+        table = toml_io.read(Path(folder) / DESIGN_FILE, "design")
+    for model in MODELS:
+        try:
+            design = design_file.structure(table if model == MODELS[0] else {**table, "cost_model": model}, registry)
+            found[model] = quantities(design.problem, design.batch)
+        except SpecError:  # pieces that a model does not take
+            found[model] = {}
+    return found
+
+
+def quantities(problem: Problem, designs: Designs) -> dict[str, float]:
+    """Cycles, energy in pJ, that of all levels but the outermost, and the bytes that pass the outermost; nothing of a design
+    that does not fit."""
+    result = problem.evaluator.evaluate_designs(designs, detail=True)
+    if not result.valid[0]:
+        return {}
     detail, energy = cast(Any, result.detail), float(result.energy_pj[0])
     outermost = [cells[0] for cells in detail.cells if cells[0]]
     words = sum(float(cell.read[0] + cell.update[0]) for cell in outermost)
@@ -119,7 +166,7 @@ def quantities(problem: Problem, genome: Any) -> dict[str, float]:
 
 def _number(value: float | None) -> str:
     if value is None:
-        return "not at hand"
+        return "does not fit"
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3f}"
 
 
@@ -131,7 +178,9 @@ def _summary(rows: list[Row]) -> str:
     """How far both models are off: the geometric mean of model over published, and the worst."""
     known, parts = [row for row in rows if row["published"]], []
     for model in MODELS if known else ():
-        ratios = [row[model] / row["published"] for row in known]
+        ratios = [row[model] / row["published"] for row in known if row[model]]
+        if not ratios:
+            continue
         worst = max(ratios, key=lambda ratio: abs(math.log(ratio)))
         parts.append(f"{model} {geometric_mean(ratios):.3f}x of what is published, worst {worst:.3f}x")
     return "; ".join(parts) or "nothing published is at hand"
@@ -148,7 +197,7 @@ def _page(rows: list[Row], name: str) -> str:
         "or papers that validate models with them, print. No constant is fitted to these figures: bandwidths and capacities\n"
         "that are not published are assumed, and the specs say which. A deviation is the model over the published value, minus\n"
         "one. Where a space leaves several designs, both columns have the best in `physical`. *Artifact*: the inputs, scripts\n"
-        "and outputs that authors published beside a paper.\n"
+        "and outputs that authors published beside a paper. Figures of Sparseloop need `--clone`, the folder of a clone of its.\n"
     )
     known = accelerators()
     for key, its in by(rows, lambda row: row["accelerator"]).items():
@@ -156,7 +205,8 @@ def _page(rows: list[Row], name: str) -> str:
         table = [head]
         for row in its:
             cells = [cell for m in MODELS for cell in (_number(row[m]), _percent(row[f"{m} deviation"]))]
-            table.append([row["workload"], row["quantity"], _number(row["published"]), *cells])
+            printed = _number(row["published"]) if row["published"] else "not at hand"
+            table.append([row["workload"], row["quantity"], printed, *cells])
         one = known[key]
         below = [markdown_table(table, "<<>"), _wrapped(one["why"]) + "\n", _summary(its) + ".\n"]
         text += "\n".join(["", f"## {one['title']}\n", _wrapped(one["source"]) + "\n", *below])
@@ -166,7 +216,8 @@ def _page(rows: list[Row], name: str) -> str:
 def _draw(rows: list[Row]) -> Figure:
     known = [row for row in rows if row["published"]]
     points = [
-        Series(model, range(len(known)), [row[model] / row["published"] for row in known], "") for model in MODELS
+        Series(model, range(len(known)), [(row[model] or math.nan) / row["published"] for row in known], "")
+        for model in MODELS
     ]
     names = [f"{row['accelerator']} {row['workload']}, {row['quantity'].split()[0]}" for row in known]
     steps = {"y": (1, 1.5, 2, 3, 5, 7)}

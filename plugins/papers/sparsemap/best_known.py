@@ -9,9 +9,9 @@ from pathlib import Path
 import attrs
 
 from sparsemap.files import read_csv, times
+from sparsemap.panels import Panel, Series, figure
 from sparsemap.plots import Figure
 
-from ..figure import Panel, Series, figure
 from ..report import Report, number, page
 from ..runs import Runner, StudyRun, by, finished_runs, geometric_mean
 

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sparsemap.files import times
+from sparsemap.panels import Panel, figure
 from sparsemap.plots import Figure
 
 from ..curves import Curve, curve, series
-from ..figure import Panel, figure
 from ..report import Report, effort, number, page
 from ..runs import Runner, by, typical_edp
 

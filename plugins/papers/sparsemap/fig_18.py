@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from sparsemap.files import markdown_table, percent, times
+from sparsemap.panels import Panel, figure
 from sparsemap.plots import Figure
 
 from ..curves import Curve, curve, series
-from ..figure import Panel, figure
 from ..report import Report, effort, number, page
 from ..runs import Runner, arithmetic_mean, by, typical_edp
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from sparsemap import SparseMapError
 from sparsemap.files import markdown_table
+from sparsemap.panels import Panel, Series, figure
 from sparsemap.plots import Figure
 
-from ..figure import Panel, Series, figure
 from ..report import Report, page
 from ..runs import Runner
 

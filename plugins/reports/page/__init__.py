@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from sparsemap.errors import SearchError, need
+from sparsemap.errors import need
 from sparsemap.pieces.defaults import PAGE_FILE
 from sparsemap.pieces.registry import Registry
-from sparsemap.searching.result import HISTORY_FILE, RESULT_FILE
+from sparsemap.searching.result import RESULT_FILE
 
 from .content import Page
 
@@ -20,26 +20,25 @@ def check_packages() -> None:
 
 
 def page_of(paths: Sequence[Path], registry: Registry) -> Page:
-    """What is told of the folder of a search, a study or a network, of a design file, or of several such results.
+    """What is told of the folder of a search, a study, a network or a chip, of a design file, or of several results.
 
     `SearchError` for folders with none of these.
     """
-    from ..sides import NETWORK, TABLE
-    from . import beside, chip, network, one, study
+    from ..sides import NETWORK, TABLE, is_result
+    from . import chip, one, results, study
 
-    if len(paths) > 1:
-        return beside.comparison(paths)
-    (path,) = paths
-    if not path.is_dir() or (path / RESULT_FILE).exists():
-        return one.page(path, registry)
-    if (path / chip.CHIP).exists():
-        return chip.chip(path, registry)
-    if (path / NETWORK).exists():
-        return network.network(path, registry)
-    if (path / TABLE).exists():
-        return study.study(path)
-    made = f"{RESULT_FILE} and {HISTORY_FILE} of a search, {NETWORK} of a network, {TABLE} of a study, or {chip.CHIP} of a chip"
-    raise SearchError(f"{path}: nothing to report: expected {made}")
+    (path, *others) = paths
+    if others or (path.is_dir() and not is_result(path) and not (path / chip.CHIP).exists()):
+        return results.comparison(paths)
+    for name, made in (
+        (RESULT_FILE, one.page),
+        (chip.CHIP, chip.chip),
+        (NETWORK, results.network),
+        (TABLE, study.study),
+    ):
+        if (path / name).exists():
+            return made(path, registry)
+    return one.page(path, registry)
 
 
 def html(page: Page) -> str:

@@ -19,8 +19,9 @@ from ..charts import GREY, Chart, Mark, scale
 from ..design_charts import timed_words
 from ..outcome import DesignOutcome
 from ..sides import NETWORK, json_of, sides_of
+from ..tables import PageTable, PrintedNumber, number, share
 from ..wording import area_text, power_text, time_text
-from .content import Headline, Page, PageTable, PrintedNumber, Section, command, made, number, share
+from .content import Headline, Page, Section, command, made
 
 CHIP = "design.json"
 """What a folder of `sparsemap design` has."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from shlex import quote
@@ -12,32 +11,11 @@ from typing import Any, ClassVar
 import attrs
 
 from sparsemap import __version__
-from sparsemap.files import percent, times
 from sparsemap.pieces import defaults
-from sparsemap.spec.units import format_count, format_energy
 
 from ..charts import Chart
-from ..wording import CHIP_COSTS, COST_NAMES
-
-
-@attrs.frozen
-class PrintedNumber:
-    """A number as printed, with its value; `of` is its place in the file that it is from, such as `levels.0.cycles`."""
-
-    value: float
-    text: str
-    of: str = ""
-
-
-@attrs.frozen
-class PageLink:
-    """A text that leads to a section of the page."""
-
-    text: str
-    anchor: str
-
-
-Cell = str | PrintedNumber | PageLink
+from ..tables import HOW, Cell, PageTable, number, numbers
+from ..wording import COST_NAMES
 
 
 @attrs.frozen
@@ -47,25 +25,6 @@ class Headline:
     label: str
     value: Cell
     note: str = ""
-
-
-@attrs.frozen
-class PageTable:
-    block: ClassVar[str] = "table"
-    head: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
-    tips: Sequence[str] = ()
-    """A text per row, where there is more to tell."""
-
-    @property
-    def numeric(self) -> list[bool]:
-        """Whether a column has numbers."""
-        return [any(isinstance(row[i], PrintedNumber) for row in self.rows) for i in range(len(self.head))]
-
-    def without_places(self) -> PageTable:
-        """The table with numbers that stand in no file, or in another one than the page is about."""
-        rows = [[attrs.evolve(x, of="") if isinstance(x, PrintedNumber) else x for x in row] for row in self.rows]
-        return attrs.evolve(self, rows=rows)
 
 
 @attrs.frozen
@@ -135,31 +94,6 @@ def command(verb: str, found: Mapping[str, Any], **more: Any) -> str:
 
 
 # ------------------------------------------------------------------------------------------------------------- numbers
-
-
-def scientific(value: float) -> str:
-    return f"{value:.3e}"
-
-
-def share(value: float) -> str:
-    return percent(value, 1)
-
-
-HOW: Mapping[str, Callable[[float], str]] = {
-    "edp": scientific, "energy_pj": format_energy, "cycles": format_count, "gap": times,
-    **CHIP_COSTS, "share_of_energy_pj": share, "share_of_cycles": share,
-}  # fmt: skip
-"""How the numbers of results are told."""
-
-
-def number(value: float | None, how: Callable[[float], str], of: str = "") -> Cell:
-    """A dash where there is none."""
-    return "-" if value is None or not math.isfinite(value) else PrintedNumber(float(value), how(value), of)
-
-
-def numbers(row: Mapping[str, Any], of: str | None, keys: Sequence[str] = ("edp", "energy_pj", "cycles")) -> list[Cell]:
-    """Numbers of a result; `of` is where its table is, such as `front.2.`, None if it is in no file."""
-    return [number(row.get(key), HOW[key], "" if of is None else f"{of}{key}") for key in keys]
 
 
 def totals(found: Mapping[str, Any], of_edp: str, of_cycles: str) -> list[Headline]:

@@ -10,8 +10,9 @@ from sparsemap.plots import Figure, subplots, tipped
 from sparsemap.spec.units import format_count, format_energy
 
 from ..charts import Chart, Mark, colour
+from ..tables import PageTable, number, numbers
 from ..wording import time_text
-from .content import Headline, PageTable, Section, number, numbers
+from .content import Headline, Section
 
 PARTS = ("tensors that stay", "tiles and what slides by")
 

@@ -19,26 +19,15 @@ from sparsemap.spec.units import format_energy
 from ..charts import Chart, Mark, bars
 from ..chip_charts import area_chart, tree_chart
 from ..design_charts import convergence_chart, room_chart
-from ..front import front_chart, labels_of, named_score
+from ..front import front_chart, named_score
 from ..outcome import DesignOutcome
 from ..sides import OF_SEARCH, checked
+from ..summary import executed_table, front_table
+from ..tables import PageTable, PrintedNumber, number, numbers, share
 from ..variants import ALL, Base, Free, freed
 from ..wording import change_text, einsum_text, problem_texts, time_text
 from . import costs, nest
-from .content import (
-    Headline,
-    Page,
-    PageTable,
-    PrintedNumber,
-    Section,
-    Text,
-    command,
-    made,
-    number,
-    numbers,
-    share,
-    totals,
-)
+from .content import Headline, Page, Section, Text, command, made, totals
 
 CLOSE = 1e-6
 
@@ -60,17 +49,15 @@ def page(path: Path, registry: Registry) -> Page:
         warnings.append(f"The search was stopped after {table['evaluations']:,} of {table['budget']:,} designs.")
     found = {**outcome.to_dict(), **outcome.breakdown.to_dict(), **table}
     free, pictures = list(freed(base)), [tree_chart(outcome), area_chart(outcome), room_chart(outcome)]
-    parts = [
-        (
-            "Energy",
-            costs.energies(outcome, free),
-            "By level and charge of the cost model; bars add up to the energy.",
+    energies, busy, room = costs.energies(outcome, free), costs.cycles(outcome), [x for x in pictures if x]
+    of_design = [
+        Section("Energy", list(energies), "By level and charge of the cost model; bars add up to the energy."),
+        Section("Cycles", list(busy), f"The design is limited by {outcome.limit}."),
+        Section("Room", room, "The most that one instance of each memory holds at a time."),
+        Section(
+            "One thing free", [costs.one_free(outcome, free)], "The same design, with one thing that costs nothing."
         ),
-        ("Cycles", costs.cycles(outcome), f"The design is limited by {outcome.limit}."),
-        ("Room", [x for x in pictures if x], "The most that one instance of each memory holds at a time."),
-        ("One thing free", [costs.one_free(outcome, free)], "The same design, with one thing that costs nothing."),
     ]
-    of_design = [Section(title, list(blocks), text) for title, blocks, text in parts]
     sections = [nest.section(outcome), *of_design, *_search(path, found, problem.objective)]
     about, lines = problem_texts(problem), []
     if problem.tensors:
@@ -115,15 +102,8 @@ def _tiles(found: Mapping[str, Any], outcome: DesignOutcome) -> list[Headline]:
     """The headline of a result: EDP, energy, cycles, bound, what is in use, the search."""
     made, problem = totals(found, "", found.get("limit") or ""), outcome.design.problem
     if found.get("score") is not None and found["score"] != found["edp"]:
-        unit = problem.objective.unit
-        made.insert(
-            0,
-            Headline(
-                f"score, {unit}" if unit else "score",
-                number(found["score"], "{:.6g}".format, "score"),
-                found["objective"],
-            ),
-        )
+        unit = f"score, {problem.objective.unit}" if problem.objective.unit else "score"
+        made.insert(0, Headline(unit, number(found["score"], "{:.6g}".format, "score"), found["objective"]))
     if outcome.units is not None:
         text = f"{outcome.units:,.0f} of {problem.compute_instances:,} {problem.compute_name}"
         made.append(Headline("units in use", number(outcome.units / problem.compute_instances, share), text))
@@ -134,9 +114,8 @@ def _tiles(found: Mapping[str, Any], outcome: DesignOutcome) -> list[Headline]:
 
 
 def _evaluations(found: Mapping[str, Any], note: str = "") -> Headline:
-    return Headline(
-        "designs evaluated", PrintedNumber(found["evaluations"], f"{found['evaluations']:,}", "evaluations"), note
-    )
+    count = found["evaluations"]
+    return Headline("designs evaluated", PrintedNumber(count, f"{count:,}", "evaluations"), note)
 
 
 def _nothing(path: Path, table: Mapping[str, Any]) -> Page:
@@ -153,7 +132,7 @@ def _search(path: Path, found: Mapping[str, Any], objective: Objective | None = 
         yield Section("Front", list(_front(found["front"], objective)), "Designs that no other one found dominates.")
     if found.get("executed"):
         note = "The best designs on sampled tensors, ranked by claims that are corrected by what execution needs."
-        yield Section("Executed", [_executed(found["executed"])], note)
+        yield Section("Executed", [executed_table(found["executed"])], note)
     for key, title in (("scenarios", "Scenarios"), ("fidelities", "The same design in other cost models")):
         if found.get(key):
             yield Section(title, [_others(key, found[key])])
@@ -165,21 +144,15 @@ def _search(path: Path, found: Mapping[str, Any], objective: Objective | None = 
 
 
 def _front(front: Sequence[Mapping[str, Any]], objective: Objective) -> Iterator[Chart | PageTable]:
-    names, labels = objective.names, labels_of(objective)
-    values, scores, edps = [], [], []
-    tips, cells = [], []
-    for i, row in enumerate(front):
-        seen = [row["objectives"][name] for name in names]
-        values.append(seen)
-        scores.append(row["score"])
-        edps.append(row["edp"])
-        tips.append("\n".join([f"design {i + 1}", *(f"{name} {x:.6g}" for name, x in zip(names, seen, strict=True))]))
-        shown = [
-            number(x, "{:.4g}".format, f"front.{i}.objectives.{name}") for name, x in zip(names, seen, strict=True)
-        ]
-        cells.append([f"{i + 1}", *shown, *numbers(row, f"front.{i}.")])
+    names = objective.names
+    values = [[row["objectives"][name] for name in names] for row in front]
+    scores, edps = ([row[key] for row in front] for key in ("score", "edp"))
+    tips = [
+        "\n".join([f"design {i}", *(f"{name} {x:.6g}" for name, x in zip(names, seen, strict=True))])
+        for i, seen in enumerate(values, 1)
+    ]
     yield front_chart(values, scores, objective, named_score(edps, scores), tips)
-    yield PageTable(["design", *labels, "EDP", "energy", "cycles"], cells)
+    yield front_table(front, objective, range(len(front)))
 
 
 def _others(key: str, found: Mapping[str, Mapping[str, Any]]) -> PageTable:
@@ -187,28 +160,10 @@ def _others(key: str, found: Mapping[str, Mapping[str, Any]]) -> PageTable:
     return PageTable(["", "EDP", "energy", "cycles", ""], rows)
 
 
-def _executed(designs: Sequence[Mapping[str, Any]]) -> PageTable:
-    rows = []
-    for i, one in enumerate(designs):
-        needed = one.get("executed_over_claimed", {})
-        shares = [
-            number(needed.get(cost), "{:.3f}x".format, f"executed.{i}.executed_over_claimed.{cost}")
-            for cost in ("energy_pj", "cycles")
-        ]
-        scores = [
-            number(one[kind]["score"], "{:.4g}".format, f"executed.{i}.{kind}.score")
-            for kind in ("claimed", "corrected")
-        ]
-        part = next(iter(one.get("parts", {})), "") or one.get("refused", "-")
-        rows.append([scores[0], *shares, scores[1], part])
-    return PageTable(["claimed score", "energy needs", "cycles need", "corrected score", "differs most in"], rows)
-
-
 def _rejects(found: Mapping[str, Any]) -> Chart:
     of = max(found["proposed"], 1)
-    shares = {name: (count, percent(count / of, 1)) for name, count in list(found["rejects"].items())[:20]}
-    marks = [
-        Mark(100 * count / of, "", name, tip=f"{name}\n{count:,} of {of:,} designs = {part}")
-        for name, (count, part) in shares.items()
-    ]
-    return bars(marks, "of the designs, %", {name: part for name, (_, part) in shares.items()})
+    counts = list(found["rejects"].items())[:20]
+    ends = {name: percent(count / of, 1) for name, count in counts}
+    tips = [f"{name}\n{count:,} of {of:,} designs = {ends[name]}" for name, count in counts]
+    marks = [Mark(100 * count / of, "", name, tip=tip) for (name, count), tip in zip(counts, tips, strict=True)]
+    return bars(marks, "of the designs, %", ends)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
@@ -14,9 +13,10 @@ from sparsemap.study.comparison import BY, NAMED, Comparison, compare
 
 from ..charts import Chart, Mark, strips
 from ..sides import NETWORK, TABLE, Compared, cell_folder, checked, json_of, labelled, result_of, sides_of, verdict
+from ..tables import Cell, PageTable, PrintedNumber, number, numbers
 from ..wording import CHIP_COSTS
-from .beside import layer_blocks
-from .content import Cell, Headline, Page, PageTable, PrintedNumber, Section, made, number, numbers
+from .content import Headline, Page, Section, made
+from .results import layer_blocks, spread
 
 KEYS = ("workload", "hardware", "searcher", "seed", "edp", "energy_pj", "cycles", "valid_fraction")
 """Of a row of a study."""
@@ -27,7 +27,7 @@ WHAT = {"cost_model": "cost models", "space": "spaces", "hardware": "hardware", 
 Row = Mapping[str, Any]
 
 
-def study(folder: Path) -> Page:
+def study(folder: Path, registry: Any = None) -> Page:
     """The page of `sparsemap run STUDY`: a section for each of what varies, then the cells."""
     told = read_csv(folder / TABLE) or [{}]
     rows = [_numbers(checked(folder / TABLE, row, KEYS)) | {"at": i} for i, row in enumerate(told)]
@@ -141,14 +141,14 @@ def _strips(rows: Sequence[Row], key: str, by: str, axis: str) -> list[Chart]:
 def _gaps(rows: Sequence[Row]) -> PageTable:
     """By hardware and searcher, in the order of the rows."""
     hardware, searchers = (list(dict.fromkeys(row[name] for row in rows)) for name in ("hardware", "searcher"))
-    made: list[list[Cell]] = []
-    for group in [*hardware, *(["all"] if len(hardware) > 1 else [])]:
-        for name in searchers:
-            here = [row["gap"] for row in rows if row["searcher"] == name and group in (row["hardware"], "all")]
-            if known := [value for value in here if value]:
-                means = statistics.geometric_mean(known), min(known), statistics.median(known), max(known)
-                made.append([group, name, *(number(mean, times) for mean in means), f"{len(known)} of {len(here)}"])
-    return PageTable(["hardware", "searcher", "geometric mean", "least", "median", "most", "cells"], made)
+    groups = {
+        (group, name): [
+            x["gap"] for x in rows if x["searcher"] == name and group in (x["hardware"], "all") and x["gap"]
+        ]
+        for group in [*hardware, *(["all"] if len(hardware) > 1 else [])]
+        for name in searchers
+    }
+    return spread(["hardware", "searcher"], {names: found for names, found in groups.items() if found}, "cells")
 
 
 def _cells(rows: Sequence[Row]) -> PageTable:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from sparsemap.errors import need
-from sparsemap.files import markdown_table
-from sparsemap.plots import COLOURS, Figure, Report, subplots
+from sparsemap.panels import Panel, figure
+from sparsemap.plots import Report, page
 
 from ..layers import BLOCK
 from . import SPARSITY, MeshSchedules
@@ -29,13 +29,8 @@ def measured(size: int, block: int, rng: np.random.Generator) -> dict[str, Any]:
         factors.append(sparse.bsr_array(words, blocksize=(block, block)) if block > 1 else sparse.csr_array(words))
     seconds = min(timeit.repeat(lambda: factors[0] @ factors[1], number=1, repeat=REPEATS))
     macs = int(kept[0].sum(axis=0) @ kept[1].sum(axis=1)) * block**3
-    return {
-        "size": size,
-        "block": f"{block}x{block}",
-        "macs": macs,
-        "seconds": seconds,
-        "gflops": 2e-9 * macs / seconds,
-    }
+    found = {"size": size, "block": f"{block}x{block}", "macs": macs, "seconds": seconds}
+    return found | {"gflops": 2e-9 * macs / seconds}
 
 
 def report(source: MeshSchedules, name: str, quirks: str) -> Report:
@@ -43,25 +38,11 @@ def report(source: MeshSchedules, name: str, quirks: str) -> Report:
     pairs = [[measured(size, block, rng) for block in (1, BLOCK[0])] for size in SIZES]
     lines = [["size", "1x1, GFLOPS", "8x8, GFLOPS", "times as fast"]]
     gains = [blocks["gflops"] / words["gflops"] for words, blocks in pairs]
-    for (words, blocks), gain in zip(pairs, gains, strict=True):
-        lines.append([f"{words['size']}", f"{words['gflops']:.2f}", f"{blocks['gflops']:.2f}", f"{gain:.1f}"])
-    text = (
-        f"# Fig. 1: products of sparse matrices\n\n`sparsemap wbs {name}`: two square matrices, {SPARSITY:.0%} of the blocks of "
-        "both zero, multiplied by SciPy, as compressed rows of words and of 8 x 8 blocks; multiply-adds of kept pairs, the "
-        f"fastest of {REPEATS} runs on the computer that made this page, which another run does not repeat exactly. The "
-        "paper's figure has coordinates of blocks and no numbers; it too has blocks above words.\n\n"
-    )
+    for pair, gain in zip(pairs, gains, strict=True):
+        lines.append([str(pair[0]["size"]), *(f"{one['gflops']:.2f}" for one in pair), f"{gain:.1f}"])
     headline = f"blocks of 8 x 8 are {min(gains):.1f} to {max(gains):.1f} times as fast as words"
+    bars = {pair[0]["block"]: [one["gflops"] for one in pair] for pair in zip(*pairs, strict=True)}
+    panel = Panel("rows and columns", "GFLOPS", bars=bars, names=[str(size) for size in SIZES])
+    text = page(__file__, name, share=SPARSITY, repeats=REPEATS, table=lines)
     rows = [row for pair in pairs for row in pair]
-    return Report(name, headline, text + markdown_table(lines) + "\n", rows, lambda: draw(rows))
-
-
-def draw(rows: list[dict[str, Any]]) -> Figure:
-    figure, axis = subplots(1, 1, (4.6, 2.8))
-    for place, block in enumerate(("1x1", "8x8")):
-        mine = [row for row in rows if row["block"] == block]
-        at = [number + 0.38 * (place - 0.5) for number in range(len(mine))]
-        axis.bar(at, [row["gflops"] for row in mine], 0.38, color=COLOURS[place], label=block)
-    axis.set(xlabel="rows and columns", ylabel="GFLOPS", xticks=range(len(SIZES)), xticklabels=SIZES)
-    axis.legend()
-    return figure
+    return Report(name, headline, text, rows, lambda: figure([panel], (4.6, 2.8)))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
 
-from sparsemap.files import markdown_table
-from sparsemap.plots import COLOURS, Figure, Report, subplots
+from sparsemap.panels import Panel, Series, figure
+from sparsemap.plots import Figure, Report, page
 
 from ..layers import MeshLayer
 from ..schedule import compile_tiled, recomputed
@@ -32,55 +32,33 @@ def point(source: MeshSchedules, kind: str, count: int, quirks: str = "none") ->
     rates = {key: getattr(fast, key) / SLOWER for key in ("load", "load_weights", "write")}
     chain = segment(source.layers("vgg16", KINDS[kind]))
     schedule = compile_tiled(chain, attrs.evolve(fast, **rates), [(chain, count)])
-    return {
-        "weights": kind,
-        "tiles": count,
-        "seconds": schedule.seconds,
-        "recomputed": recomputed(chain, count),
-        "spilled_layers": sum(one.placement.spilled for one in schedule.layers),
-        "paper_s": PAPER_S[kind].get(count, ""),
-    }
+    found = {"weights": kind, "tiles": count, "seconds": schedule.seconds, "recomputed": recomputed(chain, count)}
+    spilled = sum(one.placement.spilled for one in schedule.layers)
+    return {**found, "spilled_layers": spilled, "paper_s": PAPER_S[kind].get(count, "")}
 
 
 def report(source: MeshSchedules, name: str, quirks: str) -> Report:
     chosen = "none" if quirks == "both" else quirks
-    rows = [point(source, kind, count, chosen) for kind in KINDS for count in TILES]
-    every = {kind: [row for row in rows if row["weights"] == kind] for kind in KINDS}
+    every = {kind: [point(source, kind, count, chosen) for count in TILES] for kind in KINDS}
     dense, sparse = (min(mine, key=lambda row: row["seconds"]) for mine in every.values())
-    whole = rows[0]["seconds"]
+    whole = every["dense"][0]["seconds"]
     lines = [["tiles", "dense", "paper", "sparse", "paper", "multiply-adds", "layers that spill"]]
-    for both in zip(*every.values(), strict=True):
-        times = (text for row in both for text in (f"{row['seconds']:.4f}", f"{row['paper_s'] or '-'}"))
-        spilled = f"{both[0]['spilled_layers']}"
-        lines.append([f"{both[0]['tiles']}", *times, f"x{both[0]['recomputed']:.3f}", spilled])
-    ratio = sparse["seconds"] / whole
-    text = (
-        f"# Fig. 9: depth-wise tiling\n\n`sparsemap wbs {name}`: seconds of VGG-16 from its second convolution to its second "
-        f"pool on {CORES} x {CORES} cores, with DDR {SLOWER} times slower (0.25 GB/s in, 0.5 GB/s out), dense and with half "
-        "of the blocks pruned. Untiled, every layer goes from DDR to DDR; tiles of rows run through all layers, compute "
-        "what they share twice, and load all weights again. The paper prints no shapes for its two and three tiles: two "
-        "tiles of rows cannot fit in the memory tiles, so its points cannot be compared one by one. An estimate of a "
-        f"model, like the paper's.\n\n{markdown_table(lines)}\n\n"
-        f"Best are {dense['tiles']} tiles, dense, and {sparse['tiles']}, sparse. Sparse and tiled over dense "
-        f"and untiled: {ratio:.2f} (paper: {0.014 / 0.025:.2f})."
-    )
+    for one, other in zip(*every.values(), strict=True):
+        times = (text for row in (one, other) for text in (f"{row['seconds']:.4f}", f"{row['paper_s'] or '-'}"))
+        lines.append([str(one["tiles"]), *times, f"x{one['recomputed']:.3f}", str(one["spilled_layers"])])
+    about = {"dense": dense, "sparse": sparse, "ratio": sparse["seconds"] / whole, "paper": 0.014 / 0.025}
     headline = (
         f"dense {whole:.4f} s untiled, {dense['seconds']:.4f} s with {dense['tiles']} tiles; "
-        f"sparse {sparse['seconds']:.4f} s with {sparse['tiles']}; both over dense untiled {ratio:.2f}"
+        f"sparse {sparse['seconds']:.4f} s with {sparse['tiles']}; both over dense untiled {about['ratio']:.2f}"
     )
-    return Report(name, headline, text + "\n", rows, lambda: draw(rows))
+    text = page(__file__, name, cores=CORES, slower=SLOWER, table=lines, **about)
+    return Report(name, headline, text, [row for mine in every.values() for row in mine], lambda: draw(every))
 
 
-def draw(rows: Sequence[dict[str, Any]]) -> Figure:
-    figure, axis = subplots(1, 1, (5.6, 3.0))
-    for colour, kind in zip(COLOURS[1:], PAPER_S, strict=False):
-        mine = [row for row in rows if row["weights"] == kind]
-        axis.plot([r["tiles"] for r in mine], [r["seconds"] * 1e3 for r in mine], "o-", color=colour, label=kind)
-        printed = PAPER_S[kind]
-        style = {"color": colour, "markerfacecolor": "white", "linestyle": "", "marker": "s"}
-        axis.plot(list(printed), [s * 1e3 for s in printed.values()], label=f"paper, {kind}", **style)
-    axis.set_ylim(0)
-    axis.set_xlabel("tiles of rows")
-    axis.set_ylabel("ms")
-    axis.legend(ncols=2)
-    return figure
+def draw(every: Mapping[str, Sequence[Mapping[str, Any]]]) -> Figure:
+    lines = []
+    for kind, rows in every.items():
+        lines.append(Series(kind, [row["tiles"] for row in rows], [row["seconds"] * 1e3 for row in rows]))
+        printed = [seconds * 1e3 for seconds in PAPER_S[kind].values()]
+        lines.append(Series(f"paper, {kind}", list(PAPER_S[kind]), printed, "", hollow=True, like=kind))
+    return figure([Panel("tiles of rows", "ms", lines, limits={"ylim": (0, None)})], (5.6, 3.0))

@@ -9,7 +9,8 @@ from typing import Any
 import attrs
 
 from sparsemap.files import markdown_table, read_csv
-from sparsemap.plots import COLOURS, Figure, Report, plain_log, subplots
+from sparsemap.panels import Panel, Series, figure
+from sparsemap.plots import Figure, Report, page
 
 from ..schedule import Schedule
 from . import KINDS, TITLES, MeshSchedules, modes_of
@@ -69,10 +70,24 @@ def measured(source: MeshSchedules, row: Mapping[str, str], modes: Iterable[str]
 def report(source: MeshSchedules, name: str, quirks: str) -> Report:
     modes = modes_of(quirks)
     found = [measured(source, row, modes) for row in read_csv(PUBLISHED)]
-    parts = [f"# Table II: three networks on meshes of cores\n\n{_intro(name, modes)}"]
-    for network, title in TITLES.items():
-        parts.append(f"## {title}\n\n{_table([mesh for mesh in found if mesh.network == network], modes)}")
-    parts.append(_outcome(found, modes))
+    tables = {
+        title: _table([mesh for mesh in found if mesh.network == network], modes) for network, title in TITLES.items()
+    }
+    printed = [(mesh.published["dense"], mesh.published["sparse"]) for mesh in found]
+    gains = [dense / sparse for dense, sparse in printed if dense and sparse]
+    ratios = {title: [mesh.ratio(mode) for mesh in found] for mode, title in modes.items()}
+    text = page(
+        __file__,
+        name,
+        counted=" and ".join(f"{title} (quirks: {mode})" for mode, title in modes.items()),
+        networks="\n\n".join(f"## {title}\n\n{table}" for title, table in tables.items()),
+        least=min(gains),
+        most=max(gains),
+        gains=" ".join(
+            f"{x.capitalize()}, they are {1 / max(y):.2f}x to {1 / min(y):.2f}x." for x, y in ratios.items()
+        ),
+        left=_left(found) if "paper" in modes else "",
+    )
     rows: list[dict[str, Any]] = [
         {"network": mesh.network, "cores": f"{mesh.cores}x{mesh.cores}", "weights": kind}
         | {"paper_ms": mesh.published[kind] or ""}
@@ -81,31 +96,20 @@ def report(source: MeshSchedules, name: str, quirks: str) -> Report:
         for mesh in found
         for kind in KINDS
     ]
-    return Report(name, _headline(found, modes), "\n\n".join(parts) + "\n", rows, lambda: draw(found, modes))
-
-
-def _intro(name: str, modes: Modes) -> str:
-    counted = " and ".join(f"{title} (quirks: {mode})" for mode, title in modes.items())
-    return (
-        f"`sparsemap wbs {name}`: milliseconds for one image, with all weights and with half of the 8 x 8 blocks "
-        "pruned, evenly in every block row. All of them, the paper's as well, are estimates of a model: nothing here ran "
-        f"on hardware. Counted {counted}. A dash is a cell "
-        "in which the paper's tool failed. The floor is what the kept multiply-adds take on all cores, or the weights "
-        "through all channels from DDR if that is longer."
-    )
+    return Report(name, _headline(found, modes), text, rows, lambda: draw(found, modes))
 
 
 def _table(found: Sequence[Mesh], modes: Modes) -> str:
     off = ["off"] if "paper" in modes else []
-    titles = [f"sparse / dense, {title}" for title in modes.values()]
-    lines = [["cores", "weights", "paper", *modes.values(), *off, "floor", *titles]]
+    lines = [
+        ["cores", "weights", "paper", *modes.values(), *off, "floor", *(f"sparse / dense, {x}" for x in modes.values())]
+    ]
     for mesh in found:
         for kind, published in mesh.published.items():
             times = [f"{published:.3f}" if published else "-", *(f"{ms:.3f}" for ms in mesh.ms[kind].values())]
             error = [f"{100 * e:+.1f} %" if (e := mesh.error(kind)) is not None else ""] if off else []
             ratios = [f"{mesh.ratio(mode):.2f}" if kind == "sparse" else "" for mode in modes]
-            size = f"{mesh.cores} x {mesh.cores}"
-            lines.append([size, kind, *times, *error, f"{mesh.floor_ms[kind]:.2f}", *ratios])
+            lines.append([f"{mesh.cores} x {mesh.cores}", kind, *times, *error, f"{mesh.floor_ms[kind]:.2f}", *ratios])
     return markdown_table(lines)
 
 
@@ -121,41 +125,30 @@ def _headline(found: Sequence[Mesh], modes: Modes) -> str:
     return "\n".join(lines)
 
 
-def _outcome(found: Sequence[Mesh], modes: Modes) -> str:
-    printed = [(mesh.published["dense"], mesh.published["sparse"]) for mesh in found]
-    gains = [dense / sparse for dense, sparse in printed if dense and sparse]
-    text = (
-        "## What it says\n\n"
-        'The abstract of the paper says "2x"; its own table has speed-ups of '
-        f"{min(gains):.2f}x to {max(gains):.2f}x. "
-    )
-    for mode, title in modes.items():
-        ratios = [mesh.ratio(mode) for mesh in found]
-        text += f"{title.capitalize()}, they are {1 / max(ratios):.2f}x to {1 / min(ratios):.2f}x. "
-    if "paper" not in modes:
-        return text.strip()
+def _left(found: Sequence[Mesh]) -> str:
     lines = [["cell", "off", "what is left"]]
     for mesh in found:
         for kind in KINDS:
             if abs(error := mesh.error(kind) or 0) > 0.05:
                 where = f"{TITLES[mesh.network]} {mesh.cores} x {mesh.cores} {kind}"
                 lines.append([where, f"{100 * error:+.1f} %", WHY.get(mesh.network, "")])
-    return f"{text.strip()}\n\nCells that are more than 5 % off:\n\n{markdown_table(lines)}"
+    return f"Cells that are more than 5 % off:\n\n{markdown_table(lines)}"
 
 
 def draw(found: Sequence[Mesh], modes: Modes) -> Figure:
-    figure, axes = subplots(1, len(TITLES), (9.2, 3.2), sharey=True)
-    for axis, (network, title) in zip(axes, TITLES.items(), strict=True):
-        mine = [mesh for mesh in found if mesh.network == network]
-        sizes = [mesh.cores for mesh in mine]
-        for kind, style, fill in (("dense", "-", COLOURS[0]), ("sparse", "--", "white")):
-            for colour, (mode, count) in zip(COLOURS[1:], modes.items(), strict=False):
-                axis.plot(sizes, [mesh.ms[kind][mode] for mesh in mine], style, color=colour, label=f"{count}, {kind}")
-            printed = [(mesh.cores, mesh.published[kind]) for mesh in mine if mesh.published[kind]]
-            axis.plot(*zip(*printed, strict=True), "o", color=COLOURS[0], markerfacecolor=fill, label=f"paper, {kind}")
-        axis.set(title=title, xlabel="columns and rows of cores", xticks=sizes)
-    axes[0].set_yscale("log")
-    plain_log(axes[0].yaxis)
-    axes[0].set_ylabel("ms per image")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
-    return figure
+    panels: list[Panel] = []
+    for network, title in TITLES.items():
+        mine, lines = [mesh for mesh in found if mesh.network == network], []
+        for kind, style in (("dense", "-"), ("sparse", "--")):
+            printed = {mesh.cores: ms for mesh in mine if (ms := mesh.published[kind])}
+            points = list(printed), list(printed.values())
+            lines.append(Series(f"paper, {kind}", *points, "", hollow=kind == "sparse", like="paper"))
+            for mode, count in modes.items():
+                every = [mesh.ms[kind][mode] for mesh in mine]
+                lines.append(Series(f"{count}, {kind}", [mesh.cores for mesh in mine], every, style, False, like=count))
+        limits = {"xticks": [mesh.cores for mesh in mine]}
+        y = "ms per image" if not panels else ""
+        panels.append(
+            Panel("columns and rows of cores", y, lines, title=title, log="y", plain={"y": (1, 2, 5)}, limits=limits)
+        )
+    return figure(panels, (9.2, 3.2), across=3, sharey=True)

@@ -7,8 +7,7 @@ from typing import Any
 
 import attrs
 
-from sparsemap.files import markdown_table
-from sparsemap.plots import COLOURS, Figure, Report, named_ticks, subplots
+from sparsemap.plots import COLOURS, Figure, Report, named_ticks, page, subplots
 
 from ..durations import STEPS
 from ..instructions import Instruction, instructions_of
@@ -66,14 +65,8 @@ def _one_layer(source: MeshSchedules, name: str, quirks: str) -> Report:
             rows.append(row | {key: getattr(one.splits, key) for key in ("co", "ci", "rows")})
             lines.append([title, kind, f"{us:.1f}", f"{alone:.1f}", _volume(one)])
             drawn.append((f"{title}, {kind}", instructions_of(schedule)))
-    text = (
-        f"# Fig. 4: one convolution\n\n`sparsemap wbs {name}`: a 3 x 3 convolution of 64 to 64 channels, 56 x 56 pixels, input "
-        f"and output in DDR, on {CORES} x {CORES} cores; the paper reads about 200 us dense and 130 us sparse off its "
-        "figure. Each row of the picture is a kind of step. As the paper counts, multiply-adds take most of the time, and "
-        "halving them shows; counted soundly, moving inputs to the cores does, and pruning hardly helps this layer.\n\n"
-    )
     headline = "\n".join(f"{row['count']}, {row['weights']}: {row['us']:.1f} us" for row in rows)
-    return Report(name, headline, text + markdown_table(lines) + "\n", rows, lambda: draw(drawn))
+    return Report(name, headline, page(__file__, name, cores=CORES, table=lines), rows, lambda: draw(drawn))
 
 
 def _stage(source: MeshSchedules, name: str, quirks: str) -> Report:
@@ -86,12 +79,7 @@ def _stage(source: MeshSchedules, name: str, quirks: str) -> Report:
             if (layer := one.cut.layer.name).startswith(STAGE):
                 rows.append({"count": title, "layer": layer, "us": one.seconds * 1e6, "sub_volume": _volume(one)})
     lines = [[row["count"], row["layer"], f"{row['us']:.1f}", row["sub_volume"]] for row in rows]
-    text = (
-        f"# One stage of ResNet-50 over time\n\n`sparsemap wbs {name}`: the steps of the first block of the second stage on "
-        f"{CORES} x {CORES} cores, half of the blocks pruned, each row a kind of step; LOAD, LOADW and WRITE go between DDR "
-        "and memory tiles, LOADFM, LOADWM and WRITEFM between memory tiles and cores.\n\n"
-    )
     sums = {title: sum(row["us"] for row in rows if row["count"] == title) for title, _ in drawn}
     headline = "\n".join(f"{title}: {us:.1f} us" for title, us in sums.items())
-    table = markdown_table([["count", "layer", "us", "sub-volume"], *lines])
-    return Report(name, headline, text + table + "\n", rows, lambda: draw(drawn))
+    text = page(__file__, name, cores=CORES, table=[["count", "layer", "us", "sub-volume"], *lines])
+    return Report(name, headline, text, rows, lambda: draw(drawn))

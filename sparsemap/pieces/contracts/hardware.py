@@ -79,6 +79,10 @@ class MemoryLevel(Piece):
     work_stealing: bool = False
     """Whether what the level feeds, its children or the compute units, shares the work of one tile evenly; for the
     charge `imbalance`."""
+    vectors: bool = False
+    """Whether the compute units that the level feeds share work in steps that they take together, each operand's nonzeros
+    condensed to fill the loops over them; with the charge `vectors` a step that is partly filled takes as long as a full
+    one."""
     lookahead: int | None = attrs.field(default=None, validator=attrs.validators.optional(attrs.validators.ge(1)))
     """Positions that a skipping unit at the level looks at in a cycle, per child; absent: unlimited. For the charge
     `intersection`."""
@@ -99,6 +103,11 @@ class MemoryLevel(Piece):
         metadata=unit("pJ"),
     )
     """Energies in pJ by action that replace the technology's."""
+
+    @property
+    def shares_work(self) -> bool:
+        """Whether nobody below one instance waits for another."""
+        return self.work_stealing or self.vectors
 
     def usable_bits(self, capacity_bits: float | None) -> float | None:
         """Bits that may be resident at once; None: unlimited. A double-buffered memory returns half of its capacity."""

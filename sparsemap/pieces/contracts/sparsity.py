@@ -216,6 +216,10 @@ class Format(Piece):
         ones too. By default `units`, so that formats whose units are sums over such fibers need nothing more."""
         return self.units(fiber)
 
+    def heeded(self, outer: Outer) -> Outer:
+        """What of it makes a difference to `encoded`: where nothing does, the format is asked once for all."""
+        return Outer() if type(self).encoded is Format.encoded else outer
+
     def encode(self, rows: Array, rank: RankShape, tiles: Array) -> Code:
         """The bits of n fibers; `rows` (n, L) bool, the positions that are stored, `tiles` (n,) the tile of each, ascending."""
         raise NotImplementedError
@@ -252,6 +256,8 @@ class Filter:
     width: int | None = None
     """Positions that a skipping unit passes in a cycle at most: a run of empty ones takes a cycle for every `width` of them.
     Time only, for the charge `intersection`; None: no limit of its own."""
+    entries: bool = False
+    """Whether `width` counts entries, of any leader, as comparators of coordinates do, in place of positions."""
 
     @property
     def limited(self) -> bool:

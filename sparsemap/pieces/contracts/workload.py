@@ -41,6 +41,8 @@ class Tensor:
     ranks: tuple[tuple[tuple[str, int], ...], ...]
     density: DensityModel
     output: bool = False
+    inside: tuple[tuple[int, int], ...] = ()
+    """By rank, the first position that is a word and the first behind these: all others are padding. Empty: there is none."""
 
     @property
     def dims(self) -> tuple[str, ...]:
@@ -50,6 +52,20 @@ class Tensor:
     def shape(self, extents: Mapping[str, Any]) -> tuple[Any, ...]:
         """Words per rank of the tile with these extents, numbers or arrays of one shape, see `box`."""
         return box(self.ranks, extents)
+
+    def words(self, sizes: Mapping[str, int]) -> tuple[Array, ...]:
+        """By rank of the whole tensor, (positions,) bool: those that some compute takes, and that are no padding."""
+        found = []
+        for place, (rank, width) in enumerate(zip(self.ranks, self.shape(sizes), strict=True)):
+            (dim, c), (other, more) = sorted([*rank, ("", 1)][:2], key=lambda term: -sizes.get(term[0], 1))
+            there = np.zeros(width, dtype=bool)
+            for step in range(sizes.get(other, 1)):
+                there[more * step :: c][: sizes[dim]] = True
+            if self.inside:
+                first, end = self.inside[place]
+                there[:first] = there[end:] = False
+            found.append(there)
+        return tuple(found)
 
 
 @attrs.frozen
@@ -70,6 +86,8 @@ class Occupancy:
     """Nonzeros per word of the whole tensor."""
     by_shape: bool = False
     """Whether tiles of the same volume but of different shape differ (banded, actual data)."""
+    actual: bool = False
+    """Whether it is that of one tensor, which `draw` gives: what several such tensors have in common is counted."""
 
     def distribution(self, tile: tuple[int, ...]) -> tuple[Nonzeros, Probabilities]:
         """Occupancies k, ascending, shape (K,), and their probabilities, shape (K,); zero probabilities left out."""
@@ -148,6 +166,10 @@ class Workload(Piece):
         """Shape of the output, as a layer of a network that is given these. ValueError if they do not fit."""
         raise ValueError(f"a workload of type '{self.type_name}' does not say which shapes it takes and makes")
 
+    def placed(self, inputs: Sequence[Shape]) -> Workload:
+        """The workload as a layer of a network that is given these, which fit."""
+        return self
+
     def with_densities(self, densities: Mapping[str, DensityModel]) -> Workload:
         """The workload with other densities of these tensors, in its field `density` by name; `SpecError` if it has none.
 
@@ -167,11 +189,14 @@ class Operation(Piece):
     moves: ClassVar[bool] = True
     """Whether it reads its inputs and writes its output; False: it puts words behind each other, or leaves some out."""
 
+    wordwise: ClassVar[bool] = False
+    """Whether a word of the output needs but that word of each input, so that it can be made where one of them is written."""
+
     def shape(self, inputs: Sequence[Shape]) -> Shape:
         """Shape of the output for those of the inputs. ValueError if they do not fit."""
         raise NotImplementedError
 
     def windows(self, ranks: int) -> tuple[tuple[int, int], ...]:
-        """By rank of the output, the positions of every input that one step moves on, and those that it covers; empty: it
-        does not go along ranks, and so needs its inputs as a whole."""
+        """By rank of the output, the positions of every input that one step moves on, and those that it covers, (0, 0) if it
+        needs all of the rank at once; empty: it does not go along ranks, and so needs its inputs as a whole."""
         return ()

@@ -26,13 +26,14 @@ def made(table: Mapping[str, Any], *charges: Any, **hardware: Any) -> Design:
     """The design of a table: workload, mapping, formats, gate_skip; `hardware` has its levels and other keys."""
     groups = table.get("groups", ["L1_T", "L2_T", "L2_S"])
     mapping = {group: [] for group in groups} | dict(table["mapping"])
-    dims = table["workload"]["dims"]
+    workload = dict(table["workload"])
+    dims = workload["dims"] if "einsum" in workload else workload.pop("dims")
     full = {group: _all(loops, dims) for group, loops in mapping.items()}
     formats = {t: ["uncompressed"] for t in "PQZ"} | dict(table.get("formats", {}))
     given = {"levels": LEVELS, "compute": {"gate_skip": True}} | hardware
     return design_file.structure(
         {
-            "workload": table["workload"],
+            "workload": workload,
             "hardware": given,
             "mapping": full,
             "beyond_format": "offset-pair",

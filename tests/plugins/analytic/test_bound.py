@@ -105,6 +105,9 @@ def test_random_problems_stay_above_the_bound(data: st.DataObject) -> None:
     ]  # fmt: skip
     model = st.one_of(density, st.sampled_from(models[: None if "P[m, k]" in einsum or "c" in sizes else 2]))
     spec = {"einsum": einsum, "dims": sizes, "density": {"P": draw(model), "Q": draw(density)}}
+    if "r" in sizes and (padding := draw(st.sampled_from([0, 1, 2]))):
+        steps = 2 if "2*p" in einsum else 1
+        spec = {"type": "conv2d", **sizes, "stride": steps, "padding": padding, "density": spec["density"]}
     if draw(st.booleans()):
         spec["density"]["Z"] = draw(density)
     bandwidth = st.sampled_from(["0.5 words/cycle", "4 words/cycle", "unlimited"])

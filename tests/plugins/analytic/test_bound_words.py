@@ -142,3 +142,9 @@ def test_scalars_and_patterns_with_shapes_have_classes_too(workload) -> None:
     assert classes is not None and all(isinstance(classes.known.hold(n), bool) for n in range(len(classes.least) - 1))
     rng = np.random.default_rng(0)
     assert_bounded(problem, problem.space.repair(problem.space.guess(300, rng), rng))
+
+
+def test_problems_on_other_chips_share_the_least_metadata_of_their_tensors() -> None:
+    first, second = (LeastWords(tables(sparsemap.load_problem("mm1", name))) for name in ("mobile", "cloud"))
+    assert all(one is other for one, other in zip(first.ranks, second.ranks, strict=True))
+    assert first.ranks[0] is not first.ranks[2]

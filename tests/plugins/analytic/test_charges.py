@@ -10,6 +10,7 @@ from charged import LEVELS, REGISTRY, cost, made, product
 from sparsemap_plugins.analytic.charges import maxima
 from sparsemap_plugins.analytic.charges.maxima import LANES, Shares
 from sparsemap_plugins.analytic.charges.network import length_mm
+from sparsemap_plugins.analytic.charges.uneven import later
 
 from sparsemap import load_problem, search
 from sparsemap.testing import check_cost_model
@@ -369,6 +370,34 @@ def test_units_with_room_for_more_parts_wait_for_the_slowest_of_more_of_them(dep
     assert waiting(**({"double_buffered": True, "buffer_depth": depth} if depth > 1 else {})) == cycles
 
 
+@pytest.mark.parametrize(
+    "depth, count, density", [(1, 2, 0.15), (2, 2, 0.15), (1, 32, 0.05), (2, 32, 0.05), (4, 8, 0.4)]
+)
+def test_units_that_all_have_the_same_part_of_an_operand_wait_for_the_other_one(depth, count, density) -> None:
+    """Units with columns of their own take a column of P, 6 words, times 6 words of a row of Q each."""
+    table = {
+        "workload": product((density, density), m=6, k=400, n=6 * count), "formats": {"P": ["bitmask"], "Q": ["bitmask"]},
+        "mapping": {"L1_T": ["k=400"], "L2_T": ["m=6", "n=6"], "L2_S": [f"n={count}"]}, "gate_skip": {"MAC": "skip-both"},
+    }  # fmt: skip
+    rng = np.random.default_rng(0)
+    work = rng.binomial(6, density, (6000, 1)) * rng.binomial(6, density, (6000, count))
+    ends, finished = np.zeros(count), [0.0] * depth
+    for part in work:
+        ends = np.maximum(ends, finished[-depth]) + part
+        finished.append(ends.max())
+    level = lanes(**({"double_buffered": True, "buffer_depth": depth} if depth > 1 else {}))
+    found, mean = (cost(table, *charges, levels=level).detail.compute_cycles[0] for charges in (("imbalance",), ()))
+    assert found / mean == pytest.approx(finished[-1] / work.sum() * count, rel=0.1)
+
+
+def test_a_tile_without_work_hides_no_transfer() -> None:
+    """35 cycles of work for 15 tiles in 100, and 2.4 cycles for each to come."""
+    rng = np.random.default_rng(0)
+    work = np.where(rng.random(100_000) < 0.15, 35.0, 0.0)
+    numbers = (np.array([x]) for x in (work.mean(), 2.4, work.std(), 0.0, 0.15))
+    assert later(*numbers)[0] == pytest.approx(np.maximum(work, 2.4).mean(), rel=0.01)
+
+
 def test_the_pace_of_units_is_solved_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     most = np.array([[3.0, 6.0, 1.5], [2.2, 4.0, 1.3], [1.7, 3.0, 1.2], [1.4, 2.0, 1.1]])
     inputs = most, np.ones(most.shape, dtype=bool), np.array([2, 3, 8]), np.array([64.0, 1000.0, 4.0])
@@ -382,3 +411,27 @@ def test_what_is_gated_costs_no_less_than_the_technology_says() -> None:
     levels = [LEVELS[0], LEVELS[1] | {"energy": {"read": 10.0, "gated_read": 5.0}}]
     compute = {"gate_skip": True, "energy": {"compute": 4.0, "gated": 3.0}}
     assert cost(table, "gated", levels=levels, compute=compute).detail.charges_pj["gated"][0] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("layer", "loops", "words"),
+    [
+        ({"c": 1, "p": 7, "q": 7, "r": 5, "s": 5, "padding": 2}, {"L2_T": ["p=7", "q=7", "r=5", "s=5"]}, 49),
+        ({"c": 1, "p": 7, "q": 7, "r": 5, "s": 5, "padding": 2}, {"L1_T": ["p=7"], "L2_T": ["q=7", "r=5", "s=5"]}, 49),
+        ({"c": 1, "p": 6, "q": 6, "r": 3, "s": 3, "padding": 1}, {"L1_T": ["p=3"], "L2_T": ["p=2", "q=6", "r=3", "s=3"]}, 36),
+        ({"c": 1, "p": 6, "q": 6, "r": 3, "s": 3, "padding": 1},
+         {"L1_T": ["p=2", "r=3"], "L2_T": ["p=3", "q=6", "s=3"]}, 6 * (4 + 4)),
+        ({"c": 1, "p": 4, "q": 4, "stride": 2}, {"L2_T": ["p=4", "q=4"]}, 16),
+        ({"c": 1, "p": 4, "q": 4, "r": 3, "s": 3, "stride": 2, "padding": 1, "image": 8},
+         {"L2_T": ["p=4", "q=4", "r=3", "s=3"]}, 64),
+    ],
+)  # fmt: skip
+def test_padding_and_holes_are_no_words(layer: dict, loops: dict, words: int) -> None:
+    """From DRAM, rows that are on chip do not come again, and padding and holes never do; units read them not either."""
+    dims = {"c": 1, "p": 1, "q": 1, "r": 1, "s": 1, **{key: layer[key] for key in "pqrs" if key in layer}}
+    table = {"workload": {"type": "depthwise", "dims": dims, **layer}, "mapping": loops}
+    found = cost(table, "holes")
+    assert (cell(found, 0, 0).read[0], cell(found, 0, 1).fill[0]) == pytest.approx((words, words))
+    stride, first = layer.get("stride", 1), layer.get("padding", 0)
+    rows = [stride * a + b - first for a in range(dims["p"]) for b in range(dims["r"])]
+    assert cell(found, 0, 1).read[0] == pytest.approx(sum(0 <= row < stride * dims["p"] for row in rows) ** 2)

@@ -22,7 +22,7 @@ from sparsemap.pieces.contracts import Fiber, Units
 class Counting:
     """A format with one expression for metadata."""
 
-    group = 1
+    group, compressed = 1, True
 
     def __init__(self, units, payload=0.0):
         self.name, self._units, self._payload = "test", units, payload
@@ -45,7 +45,7 @@ FORMATS = tuple(Counting(units) for units in (SMOOTH | STEPS | ELSEWHERE).values
 
 
 def make(occupancy, formats=FORMATS) -> TensorTables:
-    return TensorTables(occupancy, frozenset(), formats)
+    return TensorTables(occupancy, frozenset(), tuple((form, None) for form in formats))
 
 
 def values(table, n, box, below, length, above, drop=True, formats=None):
@@ -56,7 +56,7 @@ def values(table, n, box, below, length, above, drop=True, formats=None):
 
 
 def ask(table, *ranks):
-    """(6, N): the columns of `RankUnits`."""
+    """(8, N): the columns of `RankUnits`."""
     return np.array(table.units(Ranks(*ranks, ranks[3], np.zeros((0, len(ranks[3]))))))
 
 

@@ -5,6 +5,8 @@ import itertools
 import numpy as np
 import pytest
 from sparsemap_plugins.densities.crisp import Crisp
+from sparsemap_plugins.densities.crisp_tiles import CrispOccupancy
+from sparsemap_plugins.densities.footprints import Columns
 
 from sparsemap.errors import SpecError
 from sparsemap.testing import check_density
@@ -158,6 +160,25 @@ def test_the_empty_sub_tiles_of_all_tiles_are_the_empty_tiles(shape, model, tili
         assert p @ k == pytest.approx(occupancy.density * np.prod(tile), rel=1e-12)
         full = occupancy.empty_within(sub, tile, np.array([occupancy.largest(tile)]))
         assert 0 <= full[0] <= occupancy.empty(sub) + 1e-12
+
+
+def test_a_tensor_off_the_grid_is_looked_at_once_per_pair_of_columns(monkeypatch):
+    """Whatever the rows: geometry is found once, however little is remembered, and bands that are alike are one."""
+    found, joined = [], []
+    strips, join = Columns._strips, CrispOccupancy._joined
+    monkeypatch.setattr(Columns, "_strips", lambda *about: found.append(about[1:]) or strips(*about))
+    monkeypatch.setattr(CrispOccupancy, "_joined", lambda *about: joined.append(about[1:]) or join(*about))
+    occupancy = Crisp(n=2, block=64, keep=14).occupancy((512, 4600))
+    occupancy.memory.limit = 1 << 10
+    rows = [(height, inner) for height in (16, 64, 128) for inner in (1, 8, 16)]
+    widths = [(230, 46), (460, 10), (115, 5)]
+    for (height, inner), (width, part) in itertools.product(rows, widths):
+        k, p = occupancy.distribution((height, width))
+        within = occupancy.empty_within((inner, part), (height, width), k)
+        assert within @ p == pytest.approx(occupancy.empty((inner, part)), abs=1e-12)
+    assert len(found) == len(set(found)) == 3 + 3 + 3  # with a part, whole, and the part alone
+    geometry = [occupancy.columns.strips((width,), (part,)) for width, part in widths]
+    assert len(joined) < 1.6 * len(rows) * sum(map(len, geometry))  # bands that are alike, and empty ones, once
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from encoding_problems import matmul, problem
+from sparsemap_plugins.encodings.tile_moves import _filled, _staying
 from sparsemap_plugins.encodings.tiling import next_composite, next_smooth
 
 import sparsemap
@@ -119,3 +120,17 @@ def test_padding_by_fan_outs_finds_better_designs():
         for space in ("full", prime)
     )
     assert found < before
+
+
+def test_moves_fill_a_fan_out_and_let_a_tensor_stay():
+    made, rng = problem(matmul(64, 64, 64), "mobile"), np.random.default_rng(0)
+    dims, primes = np.repeat([0, 1, 2], 6), np.full(18, 2)
+    genes = rng.integers(1, len(made.mapping_levels) + 1, size=(18, 300))
+    fan_out = next(i for i, level in enumerate(made.mapping_levels) if level.spatial)
+    filled = _filled(genes, fan_out, made, dims, primes, np.ones(300, dtype=bool), rng)
+    assert (2 ** (filled == fan_out + 1).sum(axis=0) == made.mapping_levels[fan_out].limit).all()
+    held = _staying(genes, made, dims, rng)
+    moving = np.array([[dim in tensor.dims for dim in made.dims] for tensor in made.tensors])[:, dims]
+    times = [i + 1 for i, level in enumerate(made.mapping_levels) if not level.spatial]
+    left = [(held == level)[None] & moving[:, :, None] for level in times]
+    assert (~np.array([some.any(axis=1) for some in left])).any(axis=(0, 1)).all()

@@ -238,7 +238,7 @@ def test_blocks_with_branches_pools_and_joins_keep_their_graph(tmp_path, registr
     found = nodes(file.with_suffix(".toml"), registry)
     assert table["maxpool"]["padding"] == [[0, 1], [0, 1]], "rounding up is padding behind"
     assert [node.inputs for node in found.values()] == [
-        ("input",), ("maxpool",), ("maxpool",), ("one", "two"), ("join.concat", "join.concat"), ("join.concat",),
+        ("input",), ("maxpool",), ("maxpool",), ("one", "two"), ("join.concat",),
     ]  # fmt: skip
     assert table["three"]["density"]["P"] == RANGE, "what a ReLU made stays so where it is joined"
     assert found["three"].shape == (2, 3, 3)

@@ -40,6 +40,15 @@ class Graph:
         self.add("Sqrt", f"{name}.mean", f"{name}.root")
         return self.add("Div", f"{given} {name}.root", name)
 
+    def layer_normed(self, name: str, given: str, width: int) -> str:
+        """In one node, or with the mean taken away in a node of its own."""
+        self.constants |= {"scale": (width,), "shift": (width,), "two": 2.0}
+        if name.endswith("2"):
+            return self.add("LayerNormalization", f"{given} scale shift", name, axis=-1)
+        self.add("ReduceMean", given, f"{name}.center", axes=[-1])
+        self.add("Sub", f"{given} {name}.center", f"{name}.moved")
+        return self.add("Mul", f"{self.normed(f'{name}.over', f'{name}.moved')} scale", name)
+
     def heads(self, name: str, given: str, words: int, heads: int, each: int) -> str:
         shape = self.numbers(f"{name}.shape", 1, words, heads, each)
         self.add("Reshape", f"{given} {shape}", f"{name}.split")
@@ -123,17 +132,24 @@ def mixtral(words: int, experts: int = 8) -> Any:
     return model(net.nodes, net.constants, {"x": [1, words, 4096]}, opset=17)
 
 
-def _encoder(net: Graph, given: str, layers: int, words: int, width: int, heads: int, hidden: int) -> str:
+def _encoder(
+    net: Graph, given: str, layers: int, words: int, width: int, heads: int, hidden: int, first: bool = False
+) -> str:
+    """`first`: normalised before the layers, not after their sums."""
     for index in range(layers):
         name = f"layer.{index}"
-        parts = (net.linear(f"{name}.{part}", given, width, width) for part in ("query", "key", "value"))
+        normed = net.layer_normed(f"{name}.norm1", given, width) if first else given
+        parts = (net.linear(f"{name}.{part}", normed, width, width) for part in ("query", "key", "value"))
         parts = [net.heads(f"{part}.heads", part, words, heads, width // heads) for part in parts]
         joined = net.attended(f"{name}.", *parts, words, width)
         attention = net.add("Add", f"{net.linear(f'{name}.output', joined, width, width)} {given}", f"{name}.attention")
-        net.add("Erf", net.linear(f"{name}.up", net.normed(f"{name}.norm", attention), width, hidden), f"{name}.gelu")
+        normed = net.layer_normed(f"{name}.norm{1 + first}", attention, width)
+        attention = attention if first else normed
+        net.add("Erf", net.linear(f"{name}.up", normed, width, hidden), f"{name}.gelu")
         given = net.add(
             "Add", f"{net.linear(f'{name}.down', f'{name}.gelu', hidden, width)} {attention}", f"{name}.add"
         )
+        given = given if first else net.layer_normed(f"{name}.norm2", given, width)
     return given
 
 
@@ -153,7 +169,8 @@ def vit(side: int = 224, patch: int = 16, width: int = 768) -> Any:
     net.add("Transpose", "rows", "columns", perm=[0, 2, 1])
     net.constants["token"] = (1, 1, width)
     net.add("Concat", "token columns", "tokens", axis=1)
-    last = _encoder(net, "tokens", 12, count + 1, width, 12, 3072)
+    last = _encoder(net, "tokens", 12, count + 1, width, 12, 3072, first=True)
+    last = net.layer_normed("norm2", last, width)
     net.constants["zero"] = np.array(0, np.int64)
     net.add("Gather", f"{last} zero", "class", axis=1)
     net.weights("head.weight", width, 1000)

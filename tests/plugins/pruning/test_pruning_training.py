@@ -100,7 +100,7 @@ def test_pruned_words_are_zero_after_training(quick, method):
     row = found.row()
     assert wanted - 0.02 <= row["achieved"] <= wanted + 0.05
     for name, mask in found.masks.items():
-        words = found.grids[name].matrix(found.network[name].effective != 0)
+        words = found.steps.grids[name].matrix(found.network[name].effective != 0)
         assert not words[~mask.words].any() and words[mask.words].mean() > 0.99
     assert row["accuracy_among_classes"] >= row["accuracy"]
     assert found.network["conv1"].words is None

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.reports.explain import Searches, explain, limits
-from sparsemap_plugins.reports.figures import PlotSource, energy
+from sparsemap_plugins.reports.figures import KINDS, PlotSource
 from sparsemap_plugins.reports.variants import Base, freed
 
 from sparsemap import load_problem, search
@@ -143,7 +143,7 @@ def test_a_cost_model_that_tells_no_energies_by_level_is_not_said_to_charge_for_
     assert "charges" not in "\n".join(map(plain, explain(base, "").lines))
     assert explain(base, "GLB.P").lines == ["cost model 'silent' gives no accesses by level and tensor"]
     with pytest.raises(SearchError, match="cost model 'silent' gives no energies by level"):
-        energy(PlotSource(base.outcome, None))
+        KINDS["energy"](PlotSource(base.outcome, None))
 
 
 def test_what_makes_no_difference_is_named_without_a_row(uncharged):

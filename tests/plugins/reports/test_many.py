@@ -52,7 +52,7 @@ def test_a_page_of_a_network_on_two_chips_says_which_one_and_because_of_which_la
     slow, quick = sides()
     (said,) = page.verdict
     more = slow.costs["edp_js"] / quick.costs["edp_js"]
-    assert said.startswith(f"quick is better than slow for two: energy x time is {more:.2f}x less. It takes ")
+    assert said.startswith(f"quick is better than slow for two, by {more:.2f}x in energy x time. It takes ")
     assert re.search(r"It takes [\d.]+ us instead of [\d.]+ us \(-[\d.]+ %\), [\d.]+ [um]J instead of", said)
     assert re.search(
         r"(?:The layer|Layers?) that decides?: \w+ has \d+ % of it, [\d.]+ [nu]s instead of [\d.]+ [nu]s, limited by the",
@@ -118,8 +118,19 @@ def test_a_study_over_hardware_compares_it(tmp_path, monkeypatch):
     Path("chips.toml").write_text(f"{about}\nhardware = [{chips}]\n")
     run("run", "chips.toml", "--out", "out", "-q")
     page = page_of([Path("out")], load())
-    assert page.verdict[0].startswith("quick is better than slow for two: energy x time is")
+    assert page.verdict[0].startswith("quick is better than slow for two, by ")
     assert page.sections[0].title == "Hardware" and "ayer" in page.verdict[0]
     said = run("compare", "chips.toml", "--out", "out")
     assert "energy x time in J * s" in said and "quick has 0." in said
     assert "the energy x time of out (geometric mean of 2 cells)" in run("diff", "out", "out")
+
+
+def test_a_folder_of_results_is_their_comparison(chips):
+    both = run("explain", chips, "--json")
+    assert {row["layer"] for row in json.loads(both)["layers"]} == {
+        f"{chip}/{x['name']}" for chip in CHIPS for x in LAYERS
+    }
+    assert page_of([chips], load()).verdict == page_of([Path("quick"), Path("slow")], load()).verdict
+    assert list(json.loads(run("show", "breakdown", chips, "--json"))) == [
+        f"{chip}/{x['name']}" for chip in sorted(CHIPS) for x in sorted(LAYERS, key=lambda x: x["name"])
+    ]

@@ -175,7 +175,7 @@ def test_what_cannot_be_reported_is_said(study, folder, tmp_path, monkeypatch):
         assert done.exit_code == 2
         return done.output
 
-    assert "nothing to report: expected result.json" in said("report", tmp_path)
+    assert "nothing to report: expected the folder of a search" in said("report", tmp_path)
     assert "nothing to report: expected the folder of a search" in said("report", folder, tmp_path)
     (tmp_path / "table.csv").write_text("workload,seed\nmm1,0\n", "utf-8")
     assert "table.csv: has no 'hardware': not a result as SparseMap writes it" in said("report", tmp_path)

@@ -62,7 +62,7 @@ def test_several_demes_propose_in_one_batch_and_later_one_population(monkeypatch
     sizes = [len(genomes) for genomes in proposed]
     assert sizes[0] == 4 * 320  # ten times the 32 survivors of each deme
     assert max(sizes[1:]) <= 4 * 320
-    assert np.median(sizes) > 256
+    assert np.median(sizes) > 128
 
 
 @pytest.mark.parametrize(("workload", "hardware"), [("mm3", "edge"), ("conv11", "cloud")])
@@ -98,9 +98,9 @@ def test_a_search_ends_once_no_class_can_hold_anything_better():
     problem = load_problem("mm3", "edge", registry=REGISTRY)
     found = search(problem, budget=300, seed=1)
     classes = problem.classes
-    object.__setattr__(classes, "least", np.full(len(classes.least), found.best.score))
+    object.__setattr__(classes, "least", np.full(len(classes.least), 1.1 * found.best.score))
     again = search(problem, budget=3_000, seed=1)
-    assert again.evaluations < 3_000 and again.best.score <= found.best.score
+    assert again.evaluations < 3_000 and again.best.score <= 1.1 * found.best.score
 
 
 def test_guesses_are_better_than_uniform_genomes():
@@ -130,3 +130,21 @@ def test_a_deme_that_has_swept_converges_after_twice_its_patience(stalled, conve
     parents = Scored(np.zeros((1, 3), np.int64), np.ones(1))
     assert Deme(8, 4, None, parents, stalled, swept=True).converged is converged
     assert not Deme(8, 4, None, Scored(parents.genomes, np.array([np.inf])), stalled, swept=True).converged
+
+
+def test_a_start_in_a_valley_of_its_own_costs_at_most_as_many_designs_again():
+    """The best tiling for 16 KB fits 32 KB, and no small change of it is better: guesses evolve beside it."""
+    layer = TINY | {"dims": {"m": 128, "k": 256, "n": 128}, "density": {"P": 0.4, "Q": 0.1}}
+    small, large = (
+        load_problem(
+            layer,
+            {"extends": "edge-16gbps", "name": size, "levels": {"GLB": {"capacity": size}}},
+            registry=REGISTRY,
+        )
+        for size in ("16 KB", "32 KB")
+    )
+    given = search(small, budget=300, seed=0)
+    cold = search(large, budget=200, seed=0)
+    started = search(large, budget=400, seed=0, start=[given])
+    history = [(batch.evaluations, batch.best_score) for batch in started.history]
+    assert min(designs for designs, score in history if score <= 1.1 * cold.best.score) <= 400

@@ -1,4 +1,4 @@
-"""Reference cases exported: the files must say what the case says."""
+"""Reference cases exported: the files must say what the case says, and imported again have its numbers."""
 
 import json
 from pathlib import Path
@@ -10,9 +10,11 @@ pytest.importorskip("yaml")
 from conformance.cases import Rejected, build
 from sparsemap_plugins.timeloop import yaml_text
 from sparsemap_plugins.timeloop.exporter import tables
+from sparsemap_plugins.timeloop.project import import_project
 from timeloop_reader import read_case
 
 from sparsemap.pieces.loading import load
+from sparsemap.problem import design_file
 from sparsemap.problem.designs import Design
 
 CONFORMANCE = Path(__file__).parents[2] / "conformance"
@@ -74,5 +76,13 @@ def test_files_say_what_the_case_says(family, registry, tmp_path):
         for name, table in tables(Design(problem, design)).items():
             (folder / name).write_text(yaml_text.dumps(table, "a case"), "utf-8")
         assert said(read_case(folder)) == said(case), case["id"]
+        there = problem.cost_model.evaluate(design, problem)
+        if there.valid[0] and case["ref"].get("valid", True):
+            table = import_project([folder]).tables["design"]
+            back = design_file.structure(
+                {**table, "cost_model": {"extends": "timeloop", "quirks": "timeloop-v3"}}, registry
+            )
+            again = back.problem.cost_model.evaluate(back.batch, back.problem)
+            assert (again.energy_pj[0], again.cycles[0]) == (there.energy_pj[0], there.cycles[0]), case["id"]
         exported += 1
     assert exported >= (1 if family == "J" else 3)

@@ -4,6 +4,7 @@ import json
 import math
 import re
 
+import numpy as np
 import pytest
 
 pytest.importorskip("yaml")
@@ -12,7 +13,7 @@ import worked_example
 from click.testing import CliRunner
 from sparsemap_plugins.timeloop import project_yaml
 from sparsemap_plugins.timeloop.commands import import_timeloop
-from sparsemap_plugins.timeloop.exporter import tables
+from sparsemap_plugins.timeloop.exporter import expected, tables, unlimited
 from sparsemap_plugins.timeloop.project import import_project
 from sparsemap_plugins.timeloop.yaml_text import dumps
 from timeloop_texts import ENERGIES, MAPPING, NODES, PROBLEM, TREE
@@ -22,6 +23,7 @@ from sparsemap.errors import SpecError
 from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
 from sparsemap.problem.designs import Design
+from sparsemap.problem.load import load_problem
 
 SPREAD = MAPPING.replace("Mid, type: spatial", "PE, type: spatial")
 SPARSE = """
@@ -71,7 +73,11 @@ def missing(imported):
 
 
 def numbers(imported, registry):
-    design = design_file.structure(imported.tables["design"], registry, "design.toml")
+    return numbers_of_table(imported.tables["design"], registry)
+
+
+def numbers_of_table(table, registry):
+    design = design_file.structure(table, registry, "design.toml")
     found = design.problem.cost_model.evaluate(design.batch, design.problem)
     assert found.reasons_of(0) == ()
     return float(found.cycles[0]), float(found.energy_pj[0])
@@ -104,6 +110,15 @@ def test_energies_rows_and_sizes_of_levels(project):
     assert (far["read_bandwidth"], mid["metadata_capacity"]) == ("4 words/cycle", "512 bits")
     assert near["bypass"] == ["name:X", "name:Y"]
     assert tree["compute"]["energy"] == {"compute": 2, "gated": 0.25, "skipped": 0.25}
+
+
+def test_names_of_variables_are_their_numbers(project):
+    named = (
+        NODES.replace("meshX: 4", "meshX: lanes").replace("depth: 16", "depth: deep")
+        + "variables: {lanes: 4, deep: 16}\n"
+    )
+    given, same = (project(PROBLEM, nodes, ENERGIES).tables["hardware"] for nodes in (named, NODES))
+    assert given == same
 
 
 def test_energies_are_per_word_and_gated_accesses_cost_what_is_idle(project):
@@ -179,7 +194,9 @@ mapspace_constraints:
     assert imported.tables["space"]["mapping"]["factors"] == {"L2_T": {"A": 1, "B": {"most": 4}}}
     assert imported.tables["space"]["mapping"]["orders"] == {"L2_T": ["A", "B", "C"]}
     assert imported.tables["hardware"]["levels"][2]["bypass"] == ["name:X", "name:Y"]
-    registry.build("space", imported.tables["space"])
+    parts = [imported.tables[part] for part in ("workload", "hardware", "space")]
+    names = load_problem(*parts, registry=registry).space.names
+    assert [name for name in names if name.startswith("passes")] == ["passes.Mid.X", "passes.Mid.Y", "passes.Mid.S"]
 
 
 # ---------------------------------------------------------------------------------------------------- what has no counterpart
@@ -348,13 +365,47 @@ DESIGNS = [
 ]
 
 
-@pytest.mark.parametrize("given", DESIGNS)
-def test_an_export_that_is_imported_has_the_same_numbers_to_the_bit(registry, project, given):
-    problem, batch = worked_example.problem_and_design(registry, **given)
-    files = tables(Design(problem, batch))
-    found = problem.cost_model.evaluate(batch, problem)
-    imported = project(*(dumps(table) for table in files.values()))
-    assert numbers(imported, registry) == (float(found.cycles[0]), float(found.energy_pj[0]))
+LEVEL = {"cluster": 2, "links": ["P"], "decodes": True}
+
+
+@pytest.mark.parametrize("given", [*DESIGNS, *({"p": 0.2, "q": 0.3, "inner": {key: LEVEL[key]}} for key in LEVEL)])
+def test_an_export_that_is_imported_has_the_same_numbers_to_the_bit(registry, tmp_path, given):
+    inner = given.get("inner", {})
+    table = worked_example.table(**{key: value for key, value in given.items() if key != "inner"})
+    *outer, last = table["hardware"]["levels"]
+    table["hardware"] = {**table["hardware"], "levels": [*outer, {**last, **inner}]}
+    assert_same_after(design_file.structure(table, registry, "worked example"), tmp_path)
+
+
+@pytest.mark.parametrize("hardware", ["edge", "scnn", "crisp-stc", "clustered"])
+def test_random_designs_that_pass_by_levels_and_decode_come_back_to_the_bit(registry, tmp_path, hardware):
+    spec = registry.spec("hardware", hardware)
+    levels = [level | {"decodes": bool(i)} for i, level in enumerate(spec["levels"])]
+    space = {"extends": "full", "segments": ["orders", "tiling", "formats", "decoding", "gate-skip", "passing"]}
+    workload = worked_example.table(p=0.2, q=0.4)["workload"]
+    problem = load_problem(workload, {**spec, "levels": levels}, space, cost_model="timeloop", registry=registry)
+    rng = np.random.default_rng(0)
+    genomes = problem.space.repair(problem.space.guess(40, rng), rng)
+    designs, valid = problem.space.decode(genomes), problem.evaluator.evaluate(genomes).valid
+    same = [
+        assert_same_after(Design.of(problem, designs.take(slice(row, row + 1))), tmp_path / str(row))
+        for row in np.flatnonzero(valid)[:6].tolist()
+    ]
+    assert sum(same) > 2
+
+
+def assert_same_after(design, folder):
+    """Whether an export is expected to run; then what is imported of it has the numbers that it is expected to give."""
+    design, _ = unlimited(design)
+    there = expected(design, {})
+    if there.stop:
+        return False
+    folder.mkdir(exist_ok=True)
+    for name, table in tables(design).items():
+        (folder / name).write_text(dumps(table))
+    table = import_project([folder]).tables["design"] | {"cost_model": {"extends": "timeloop", "quirks": "timeloop-v3"}}
+    assert numbers_of_table(table, design.problem.registry) == (there.cycles, there.energy_pj), folder
+    return True
 
 
 # -------------------------------------------------------------------------------------------------------------- the command

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sparsemap_plugins.verify import verify
 from sparsemap_plugins.verify.charges import ChargedTrial
+from sparsemap_plugins.verify.leaders import comparisons
 from sparsemap_plugins.verify.simulate import Simulation
 from verify_designs import build, registry
 
@@ -16,7 +17,18 @@ WIDE = {"capacity": "1 MB", "fanout": 64, "gate_skip": True}
 LEVELS = [{"name": "DRAM", "class": "dram"}, {"name": "Buffer", "class": "sram", **WIDE}]
 REGISTERS = [*LEVELS, {"name": "Registers", "class": "regfile", "capacity": "1 KB"}]
 ALL = frozenset(
-    {"gate-time", "positions", "drains", "sums", "filter-metadata", "run-lengths", "pointers", "overlap", "imbalance"}
+    {
+        "gate-time",
+        "positions",
+        "drains",
+        "sums",
+        "filter-metadata",
+        "run-lengths",
+        "pointers",
+        "overlap",
+        "imbalance",
+        "vectors",
+    }
 )
 P, Q, Z = 0, 1, 2
 
@@ -259,13 +271,20 @@ LEAVING = product(
     m=4, k=8, n=4,
 )  # fmt: skip
 
+VECTORS = [LEVELS[0], LEVELS[1] | {"vectors": True}]
+FIVE_OF_EIGHT = product(
+    1.0, {"type": "n-of-m", "n": 5, "m": 8}, {"L1_T": ["k=16"], "L2_T": ["n=2"], "L2_S": ["n=4"]}, BITMASKS,
+    {"MAC": "skip-both"}, VECTORS, k=16, n=8,
+)  # fmt: skip
+"""16 rows of five nonzeros on four lanes: two steps each, not 1.25."""
+
 
 @pytest.mark.parametrize(
     "table, charges",
     [
         (SUMS, ["network"]), (COPIES, ["network"]), (LEAVING, ["network", "drains"]), (LEAKING, ["leakage"]), (OFF, ["leakage"]),
         (GATED, ["gated"]), (LOOKED, ["intersection"]), (LOOKED, ["intersection", "filter-metadata"]),
-        (LOOKING, ["intersection"]), (LOOKING, ["intersection", "imbalance"]),
+        (LOOKING, ["intersection"]), (LOOKING, ["intersection", "imbalance"]), (FIVE_OF_EIGHT, ["vectors"]),
     ],
 )  # fmt: skip
 def test_where_nothing_varies_a_charge_is_what_an_execution_pays(table, charges) -> None:
@@ -309,6 +328,54 @@ def test_transfers_that_nothing_hides_come_on_top_of_the_waiting() -> None:
         for charges in (("overlap", "imbalance"), ("imbalance",), ("overlap",))
     )
     assert both > 1.05 * max(waiting, moving)
+
+
+@pytest.mark.parametrize("p, q", [(1.0, 0.4), (0.3, 0.4), (0.1, 0.1)])
+def test_lanes_that_step_together_take_whole_steps(p: float, q: float) -> None:
+    """8 x 16 lanes take the nonzeros of 32 words of P and 32 of Q, as in dual-side tensor cores."""
+    loops = {"L1_T": ["m=2", "n=2", "k=16"], "L2_T": ["m=4", "n=2"], "L2_S": ["m=8", "n=16"]}
+    levels = [LEVELS[0], LEVELS[1] | {"vectors": True, "fanout": 128}]
+    table = product(p, q, loops, BITMASKS, {"MAC": "skip-both"}, levels, m=64, k=16, n=64)
+    assert _modelled(table, "vectors", "imbalance") == pytest.approx(_executed(table, "vectors", "imbalance"), rel=0.03)
+    assert _executed(table, "vectors") > 1.3 * _executed(table)
+
+
+@pytest.mark.parametrize("place", ["Buffer", "MAC"])
+@pytest.mark.parametrize("loops", [["m=16", "n=16", "k=64"], ["k=64", "m=16", "n=16"]], ids=["lists", "rows"])
+@pytest.mark.parametrize("width", [1, 4])
+def test_comparators_pay_for_entries(place: str, loops: list[str], width: int) -> None:
+    table = product(0.05, 0.05, {"L2_T": loops}, BITMASKS, {place: "comparing"}, m=16, k=64, n=16)
+    table["pieces"] = {"mechanism": {"comparing": {"extends": "skip-both", "width": width, "entries": True}}}
+    assert _modelled(table, "intersection") == pytest.approx(_executed(table, "intersection"), rel=0.05)
+    assert _executed(table, "intersection") > (10 if loops[-1] == "k=64" else 1.4) * _executed(table)
+
+
+@pytest.mark.parametrize("lanes", [2, 8])
+def test_lanes_go_through_blocks_together(lanes: int) -> None:
+    """Blocks of P have 8 columns: lanes side by side are in the same one, and go on to the next ones."""
+    outer, inner = ["m=6", "n=4", f"k={lanes}"], ["n=4", "m=8", f"k={64 // lanes // lanes}"]
+    table = product(
+        {"type": "block", "density": 0.25, "block": [8, 8]}, 0.5,
+        {"L1_T": outer, "L2_T": inner, "L2_S": [f"k={lanes}"]}, BITMASKS, {"MAC": "skip-both"}, m=48, k=64, n=16,
+    )  # fmt: skip
+    assert _modelled(table, "imbalance") == pytest.approx(_executed(table, "imbalance"), rel=0.1)
+
+
+def _modelled(table, *names):
+    problem, designs = build(table | {"cost_model": {"type": "analytic", "charges": list(names)}})
+    return problem.evaluator.evaluate_designs(designs).cycles[0]
+
+
+def _executed(table, *names):
+    return np.mean([pay(table, *names, seed=seed)["cycles", None, None] for seed in range(4)])
+
+
+def test_a_list_that_ends_ends_the_others() -> None:
+    """Entries at 0, 3 and 5, and at 1, 2, 3 and 7: three comparisons before the pair, one after it, none at 7."""
+    lists = [np.isin(np.arange(8), some)[:, None] for some in ([0, 3, 5], [1, 2, 3, 7])]
+    assert np.flatnonzero(comparisons(lists, (8, 1), 1)).tolist() == [0, 1, 2, 5]
+    assert np.flatnonzero(comparisons(lists, (8, 1), 2)).tolist() == [0, 1, 5]
+    assert not comparisons(lists, (1, 8), 1).any() and comparisons(lists, (2, 4), 1).sum() == 1
 
 
 EVERY_POSITION = {"L2_T": ["m=16", "n=16", "k=64"]}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sparsemap_plugins.verify import verify
 from sparsemap_plugins.verify.nest import ExecutedNest
 from sparsemap_plugins.verify.simulate import Simulation
-from verify_designs import build, example, random_design
+from verify_designs import EINSUMS, build, example, random_design
 
 seeds = st.integers(0, 2**32 - 1)
 few = settings(max_examples=25)
@@ -80,6 +80,20 @@ def test_windows_are_exact_where_the_overlap_is_simple(seed, levels, kind):
             assert parts.keys() <= {"Q1", "Q2"}
             assert parts.get("Q2", 0) <= 0
             assert row.unexplained == pytest.approx(0)
+
+
+@few
+@given(seeds, st.integers(1, 3), st.integers(0, 2), st.sampled_from([0, 1, [[0, 1], [2, 0]]]))
+def test_padding_and_holes_do_not_move(seed, rows, columns, padding):
+    EINSUMS["conv2d"] = ("Z[k, p, q] = P[c, p + r, q + s] * Q[k, c, r, s]", ("k", "c", "p", "q", "r", "s"))
+    table = random_design("conv2d", seed, sizes=(1, 2, 3, 4))
+    layer = {"type": "conv2d", "stride": [rows, columns + 1], "padding": padding, "density": {}}
+    table["workload"] = {**layer, **table["workload"]["dims"]}
+    problem, designs = build(table | {"cost_model": {"type": "analytic", "charges": ["holes"]}})
+    found = verify(problem, designs, trials=1)
+    assert found.correct
+    if windows_are_simple(ExecutedNest(problem, designs)):
+        assert [row for row in not_exact(found) if row[3] != pytest.approx(row[4], rel=1e-9)] == []
 
 
 def test_enough_random_windows_are_simple():

@@ -52,7 +52,27 @@ def test_a_search_reaches_the_optimum_and_never_goes_below_the_bound(problem) ->
     result = search(problem, 1000, 0)
     assert result.found.cycles == pytest.approx(best)
     bound = problem.cost_model.lower_bound(problem)
-    assert bound is not None and bound.cycles[0] < best
+    assert bound.cycles[0] < best < 2 * bound.cycles[0]
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        {},
+        {"k": 40, "c": 24, "p": 9, "q": 7, "r": 1, "s": 1, "stride": 2, "padding": 0},
+        {"k": 512, "c": 512, "p": 7, "q": 7},
+        {"k": 64, "c": 3, "p": 112, "q": 112, "r": 7, "s": 7, "stride": 2, "padding": 3},
+    ],
+)
+def test_no_design_costs_less_than_the_bound(layer) -> None:
+    problem = load_problem({**LAYER, **layer}, "aie2-4x4", "aie2", registry=registry())
+    rng = np.random.default_rng(0)
+    found = problem.evaluator.evaluate(problem.space.repair(problem.space.sample(500, rng), rng))
+    bound = problem.cost_model.lower_bound(problem)
+    assert found.valid.any()
+    assert (
+        bound.cycles[0] <= found.cycles.min() and bound.energy_pj[0] <= found.energy_pj.min() < 3 * bound.energy_pj[0]
+    )
 
 
 def test_a_design_file_holds_the_sub_volume_and_is_read_back(problem, tmp_path: Path) -> None:

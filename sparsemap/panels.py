@@ -1,4 +1,4 @@
-"""Figures of papers: panels of lines, points and bars, all drawn by one function."""
+"""Figures of pages: panels of lines, points and bars, all drawn by one function."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from sparsemap.plots import COLOURS, MARKERS, Axes, Figure, named_ticks, plain_log, subplots
+from .plots import COLOURS, MARKERS, Axes, Figure, named_ticks, plain_log, subplots
 
 Values = Sequence[float] | np.ndarray
 

@@ -1,0 +1,146 @@
+"""This tree beside another commit, default model and space: the same work in turns, so that both meet the same machine.
+
+Each tree has a process that waits for orders; what starts anew is a process of its own. Times are processor seconds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from sparsemap.files import markdown_table
+
+HERE = Path(__file__).resolve().parents[1]
+PACKAGES = {"sparsemap": "sparsemap", "sparsemap_plugins": "plugins", "sparsemap_specs": "specs"}
+CELLS = ["mm3 cloud", "conv4 mobile", "mm13 cloud"]
+BATCHES = [38, 512, 4096]
+COMMANDS = {
+    "`sparsemap --help`": "--help",
+    "`search mm1 mobile --budget 100`": "search mm1 mobile --budget 100 --out OUT --overwrite",
+    "`search mm3 cloud`, 20,000, prompt to files": "search mm3 cloud --out OUT --overwrite",
+    "`run resnet50`, 24 layers x 500": "run resnet50 --hardware edge-16gbps --budget 500 --out OUT/net",
+}
+
+WORKER = r"""
+import hashlib, sys, time, attrs, numpy as np, sparsemap
+from sparsemap.pieces.loading import load
+from sparsemap_plugins.analytic.occupancy.shared import SHARED
+registry, known = load(), {}
+
+def cell(workload, hardware):
+    if (workload, hardware) not in known:
+        problem, rng = sparsemap.load_problem(workload, hardware, registry=registry), np.random.default_rng(2)
+        genomes = problem.space.repair(problem.space.guess(8192, rng), rng)
+        genomes = np.resize(genomes[problem.evaluator.evaluate(genomes).valid], (4096, genomes.shape[1]))
+        problem.evaluator.evaluate(genomes)
+        known[workload, hardware] = problem, genomes
+    return known[workload, hardware]
+
+def batch(workload, hardware, size):
+    problem, genomes = cell(workload, hardware)
+    parts = [genomes[i : i + int(size)] for i in range(0, min(4096, 40 * int(size)), int(size))]
+    return lambda: np.concatenate([problem.evaluator.evaluate(part).costs.own["cycles"] for part in parts])
+
+def search(workload, hardware, state):
+    problem, _ = cell(workload, hardware)
+    if state == "cold":
+        SHARED.clear()
+        problem = problem.on(problem.chip)
+        problem.bound
+        SHARED.clear()
+    else:
+        sparsemap.search(problem, budget=20000, seed=0)
+    return lambda: sparsemap.search(problem, budget=20000, seed=0).best.genome
+
+def sweep(workload, hardware):
+    problem, _ = cell(workload, hardware)
+    SHARED.clear()
+    chips = [attrs.evolve(problem.chip, bandwidth=problem.chip.bandwidth * (1.0 + 0.25 * i)) for i in range(12)]
+    return lambda: np.concatenate([sparsemap.search(problem.on(c), budget=500, seed=0).best.genome for c in chips])
+
+for line in sys.stdin:
+    name, *words = line.split()
+    work = globals()[name](*words)
+    start = time.process_time()
+    found = work()
+    took = time.process_time() - start
+    print(took, hashlib.sha256(np.ascontiguousarray(found).tobytes()).hexdigest(), flush=True)
+"""
+
+
+class Tree:
+    """A tree of the project, and a process that works in it."""
+
+    def __init__(self, root: Path, place: Path) -> None:
+        place.mkdir()
+        for package, folder in PACKAGES.items():
+            (place / package).symlink_to(root / folder)
+        self.out = place / "out"
+        self.env = {**os.environ, "PYTHONPATH": str(place), "PYTHONDONTWRITEBYTECODE": ""}
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
+        self.worker = subprocess.Popen([sys.executable, "-c", WORKER], env=self.env, **pipes)  # type: ignore[call-overload]
+
+    def ask(self, order: str) -> tuple[float, str]:
+        """Seconds, and a digest of what was found."""
+        self.worker.stdin.write(order + "\n")
+        seconds, digest = self.worker.stdout.readline().split()
+        return float(seconds), digest
+
+    def run(self, words: str) -> tuple[float, str]:
+        """The same of a command in a process of its own: the digest is that of its design files."""
+        subprocess.run(["rm", "-rf", str(self.out)], check=True)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        command = [sys.executable, "-m", "sparsemap", *words.replace("OUT", str(self.out)).split()]
+        subprocess.run(command, check=True, capture_output=True, env=self.env)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        designs = b"".join(path.read_bytes() for path in sorted(self.out.rglob("design.toml")))
+        seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        return seconds, hashlib.sha256(designs).hexdigest()
+
+    def close(self) -> None:
+        self.worker.stdin.close()
+        self.worker.wait()
+
+
+def report(revision: str, rounds: int) -> str:
+    """The table: medians, and the median of the ratios of every round."""
+    with tempfile.TemporaryDirectory(prefix="sparsemap-") as folder:
+        other = Path(folder, "tree")
+        other.mkdir()
+        archive = subprocess.run(["git", "-C", HERE, "archive", revision], check=True, capture_output=True).stdout
+        subprocess.run(["tar", "-x", "-C", other], input=archive, check=True)
+        trees = [Tree(root, Path(folder, name)) for root, name in ((other, "then"), (HERE, "now"))]
+        orders = {
+            f"{cell}: valid designs, batches of {size:,}": f"batch {cell} {size}" for cell in CELLS for size in BATCHES
+        }
+        orders |= {
+            f"{cell}: search of 20,000, {state}": f"search {cell} {state}"
+            for cell in CELLS
+            for state in ("cold", "warm")
+        }
+        orders["mm3 cloud: 12 chips x 500"] = "sweep mm3 cloud"
+        rows = []
+        for name, order in orders.items():
+            rows.append(_row(name, [[tree.ask(order) for tree in trees] for _ in range(rounds)]))
+        for name, words in COMMANDS.items():
+            rows.append(_row(name, [[tree.run(words) for tree in trees] for _ in range(rounds)]))
+        for tree in trees:
+            tree.close()
+    head = ["work", "then", "now", "then over now", "same designs"]
+    title = f"### This tree beside {revision}: processor seconds, medians of {rounds} turns"
+    return f"{title}\n\n{markdown_table([head, *rows])}"
+
+
+def _row(name: str, turns: list[list[tuple[float, str]]]) -> list[str]:
+    then, now = (np.array([turn[i][0] for turn in turns]) for i in (0, 1))
+    same = all(a[1] == b[1] for a, b in turns)
+    print(name, f"{np.median(then / now):.2f}x", file=sys.stderr, flush=True)
+    numbers = [f"{np.median(part):.3f} s" for part in (then, now)]
+    return [name, *numbers, f"{np.median(then / now):.2f}x", "yes" if same else "NO"]

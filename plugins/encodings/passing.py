@@ -1,0 +1,85 @@
+"""Genes that choose which levels keep a tensor, and which it passes by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import attrs
+import numpy as np
+
+from sparsemap import Problem
+from sparsemap.errors import SpecError, unknown
+from sparsemap.pieces.contracts import Array, Genes, Segment
+from sparsemap.problem.designs import PASSES, Designs
+
+Cell = tuple[int, int]
+
+
+@attrs.frozen(kw_only=True)
+class Passing(Segment):
+    """A gene for each tensor and level inside its home that the hardware lets keep it: 0, the level keeps it; 1, it passes by,
+    and the next level that keeps it takes its place.
+
+    Provides `passes` (T, S, B) int8.
+    """
+
+    type_name: ClassVar[str] = "passing"
+    provides: ClassVar[tuple[str, ...]] = (PASSES,)
+
+    levels: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
+    """By level, the tensors that may pass by it; absent: every tensor may pass by every level."""
+
+    def cells(self, problem: Problem) -> list[Cell]:
+        """Tensor and level by gene."""
+        names = [level.name for level in problem.levels]
+        file = problem.files.get("space", "space")
+        if strange := [name for name in self.levels if name not in names]:
+            raise SpecError.at(file, f"{self.name}.levels.{strange[0]}", unknown("level", strange[0], names))
+        named = {
+            (problem.tensor(text, file, f"{self.name}.levels.{name}"), names.index(name))
+            for name, texts in self.levels.items()
+            for text in texts
+        }
+        return [
+            (t, s)
+            for s in range(len(names))
+            for t in range(len(problem.tensors))
+            if s > problem.homes[t] and problem.stores(t, s) and ((t, s) in named or not self.levels)
+        ]
+
+    def genes(self, problem: Problem) -> Genes:
+        cells = self.cells(problem)
+        names = tuple(f"passes.{problem.levels[s].name}.{problem.tensors[t].name}" for t, s in cells)
+        return Genes(names, np.zeros(len(cells), np.int64), np.ones(len(cells), np.int64))
+
+    def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
+        found = np.zeros((len(problem.tensors), len(problem.levels), genes.shape[1]), np.int8)
+        for (t, s), row in zip(self.cells(problem), genes, strict=True):
+            found[t, s] = row
+        return {PASSES: found}
+
+    def encode(self, designs: Designs, problem: Problem) -> Array:
+        given = designs.columns[PASSES]
+        return np.array([given[t, s] for t, s in self.cells(problem)], np.int64).reshape(-1, len(designs))
+
+    def transfer(
+        self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
+    ) -> Array | None:
+        """Levels by name, of tensors of the same role; of designs without such genes, what their hardware keeps."""
+        from sparsemap.problem.similarity import pairs
+
+        own, there = {b: a for a, b in pairs(source.loops, target.loops)}, [level.name for level in source.levels]
+        found = np.zeros((len(cells := self.cells(target)), len(designs)), np.int64)
+        for i, (t, s) in enumerate(cells):
+            name = target.levels[s].name
+            if t in own and name in there:
+                at = own[t], there.index(name)
+                kept = source.stores(*at) or at[1] < source.homes[at[0]]
+                found[i] = designs.columns[PASSES][at] if PASSES in designs.columns and kept else not kept
+        return found
+
+    def guess(self, count: int, problem: Problem, rng: np.random.Generator) -> Array:
+        """Most tensors stay where the hardware keeps them."""
+        genes = super().guess(count, problem, rng)
+        return np.where(rng.random(genes.shape) < 0.75, 0, genes)

@@ -1,0 +1,214 @@
+"""The page of results: a network by its layers, or searches, networks and cells of studies next to each other."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sparsemap import __version__
+from sparsemap.errors import SparseMapError, listed
+from sparsemap.files import percent, times
+from sparsemap.pieces.registry import Registry
+from sparsemap.problem import design_file
+from sparsemap.searching.breakdown import WAITING
+from sparsemap.searching.result import DESIGN_FILE
+from sparsemap.spec.units import format_energy
+
+from .. import sides as of_sides
+from ..breakdown import breakdown_table
+from ..charts import Chart, Mark, strips
+from ..sides import NETWORK, PARTS, WORTH_NAMES, Compared, labelled, layer_table, name_of, ranked, ratio, sides_of
+from ..stacks import stack, timeline
+from ..tables import Cell, PageLink, PageTable, PrintedNumber, number, numbers, share
+from ..variants import Base, freed
+from ..wording import CHIP_COSTS, COST_NAMES, change_text, chip_text, time_text
+from . import costs, fused, nest
+from .content import Headline, Page, Section, command, made, totals
+
+BARS, FULL, FEW = 24, 200, 3
+"""Bars of a chart of layers, results of which energy and time are drawn, and layers that a verdict names."""
+TOLD = {
+    "edp": "EDP", "energy_pj": "energy", "cycles": "cycles", "gap": "over the bound",
+    "share_of_energy_pj": "of energy", "share_of_cycles": "of cycles",
+}  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------------------- a network
+
+
+def network(folder: Path, registry: Registry) -> Page:
+    """What a network costs, which layers decide, and each of them folded away below."""
+    (side,) = sides_of(folder)
+    found: Mapping[str, Any] = side.numbers
+    count = sum(part.repeat for part in side.parts)
+    after = "" if found["seconds"] is None else "without fusion or overlap"
+    tiles = totals(found, "total energy times total cycles", after)
+    searched = f"{found['searches']} searches of {found['budget']:,} designs"
+    tiles.append(Headline("layers", PrintedNumber(count, f"{count:,}"), searched))
+    warnings = [f"No total counts {listed(found['lacks'])}."] if found.get("lacks") else []
+    warnings += [] if found["complete"] else ["Not every layer has a design, so that there are no totals."]
+    pages, charts = (
+        dict(_designs(side, registry)),
+        [_bars(side, "energy_pj"), _bars(side, "seconds"), timeline(side.parts)],
+    )
+    about = "Numbers are of one repetition, shares of all; a name leads to its design."
+    where = Section(
+        "Where energy and time go", [x for x in charts if x], "By layer, all repetitions; one after the other."
+    )
+    sections = [where, Section("Layers", [_layers(side, pages)], about), *pages.values()]
+    said, flag = _most(side), ""
+    if (plan := found.get("fused") or {}).get("complete"):
+        said = [fused.verdict(plan, side.subject, side.hardware), *(f"Layer by layer, {x}" for x in said)]
+        flag, sections = " --fuse", [*fused.sections(plan), *sections]
+        tiles.insert(0, fused.headline(plan))
+    options = {"hardware": side.hardware, "warm_start": found["warm_start"]}
+    words = command(f"run {side.subject}", {"objective": side.objective or None, **found}, **options) + flag
+    known: Mapping[str, Any] = next((part.about for part in side.parts if part.about), {})
+    return Page(
+        f"{side.subject} on {side.hardware}", [made(folder, known, words, NETWORK)], tiles, sections, warnings, said
+    )
+
+
+def _bars(side: Compared, key: str) -> Chart:
+    of = f"share_of_{'cycles' if key == 'seconds' else key}"
+    shares = [part.about[of] for part in side.parts]
+    ends = ["" if part is None else percent(part, 1) for part in shares]
+    return stack([(part.name, [part], end) for part, end in zip(side.parts, ends, strict=True)], key)
+
+
+def _most(side: Compared) -> list[str]:
+    """Where most of the time goes, and how good it can get."""
+    found = side.numbers
+    if found["edp"] is None:
+        return []
+    text = f"{side.subject} takes {time_text(found['seconds'])} and {format_energy(found['energy_pj'])} on {side.hardware}."
+    most = []
+    for part in sorted(side.parts, key=lambda part: -part.about["share_of_cycles"])[:FEW]:
+        limit = part.costs.limit.removesuffix(f", {WAITING}")
+        shares = [percent(part.about[f"share_of_{key}"]) for key in ("cycles", "energy_pj")]
+        most.append(
+            f"{part.name} {shares[0]} of the time and {shares[1]} of the energy" + (limit and f", limited by {limit}")
+        )
+    bound = (
+        f" No designs of space {found['space']} are more than {times(found['gap'])} better." if found.get("gap") else ""
+    )
+    return [f"{text} Most goes to {'; '.join(most)}.{bound}"]
+
+
+def _layers(side: Compared, pages: Mapping[str, Section]) -> PageTable:
+    """The layers of a network, each with a link to its section."""
+    rows: list[list[Cell]] = []
+    for i, part in enumerate(side.parts):
+        edp, *others = numbers(part.about, f"layers.{i}.", list(TOLD))
+        page = pages.get(part.about["searched"])
+        name: Cell = PageLink(part.name, page.anchor) if page else part.name
+        more = [number(part.seconds / part.repeat, time_text), number(part.costs.units_used, share), part.limit]
+        rows.append([name, str(part.repeat), *more, edp if part.known else part.about["state"], *others])
+    head = ["layer", "times", "time", "units in use", "limited by", *TOLD.values()]
+    return PageTable(head, rows, [_shape(part.about) for part in side.parts])
+
+
+def _shape(layer: Mapping[str, Any]) -> str:
+    return f"{layer['type']}, sizes {layer['sizes']}; density {layer['densities']}"
+
+
+def _designs(side: Compared, registry: Registry) -> Iterator[tuple[str, Section]]:
+    """A closed section for each design of the network: loop nest, cycles, one thing free."""
+    for part in (part for part in side.parts if part.known and part.name == part.about["searched"]):
+        try:
+            base = Base(design_file.load(str(part.folder / DESIGN_FILE), registry))
+        except SparseMapError:  # designs of another version, or that a file cannot hold
+            continue
+        outcome = base.outcome
+        if not outcome.valid:
+            continue
+        free = list(freed(base))
+        better = min(free, key=lambda one: one.outcome.edp, default=None)
+        costs_of = f"{time_text(outcome.costs['seconds'])}, {format_energy(outcome.energy_pj)}"
+        text = f"{_shape(part.about)}. {costs_of}; limited by {outcome.column}"
+        if better is not None and better.outcome.edp < outcome.edp:
+            text += f"; EDP {change_text(better.outcome.edp, outcome.edp)} with {better.name} free"
+        tables = [breakdown_table(outcome.breakdown, outcome.design.problem), costs.one_free(outcome, free)]
+        blocks = [*nest.section(outcome).blocks, *(table.without_places() for table in tables if table)]
+        yield part.name, Section(part.name, blocks, text, f"layer-{part.folder.name}")
+
+
+# ------------------------------------------------------------------------------------------------------- several results
+
+
+def comparison(paths: Sequence[Path]) -> Page:
+    """What is best and why, numbers, ratios to the first of each problem, layers, energy and time of each."""
+    sides = labelled([side for path in paths for side in sides_of(path)])
+    worth = of_sides.worth_of(sides)
+    first: dict[tuple[str, str], Compared] = {}
+    points, rows, over_first = list[Mark](), [], f"{WORTH_NAMES[worth]} over the first"
+    ratios: dict[tuple[str, ...], list[float]] = {}
+    for i, side in enumerate(sides):
+        base = first.setdefault(side.problem, side) if side.numbers["edp"] is not None else side
+        over = ratio(side, base, worth) if side.numbers["edp"] is not None else None
+        if over is not None:
+            model = f", {side.model}" if side.model != sides[0].model else ""
+            tip = f"{side.label}: {side.searched}\n{WORTH_NAMES[worth]} {times(over)} of {base.label}"
+            points.append(Mark(over, side.searcher, f"{side.subject} on {side.hardware}{model}", tip=tip))
+            ratios.setdefault((side.hardware, side.searcher), []).append(over)
+        edp, energy, cycles, gap = numbers(side.numbers, f"{i}.", ("edp", "energy_pj", "cycles", "gap"))
+        of_chip = zip(COST_NAMES.values(), numbers(side.costs, f"{i}.costs.", tuple(CHIP_COSTS)), strict=True)
+        about = {"result": side.label, "workload": side.subject, "hardware": side.hardware, "cost model": side.model}
+        told = {"energy": energy, over_first: number(over, times), "EDP": edp, "cycles": cycles, "over the bound": gap}
+        rows.append({**about, "searcher": side.searched, **dict(of_chip), **told, "limited by": side.limit})
+    texts = ("workload", "hardware", "cost model", "searcher", "limited by")  # told above the table where all have one
+    head = [key for key in rows[0] if key not in texts or len({row[key] for row in rows}) > 1]
+    blocks: list[Any] = [PageTable(head, [[row[key] for key in head] for row in rows])]
+    if len(points) > len({(point.row, point.part) for point in points}):  # seeds, or other repetitions
+        blocks.append(spread(["hardware", "searcher"], ratios, "results"))
+    if points:
+        blocks.append(strips(points, over_first, list(dict.fromkeys(side.searcher for side in sides))))
+    text = "Ratios are to the first result of the same workload and cost model; times are at the clock of each chip."
+    sections = [Section("Results", blocks, text)]
+    if layers := layer_blocks(sides):
+        text = "Of all repetitions; shares are of the difference."
+        sections.insert(0, Section("Layers, those that decide first", layers, text))
+    known = [side for side in sides if side.parts and side.numbers["edp"] is not None][:FULL]
+    if any(part.costs.known for side in known for part in side.parts):
+        bars = [(name_of(side, sides), side.parts, "") for side in known]
+        text = "By level and charge, and by what limits it; bars add up to the whole."
+        sections.append(Section("Energy and time", [stack(bars, key) for key in PARTS], text))
+    names_of = " or ".join(name_of(side, sides) for side in sides)
+    tiles = [_tile(side, name_of(side, sides)) for side in sides if side.costs] if len(sides) < 7 else []
+    title = f"{sides[0].subject}: {names_of}" if len(sides) < 4 and len(first) == 1 else f"{len(sides)} results"
+    words = f"sparsemap report {' '.join(str(path) for path in paths)}; sparsemap {__version__}"
+    lines = [words, *dict.fromkeys(f"{side.subject}: {side.searched}" for side in sides[:4])]
+    return Page(title, lines, tiles, sections, verdict=of_sides.verdict(sides))
+
+
+def _tile(side: Compared, label: str) -> Headline:
+    """The time of a side, and beside it energy, power and area."""
+    rest = {key: value for key, value in side.costs.items() if key != "seconds"}
+    note = ", ".join(filter(None, [format_energy(side.numbers["energy_pj"]), chip_text(rest)]))
+    return Headline(label, number(side.value("seconds"), time_text), note)
+
+
+def layer_blocks(sides: Sequence[Compared]) -> list[PageTable | Chart]:
+    """For the first network that several sides have: its layers on each, and how long they take, as far as the best and
+    the next one differ in them; nothing if no two have layers in common."""
+    for subject in dict.fromkeys(side.problem for side in sides if len(side.parts) > 1):
+        same = [side for side in sides if side.problem == subject and side.numbers["edp"] is not None]
+        if len(same) > 1:
+            ordered, shares = ranked(same)
+            parts = {name_of(side, same): {part.name: part for part in side.parts} for side in ordered}
+            few = list(shares)[: max(1, BARS // len(same))]
+            bars = [(f"{name}, {chip}", [has[name]], "") for name in few for chip, has in parts.items() if name in has]
+            every = [part for side in ordered for part in side.parts]
+            return [layer_table(ordered, shares), *(stack(bars, key, among=every) for key in PARTS)]
+    return []
+
+
+def spread(head: Sequence[str], found: Mapping[tuple[str, ...], Sequence[float]], of: str) -> PageTable:
+    """Means and range of ratios, a row for each group."""
+    rows: list[list[Cell]] = []
+    for names, each in found.items():
+        means = statistics.geometric_mean(each), min(each), statistics.median(each), max(each)
+        rows.append([*names, *(number(mean, times) for mean in means), f"{len(each)}"])
+    return PageTable([*head, "geometric mean", "least", "median", "most", of], rows)

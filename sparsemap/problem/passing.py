@@ -1,0 +1,63 @@
+"""Designs that say which levels keep a tensor: each is one of the hardware whose `bypass` says so."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+import numpy as np
+
+from ..pieces.contracts import Segment
+from ..pieces.contracts.base import Array
+from .designs import PASSES, Designs
+from .problem import Problem
+
+MOST = 256
+"""The most layouts of which each is bounded."""
+Passed = frozenset[tuple[int, int]]
+"""Tensors and levels that they pass by."""
+
+
+def by_layout(designs: Designs) -> Iterator[tuple[Array, Passed, Designs]]:
+    """Rows of the designs in which the same tensors pass by the same levels, what passes, and the rest of their columns."""
+    passes = designs.columns[PASSES]
+    rest = Designs({name: column for name, column in designs.columns.items() if name != PASSES})
+    patterns, which = np.unique(passes.reshape(-1, len(designs)), axis=1, return_inverse=True)
+    for i, pattern in enumerate(patterns.T):
+        rows = np.flatnonzero(which.ravel() == i)
+        at = np.argwhere(pattern.reshape(passes.shape[:-1]))
+        yield rows, frozenset((int(t), int(s)) for t, s in at), rest.take(rows)
+
+
+def passing(problem: Problem, passed: Passed) -> Problem:
+    """A problem where tensors pass by further levels: with the hardware that says so, and the space of the given one."""
+    if problem.passed is not None and passed <= problem.passed:
+        return problem
+
+    def made() -> Problem:
+        rows: list[Any] = []
+        for s, level in enumerate(problem.hardware.levels):
+            given = problem.levels[s].memory.bypass
+            names = (f"name:{problem.tensors[t].name}" for t, at in sorted(passed) if at == s)
+            rows.append({**level, "bypass": [*given, *(name for name in names if name not in given)]})
+        hardware = attrs.evolve(problem.hardware, levels=tuple(rows))
+        found = attrs.evolve(problem, hardware=hardware, passed=(problem.passed or frozenset()) | passed)
+        known = problem.__dict__
+        found.__dict__ |= {name: known[name] for name in ("loops", "technology", "chip") if name in known}
+        found.__dict__["space"] = problem.space
+        return found
+
+    return problem.remember((passing, passed), made)
+
+
+def layouts(problem: Problem, segment: Segment) -> tuple[Problem, ...]:
+    """A problem with every choice of what passes by that the genes of a segment have; none where these are too many."""
+    genes = segment.genes(problem)
+    values = genes.high - genes.low + 1
+    if math.prod(values.tolist()) > MOST:
+        return ()
+    grid = np.indices(values).reshape(len(values), -1) + genes.low[:, None]
+    designs = Designs(segment.decode(grid, problem))
+    return tuple(passing(problem, passed) for _, passed, _ in by_layout(designs))
