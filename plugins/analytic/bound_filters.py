@@ -25,9 +25,9 @@ class LeastAccesses:
     def _touched(self, t: int) -> float:
         """Words of the tensor that some compute touches; holes of strides are not, nor, with `padding`, is padding."""
         if self.padding and self.layout.word_share[t] < 1.0:
-            return float(
-                math.prod(int(there.sum()) for there in self.layout.tensors[t].words(self.layout.problem.sizes))
-            )
+            tensor, sizes = self.layout.tensors[t], self.layout.problem.sizes
+            shares = zip(tensor.words(sizes), tensor.shape(sizes), strict=True)
+            return float(math.prod(int(np.broadcast_to(there, width).sum()) for there, width in shares))
         sizes = self.layout.problem.sizes
         words = 1.0
         for rank in self.layout.tensors[t].ranks:

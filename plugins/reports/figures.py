@@ -156,7 +156,9 @@ def loopnest(source: PlotSource) -> Figure:
             axes.text(x + 0.03, y + line, text, fontsize=points, va="center", family="monospace", weight=weight)
         row += 1 + len(texts)
     for at, text in enumerate(below):
-        axes.text(0.0, height + at + 0.7, text, fontsize=7.5, va="center")
+        axes.text(
+            0.0, height + at + 0.7, text, fontsize=min(7.5, 420 / len(text)), va="center"
+        )  # 56 letters of 7.5 fit
     return figure
 
 

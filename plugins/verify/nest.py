@@ -135,7 +135,7 @@ class ExecutedNest(Design):
             there = np.ones((), dtype=bool)
             for rank in () if tensor.output else tensor.words(self.problem.sizes):
                 there = there[..., None] & rank
-            found.append(None if there.all() else ~there)
+            found.append(None if there.all() else np.broadcast_to(~there, tensor.shape(self.problem.sizes)))
         return tuple(found)
 
     @cached_property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from sparsemap.errors import SpecError
@@ -116,6 +117,7 @@ def test_a_layer_reads_the_words_that_the_one_before_it_has_made(name: str):
     for node in nodes_of(REGISTRY.get("network", name), REGISTRY):
         if node.loops is not None and node.piece.type_name in ("conv2d", "depthwise"):
             operand = next(tensor for tensor in node.loops.tensors if tensor.name == "P")
-            words = [int(there.sum()) for there in operand.words(node.loops.sizes)[-2:]]
+            ranks = zip(operand.words(node.loops.sizes), operand.shape(node.loops.sizes), strict=True)
+            words = [int(np.broadcast_to(there, width).sum()) for there, width in ranks][-2:]
             left = 1 if node.loops.sizes["r"] > 1 else node.piece.stride[0]
             assert words == [-(-size // left) for size in node.given[0][1:]]

@@ -204,7 +204,7 @@ PAIR: dict[str, Any] = {
 }
 
 
-def test_what_is_written_is_what_is_read() -> None:
+def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
     fused = FusedPlan.of(plan_of(load(), PAIR, CHIP, Path("unused"), 60, 1, None, "paper", "edp", None))
     base = fused.plan.problem(fused.plan.cells[0])
     genomes = base.space.guess(200, np.random.default_rng(0))
@@ -216,10 +216,14 @@ def test_what_is_written_is_what_is_read() -> None:
     assert np.array_equal(before["bounds"], after["bounds"]) and np.array_equal(before["order"], after["order"])
     assert len(set(packets(base, base.space.decode(genomes), edges))) > 100
 
-    free, matched = (planned(network=PAIR, formats=formats, budget=40) for formats in ("free", "matched"))
+    free, matched = (
+        planned(tmp_path / formats, network=PAIR, formats=formats, budget=40) for formats in ("free", "matched")
+    )
     assert free.edp <= matched.edp
     one, two = (next(row for row in matched.rows if row.layer == name) for name in ("one", "two"))
-    assert not one.packed and two.from_places == (one.place,)  # nothing says that packets of both are equal
+    assert two.from_places == (one.place,)
+    made, read = (design_file.load(tmp_path / "matched" / row.design, load()) for row in (one, two))
+    assert packet_of(made, 2) == packet_of(read, 0) and (packet_of(read, 0) != PLAIN) == one.packed
 
 
 def test_packets_begin_at_the_outermost_compressed_rank() -> None:

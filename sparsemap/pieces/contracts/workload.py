@@ -54,10 +54,14 @@ class Tensor:
         return box(self.ranks, extents)
 
     def words(self, sizes: Mapping[str, int]) -> tuple[Array, ...]:
-        """By rank of the whole tensor, (positions,) bool: those that some compute takes, and that are no padding."""
+        """By rank of the whole tensor, (positions,) bool: those that some compute takes, and that are no padding; a single
+        True, (1,), where that is all."""
         found = []
         for place, (rank, width) in enumerate(zip(self.ranks, self.shape(sizes), strict=True)):
             (dim, c), (other, more) = sorted([*rank, ("", 1)][:2], key=lambda term: -sizes.get(term[0], 1))
+            if c == 1 and (sizes.get(other, 1) == 1 or more <= sizes[dim]) and not self.inside:
+                found.append(np.ones(1, dtype=bool))
+                continue
             there = np.zeros(width, dtype=bool)
             for step in range(sizes.get(other, 1)):
                 there[more * step :: c][: sizes[dim]] = True

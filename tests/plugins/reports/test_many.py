@@ -20,7 +20,7 @@ LAYERS = [
     {"name": "last", "type": "linear", "k": 512, "n": 64},
 ]
 NETWORK = {"name": "two", "layers": LAYERS}
-CHIPS = {"slow": {"clock": "500 MHz"}, "quick": {"clock": "2 GHz"}}
+CHIPS = {"slow": {"clock": "50 MHz"}, "quick": {"clock": "2 GHz"}}
 
 
 @pytest.fixture(scope="module")
