@@ -11,13 +11,13 @@ layers on a chip of which another program prints energy and cycles.
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from itertools import product
 from pathlib import Path
 from typing import Any
+
+from common import HARDWARE, asked, say
 
 from sparsemap import search_network
 from sparsemap.files import markdown_table, percent, times
@@ -27,7 +27,7 @@ from sparsemap.study.fused_result import FusedResult
 from sparsemap.study.plan import plan_of
 
 NETWORKS = ("mobilenetv2", "mnasnet", "resnet50", "inception-v3", "bert-large", "vgg16")
-PLATFORMS = ("edge-16gbps", "mobile", "cloud")
+PLATFORMS = ("edge-16gbps", *HARDWARE[1:])
 HEAD = ["network", "hardware", "stay", "slide by", "energy", "cycles", "EDP", "at most on chip", "over the bound"]
 
 
@@ -75,20 +75,11 @@ def two_layers(budget: int) -> str:
     """Two 3 x 3 layers of FSRCNN, layer by layer and fused, on the chip that DeFiNES (Mei et al., HPCA 2023) calls
     Meta-proto-like DF, against what that program prints: its commit 7097d60 with `loma_lpf_limit = 6`, all overlap kept."""
 
-    def level(
-        name: str, capacity: str, bits: int, read: float, write: float, *others: str, **more: Any
-    ) -> dict[str, Any]:
-        words = {"read_bandwidth": f"{bits // 8} words/cycle", "write_bandwidth": f"{bits // 8} words/cycle"}
+    def level(name: str, capacity: str, bits: int, read: float, write: float, *others: str, fanout: int = 1) -> dict:
+        words = {f"{way}_bandwidth": f"{bits // 8} words/cycle" for way in ("read", "write")}
         energy = {"read": 8 * read / bits, "write": 8 * write / bits}
-        table = {
-            "name": name,
-            "class": "sram",
-            "capacity": capacity,
-            "bypass": list(others),
-            "energy": energy,
-            "fanout": 1,
-        }
-        return {**table, **words, **more}
+        about = {"name": name, "class": "sram", "capacity": capacity, "bypass": list(others), "fanout": fanout}
+        return {**about, "energy": energy, **words}
 
     dram = {"name": "DRAM", "class": "dram", "bandwidth": "8 words/cycle", "energy": {"read": 87.5, "write": 93.75}}
     levels = [
@@ -109,18 +100,14 @@ def two_layers(budget: int) -> str:
     hardware = {"kind": "hardware", "name": "meta-proto", "word_bits": 8, "levels": levels, "compute": compute}
     sizes = (("one", 546, 966), ("two", 544, 964))
     common = {"type": "conv2d", "k": 12, "c": 12, "r": 3, "s": 3}
-    network = {
-        "name": "two",
-        "input": [12, 548, 968],
-        "layers": [{"name": n, "p": p, "q": q, **common} for n, p, q in sizes],
-    }
+    layers = [{"name": name, "p": p, "q": q, **common} for name, p, q in sizes]
+    network = {"name": "two", "input": [12, 548, 968], "layers": layers}
     found = search_network(network, hardware, budget, 0, fuse=True, formats="free", cost_model="timeloop")
     assert isinstance(found, FusedResult) and found.complete
     lines = []
-    for name, (pj, cycles), theirs in (
-        ("layer by layer", found.layer_by_layer, DEFINES["layer by layer"]),
-        ("fused", (found.energy_pj, found.cycles), DEFINES["fused"]),
-    ):
+    costs = {"layer by layer": found.layer_by_layer, "fused": (found.energy_pj, found.cycles)}
+    for name, (pj, cycles) in costs.items():
+        theirs = DEFINES[name]
         ours = f"{pj / 1e9:.2f} mJ, {cycles / 1e6:.2f} M cycles"
         lines.append(f"{name:14} {ours} (DeFiNES: {theirs[0] / 1e9:.2f} mJ, {theirs[1] / 1e6:.2f} M cycles)")
     return "\n".join(lines)
@@ -128,13 +115,10 @@ def two_layers(budget: int) -> str:
 
 def row(network: str, hardware: str, budget: int, seed: int, timed: bool) -> list[str]:
     spent = []
-    if timed:
+    for fuse in (False, True)[not timed :]:
         begin = time.process_time()
-        search_network(network, hardware, budget, seed)
+        found = search_network(network, hardware, budget, seed, fuse=fuse)
         spent.append(time.process_time() - begin)
-    begin = time.process_time()
-    found = search_network(network, hardware, budget, seed, fuse=True)
-    spent.append(time.process_time() - begin)
     if not isinstance(found, FusedResult) or not found.complete:
         raise SystemExit(f"{network} on {hardware}: not every layer has a design; give a larger budget")
     stays, between = found.stays
@@ -147,25 +131,21 @@ def row(network: str, hardware: str, budget: int, seed: int, timed: bool) -> lis
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--networks", nargs="+", default=NETWORKS)
-    parser.add_argument("--hardware", nargs="+", default=PLATFORMS)
-    parser.add_argument("--budget", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--times", action="store_true")
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--published", action="store_true")
-    given = parser.parse_args()
+    flag = {"action": "store_true"}
+    given = asked(
+        __doc__.split("\n")[0], networks={"nargs": "+", "default": NETWORKS}, budget=100, seed=0, times=flag, jobs=1,
+        hardware={"nargs": "+", "default": PLATFORMS}, published=flag,
+    )  # fmt: skip
     if given.published:
         print(published(), two_layers(1000), sep="\n\n")
         return
     head = [*HEAD, "time"] if given.times else HEAD
     pairs = list(product(given.networks, given.hardware))
     with ProcessPoolExecutor(given.jobs) as pool:
-        asked = [pool.submit(row, *pair, given.budget, given.seed, given.times) for pair in pairs]
-        for one in as_completed(asked):
-            print(*one.result(), file=sys.stderr, flush=True)
-        print(markdown_table([head, *(one.result() for one in asked)], "<<>"))
+        begun = [pool.submit(row, *pair, given.budget, given.seed, given.times) for pair in pairs]
+        for one in as_completed(begun):
+            say(*one.result())
+        print(markdown_table([head, *(one.result() for one in begun)], "<<>"))
 
 
 if __name__ == "__main__":
