@@ -67,15 +67,11 @@ def workload_of(name: str, registry: Any) -> Any:
     nodes = nodes_of(registry.build("network", network), registry)
     node = next(node for node in nodes if node.name == layer)
     assert node.loops is not None
-    *operands, output = (f"{x.name}[{', '.join(map(_index, x.ranks))}]" for x in node.loops.tensors)
+    *operands, output = (tensor.text for tensor in node.loops.tensors)
     density = {x.name: 1.0 for x in node.loops.tensors if not x.output} | dict(getattr(node.piece, "density", {}))
     table = {"type": "einsum", "einsum": f"{output} = {' * '.join(operands)}", "dims": dict(node.loops.sizes)}
     densities = next((given for known, _, given in LAYERS if known == name), {})
     return registry.build("workload", table | {"density": density | densities})
-
-
-def _index(rank: tuple[tuple[str, int], ...]) -> str:
-    return " + ".join(f"{factor}*{dim}" if factor > 1 else dim for dim, factor in rank)
 
 
 def scaled(workload: str, hardware: str, registry: Any, bandwidth: float = 1.0) -> Problem:

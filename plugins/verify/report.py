@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 
 import attrs
 
 from sparsemap.files import aligned
+from sparsemap.study.confidence import quantile
 
 from .comparison import Effect, Fidelity
 
@@ -28,11 +30,6 @@ ASSUMPTIONS = {
     "?": "no known assumption of the model accounts for this",
 }
 ORDER = list(ASSUMPTIONS)
-STUDENT = (
-    12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
-    2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
-)  # fmt: skip
-"""97.5 % quantiles of Student's t by degrees of freedom, from 1."""
 DERIVED = ("cycles", "energy_pj", "level_cycles", "compute_cycles")
 """Quantities that follow from the others."""
 VERDICTS = {
@@ -79,10 +76,7 @@ class CountRow:
 
     @property
     def _quantile(self) -> float:
-        free = self.trials - 1
-        if free < 1:
-            return 0.0
-        return STUDENT[free - 1] if free <= len(STUDENT) else 1.96 + 2.5 / free
+        return quantile(self.trials - 1) if self.trials > 1 else 0.0
 
     @property
     def verdict(self) -> str:
@@ -254,9 +248,5 @@ def _columns(rows: Sequence[CountRow]) -> list[str]:
 
 def spread(values: Sequence[float]) -> tuple[float, float]:
     """Mean and standard error."""
-    count = len(values)
-    mean = math.fsum(values) / count
-    if count < 2:
-        return mean, 0.0
-    variance = math.fsum((value - mean) ** 2 for value in values) / (count - 1)
-    return mean, math.sqrt(variance / count)
+    error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
+    return statistics.fmean(values), error

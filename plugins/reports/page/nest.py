@@ -11,7 +11,7 @@ from sparsemap.spec.units import format_bits, format_count
 from ..accesses import effect
 from ..loop_nest import nest_levels
 from ..outcome import DesignOutcome
-from ..wording import einsum_text, format_words, formats_of, indexed, loop_text, named_mechanisms
+from ..wording import einsum_text, format_words, formats_of, loop_text, named_mechanisms
 from .content import Box, Section, Text
 
 MARKS = (
@@ -64,5 +64,5 @@ def _loop_tip(design: Design, loop: Loop) -> str:
     parts = [f"{loop.bound:,} steps of {loop.dim}, {'at the same time' if loop.spatial else 'one after the other'}"]
     for t, tensor in enumerate(problem.tensors):
         if inside == len(problem.levels) or problem.stores(t, inside):
-            parts.append(f"{indexed(tensor)}: {effect(design.loops, tensor, loop, inside)}")
+            parts.append(f"{tensor.text}: {effect(design.loops, tensor, loop, inside)}")
     return "\n".join(parts)
