@@ -15,13 +15,12 @@ from ..files import write_texts
 from ..problem.network import INPUT
 from ..searching.best import Best
 from .cells import Outcome, labels_of
-from .conversion import Converted
 from .fused import FusedPlan, Kept
 from .fused_result import PLAN_FOLDER, FusedLayer, FusedResult
 from .fused_tables import FusedTables
 from .graph import GraphNode
 from .join import Chosen, JoinedPlan, Step, TablePoint, joined
-from .packets import PLAIN, TensorPlace
+from .packets import PLAIN, Converted, TensorPlace
 
 
 def result_of(fused: FusedPlan, outcomes: Sequence[Outcome]) -> FusedResult:

@@ -13,7 +13,7 @@ from sparsemap.plots import Figure
 
 from ..report import Report, page
 from ..runs import Runner
-from .products import BLOCKS, PATTERNS, M, Product, products
+from .designs import BLOCKS, PATTERNS, M, Product, products
 from .storage import other_formats
 
 SPARSITIES = (0.8, 0.9)

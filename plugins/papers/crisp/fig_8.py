@@ -16,6 +16,7 @@ from ..report import Report, page
 from ..runs import Runner
 from .designs import (
     BANDWIDTHS,
+    BLOCKS,
     CRISP,
     DEFAULT,
     DENSE,
@@ -25,10 +26,11 @@ from .designs import (
     MODELS,
     SPARSE,
     STC,
+    Product,
     Row,
+    products,
     rows_of,
 )  # fmt: skip
-from .products import BLOCKS, Product, products
 
 WIDE = BANDWIDTHS[-1]
 COMPARED = [machine.name for machine in (STC, *CRISP, DSTC)]

@@ -10,8 +10,7 @@ from sparsemap.files import percent, times
 from sparsemap.panels import Panel, Series, figure
 from sparsemap.plots import Figure
 
-from ..curves import curve, series
-from ..report import UJ, Report, counted, number, page
+from ..report import UJ, Report, counted, curve, number, page, series
 from ..runs import Runner, StudyRun, arithmetic_mean, by, geometric_mean, ratio
 from . import surrogates
 from .surrogates import RETRAINED, SURROGATE
