@@ -28,25 +28,7 @@ else:
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#444444", "#F0E442")
 """Okabe and Ito's palette, the darkest and most different first."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-STYLE: Any = {
-    "font.size": 9,
-    "axes.titlesize": 9.5,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.8,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#DDDDDD",
-    "grid.linewidth": 0.6,
-    "legend.frameon": False,
-    "legend.fontsize": 8.5,
-    "lines.linewidth": 1.6,
-    "lines.markersize": 4.5,
-    "svg.hashsalt": "sparsemap",
-    "svg.fonttype": "none",
-}
+STYLE = Path(__file__).with_suffix(".mplstyle")
 
 
 def subplots(rows: int, columns: int, figsize: tuple[float, float], **more: Any) -> tuple[Figure, Any]:
@@ -72,7 +54,7 @@ def write_figure(draw: Callable[[], Figure], *paths: Path, dpi: int = 180) -> No
     """Draws once and writes to each path in the format of its ending (`STAMPS`); the same data give the same bytes."""
     import matplotlib
 
-    with matplotlib.rc_context(STYLE), warnings.catch_warnings():
+    with matplotlib.rc_context(fname=STYLE), warnings.catch_warnings():
         warnings.simplefilter(
             "ignore", UserWarning
         )  # of names too long for the layout, or of characters without a glyph
@@ -100,7 +82,7 @@ def inline_svg(draw: Callable[[], Figure]) -> str:
     page's ink; nothing in it has a name of its own but the shapes of markers."""
     import matplotlib
 
-    with matplotlib.rc_context(STYLE | INLINE):
+    with matplotlib.rc_context(INLINE, STYLE):
         figure, text = draw(), StringIO()
         for artist in figure.findobj(lambda artist: artist.get_clip_on()):
             artist.set_clip_on(False)

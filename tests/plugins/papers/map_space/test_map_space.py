@@ -5,7 +5,8 @@ import math
 
 import pytest
 from click.testing import CliRunner
-from sparsemap_plugins.papers.map_space import NAMES, densities, mappers, robust, surrogates, table_3, table_4
+from sparsemap_plugins.papers.commands import ROOMS
+from sparsemap_plugins.papers.map_space import densities, mappers, robust, surrogates, table_3, table_4
 
 from sparsemap.cli.main import cli
 
@@ -26,7 +27,7 @@ SMALL = {
 
 
 def test_every_command_is_tried():
-    assert SMALL.keys() == NAMES.keys()
+    assert SMALL.keys() == ROOMS["map_space"]["pages"].keys()
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,7 @@ def work(tmp_path_factory):
 SLOW = ("mse-fig-3", "mse-fig-9", "mse-fig-10", "mse-fig-11")
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in NAMES])
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in SMALL])
 def test_a_command_writes_a_table(name, tmp_path, work, monkeypatch):
     monkeypatch.setattr(table_4, "ROUNDS", 2)
     monkeypatch.setattr(surrogates, "LAYERS", 2)
