@@ -20,7 +20,7 @@ SearchCells = Mapping[tuple[str, str], Mapping[str, Sequence[StudyRun]]]
 
 
 def claims_of(page: str) -> list[dict[str, str]]:
-    """EDP of `one` searcher over that of `two` after a `share` of the mappings, on a hardware if named; what the `paper` finds."""
+    """EDP of searcher `one` over that of `two` after a `share` of the mappings, on a hardware if named, and in the paper."""
     return [row for row in read_csv(Path(__file__).with_name("mappers-claims.csv")) if row["page"] == page]
 
 
