@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import statistics
+import tomllib
 from collections.abc import Sequence
+from pathlib import Path
 
 import attrs
 
@@ -13,34 +15,11 @@ from sparsemap.study.confidence import quantile
 
 from .comparison import Effect, Fidelity
 
-ASSUMPTIONS = {
-    "Q1": "sliding windows: the model keeps the overlap with the tile before only while the step stays the same,"
-    " and lets inner loops go back by one iteration",
-    "Q2": "sliding windows: the model reads the words that neighbouring tiles share once per tile",
-    "stay": "the model judges a tile by the leader's tile of one block; a tile that stays longer is needed more often",
-    "Q12": "the model takes operands as independent and leader tiles as unconditional; filters multiply their savings",
-    "Q13": "the model counts the output as if every compute left a product in each word that ends up nonzero;"
-    " eliminated, gated and skipped computes leave partial sums alone, and young partial sums are emptier",
-    "fibers": "the model gives a fiber with nonzeros the positions of an average fiber, empty ones included,"
-    " and so counts too few where many fibers are empty",
-    "Q14": "the model rounds the positions of a fiber up before it weights them by their probability",
-    "ranks": "the model takes the metadata that a filter saves from the outermost ranks; the tiles' own stay away",
-    "zeros": "the output's zeros are not spread as its density model says: rows and columns share operands",
-    "balance": "the model spreads the computes evenly over the units; the busiest unit has more",
-    "?": "no known assumption of the model accounts for this",
-}
+TEXTS = tomllib.loads((Path(__file__).parent / "_texts" / "report.toml").read_text("utf-8"))
+VERDICTS, ASSUMPTIONS = TEXTS["verdicts"], TEXTS["assumptions"]
 ORDER = list(ASSUMPTIONS)
 DERIVED = ("cycles", "energy_pj", "level_cycles", "compute_cycles")
 """Quantities that follow from the others."""
-VERDICTS = {
-    "exact": "exact",
-    "within": "within the 95 % confidence interval",
-    "chance": "within twice that interval, as one row in twenty is by chance",
-    "rounding": "within it but for the rounding to whole counts per instance",
-    "explained": "explained by a known assumption",
-    "follows": "not close, as follows from the counts",
-    "off": "off",
-}
 
 
 @attrs.frozen
