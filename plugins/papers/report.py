@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import attrs
 import numpy as np
 
-from sparsemap.panels import Series
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.plots import Report as Report
+from sparsemap.plots import Series
 from sparsemap.plots import page as page
 
 from .runs import StudyRun

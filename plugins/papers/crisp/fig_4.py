@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemap.panels import Panel, figure
-from sparsemap.plots import Figure
+from sparsemap.plots import Figure, Panel, figure
 
 from ..report import Report, page
 from ..runs import Runner

@@ -9,8 +9,7 @@ from typing import Any
 import attrs
 
 from sparsemap.cli.output import step_progress
-from sparsemap.panels import Panel, Series, figure
-from sparsemap.plots import Figure
+from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..report import Report, page
 from ..runs import Runner

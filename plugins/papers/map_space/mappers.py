@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from sparsemap.files import percent, read_csv, times
-from sparsemap.panels import Panel, Series, figure
-from sparsemap.plots import Figure
+from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..report import UJ, Report, counted, curve, number, page, series
 from ..runs import Runner, StudyRun, arithmetic_mean, by, geometric_mean, ratio

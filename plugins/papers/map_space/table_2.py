@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from sparsemap.files import times
-from sparsemap.panels import Panel, Series, figure
 from sparsemap.pieces.contracts import Array
-from sparsemap.plots import Figure
+from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..report import UJ, Report, counted, number, page
 from ..runs import Runner, by

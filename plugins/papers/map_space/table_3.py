@@ -8,8 +8,7 @@ from itertools import product
 import attrs
 
 from sparsemap.files import times
-from sparsemap.panels import Panel, Series, figure
-from sparsemap.plots import Figure
+from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..report import UJ, Report, counted, number, page
 from ..runs import Runner, StudyRun, by, typical_edp

@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from sparsemap.files import markdown_table, times
-from sparsemap.panels import Panel, Series, figure
-from sparsemap.plots import Figure
+from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..report import UJ, Report, counted, number, page, times_exact
 from ..runs import Runner, by, geometric_mean

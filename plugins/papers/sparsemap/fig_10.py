@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sparsemap.files import times
-from sparsemap.panels import Panel, figure
-from sparsemap.plots import Figure
+from sparsemap.plots import Figure, Panel, figure
 
 from ..report import Curve, Report, curve, effort, number, page, series
 from ..runs import Runner, by, typical_edp
