@@ -11,12 +11,12 @@ from typing import Any
 from sparsemap.errors import SparseMapError, listed
 from sparsemap.files import percent, times
 from sparsemap.pieces.registry import Registry
-from sparsemap.plots import COLOURS, Figure, plain_log, subplots, tipped
+from sparsemap.plots import COLOURS, Figure, subplots, tipped
 from sparsemap.problem import design_file
 from sparsemap.spec.units import format_count, format_energy
 
-from ..charts import GREY, Chart, Mark, scale
-from ..design_charts import timed_words
+from ..charts import GREY, Chart, Mark, roofs, scale
+from ..design_charts import traffic
 from ..outcome import DesignOutcome
 from ..sides import NETWORK, json_of, sides_of
 from ..tables import PageTable, number, share
@@ -194,43 +194,22 @@ def _designs(folder: Path, found: Mapping[str, Any]) -> Iterator[tuple[str, int,
 def _roofline(folder: Path, found: Mapping[str, Any], registry: Registry) -> Chart | None:
     """Multiplications a cycle against multiplications a word of the outermost level, a point per design; None where no level
     has a bandwidth."""
-    marks, roof, weights = [], (0.0, 0.0), []
+    marks, weights, width, peak = [], list[float](), math.inf, 0.0
     for name, count, macs, file in _designs(folder, found):
         try:
             outcome = DesignOutcome.of(design_file.load(str(file), registry))
         except SparseMapError:  # designs of another version
             continue
-        outer, problem = outcome.design.problem.levels[0], outcome.design.problem
-        words = sum(timed_words(one) for one in outcome.accesses.values() if one.level is outer)
-        width = outer.bandwidth or (outer.read_bandwidth or math.inf) + (outer.write_bandwidth or math.inf)
+        outer, peak = outcome.design.problem.levels[0], float(outcome.design.problem.compute_instances)
+        words, width = traffic(outcome, outer)
         if words and math.isfinite(width) and outcome.valid:
-            roof = width, float(problem.compute_instances)
             told = f"{macs / words:.3g} multiplications a word of {outer.name}, {macs / outcome.cycles:,.4g} a cycle"
             tip = f"{name}, {count} times\n{told}\nlimited by {outcome.column}"
-            marks.append(Mark(macs / words, name, at=macs / outcome.cycles, tip=tip))
+            marks.append(Mark(macs / words, at=macs / outcome.cycles, tip=tip))
             weights.append(count * outcome.cycles)
-    if not marks:
-        return None
-    low, high = (f(m.value for m in marks) * by for f, by in ((min, 0.5), (max, 2.0)))
-    low, high = min(low, roof[1] / roof[0] / 2), max(high, roof[1] / roof[0] * 2)
-
-    def draw(width: float) -> Figure:
-        figure, axes = subplots(1, 1, (width, 0.6 * width + 0.4))
-        line = [low, roof[1] / roof[0], high]
-        axes.plot(line, [min(x * roof[0], roof[1]) for x in line], color="black", linewidth=1.1)
-        sizes = [14 + 200 * weight / math.fsum(weights) for weight in weights]
-        dots = axes.scatter([m.value for m in marks], [m.at for m in marks], s=sizes, color=COLOURS[0], alpha=0.7)
-        tipped(dots, [m.tip for m in marks])
-        axes.set(xscale="log", yscale="log", xlim=(low, high))
-        for axis in (axes.xaxis, axes.yaxis):
-            plain_log(axis, (1,) if high > 100 * low else (1, 2, 5))
-        axes.set(xlabel="multiplications per word of the outermost level", ylabel="multiplications per cycle")
-        return figure
-
-    return Chart(marks, draw, "roofline: a point per design, larger ones take more of the time")
-
-
-# ------------------------------------------------------------------------------------------------------------- choices
+    sizes = [14 + 200 * weight / math.fsum(weights) for weight in weights]
+    names = "multiplications per word of the outermost level", "multiplications per cycle"
+    return roofs(marks, peak, {"": width}, *names, sizes) if marks else None
 
 
 def _size(row: Mapping[str, Any]) -> bool:
