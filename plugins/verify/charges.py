@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import numpy as np
@@ -18,10 +18,6 @@ from .leaders import HELD_BACK
 from .moved import all_bits, count_metadata
 from .simulate import Simulation, Trial, Walk
 from .tally import Tally, spend, time
-
-if TYPE_CHECKING:
-    from .simulate import Simulation
-
 
 EXECUTED = frozenset({
     "gate-time", "positions", "drains", "sums", "holes", "filter-metadata", "run-lengths", "pointers", "overlap",

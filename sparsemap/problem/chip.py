@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, SupportsFloat
+from typing import Any, SupportsFloat
 
 import attrs
 import numpy as np
@@ -16,14 +16,11 @@ from ..pieces.contracts import Technology
 from ..pieces.contracts.base import Array, Rows
 from ..pieces.contracts.hardware import LEVEL_ACTIONS, RECODE_ACTIONS
 from ..pieces.data_specs import MAC_ACTIONS, Hardware
+from ..pieces.registry import Registry
 from ..spec import units
 from ..spec.structuring import collecting, join
 from .levels import Level
 from .tables import content_of
-
-if TYPE_CHECKING:
-    from ..pieces.registry import Registry
-
 
 FIGURES = {"fanout": np.int64, "word_bits": np.int64, "metadata_width": np.int64, "shared_capacity": np.bool_}
 LIMITS = ("capacity_bits", "metadata_capacity_bits", "read_bandwidth", "write_bandwidth", "bandwidth")

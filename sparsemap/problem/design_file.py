@@ -30,7 +30,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import numpy as np
@@ -40,15 +40,13 @@ from ..files import shown
 from ..pieces import defaults
 from ..pieces.contracts import Loops, Piece, Workload
 from ..pieces.data_specs import DESIGN_KIND, SpaceSpec
+from ..pieces.registry import Registry
 from ..spec import toml_io
 from ..spec.structuring import SpecTable, join
 from ..spec.unstructuring import unstructure
 from .designs import Design
 from .load import located, make_problem
-
-if TYPE_CHECKING:
-    from ..pieces.registry import Registry
-    from .problem import Problem
+from .problem import Problem
 
 SEGMENT = "design"
 COLUMNS = {"order": "mapping", "bounds": "mapping", "mechanisms": "gate_skip"}

@@ -24,15 +24,14 @@ from ..pieces.contracts import (
     Workload,
 )
 from ..pieces.data_specs import Hardware, SpaceSpec
+from ..pieces.registry import Registry
 from .chip import Chip, chip_of, levels_on
 from .costs import ALIASES
-from .designs import PASSES
 from .evaluation import Evaluation
 from .levels import Level, MappingLevel, Place, levels_of
 from .tables import Key, T, Tables
 
 if TYPE_CHECKING:
-    from ..pieces.registry import Registry
     from .classes import ScoredClasses
     from .evaluator import Evaluator
     from .scenarios import Scenario
@@ -41,6 +40,8 @@ if TYPE_CHECKING:
 OPERANDS, OUTPUT = ("P", "Q", "R", "S"), "Z"
 """Roles: the operands by position, and the output, whatever they are called: how specs of hardware, mechanisms and spaces
 speak of any workload's tensors."""
+PASSES = "passes"
+"""The column of designs that says which tensors pass by which levels."""
 
 
 @attrs.define(eq=False, slots=False, repr=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -14,13 +13,9 @@ from ..errors import PluginError
 from ..pieces.boundary import guarded
 from ..pieces.contracts.base import Array
 from ..problem.evaluation import Evaluation
+from ..problem.problem import Problem
 from .front import Front
 from .hull import HullOfDesigns
-
-if TYPE_CHECKING:
-    from ..problem.problem import Problem
-    from .best import Best
-
 
 HISTORY_ROWS = 20_000
 """Rows kept; beyond it neighbouring rows are merged two by two."""
@@ -110,12 +105,6 @@ class Leading:
     def _remove(self, at: int) -> None:
         for part in (self.scores, self.genomes, self.costs):
             del part[at : at + 1]
-
-    def designs(self, problem: Problem, count: int) -> list[Best]:
-        from .best import Best
-
-        rows = zip(self.genomes, self.costs, self.scores, strict=True)
-        return [Best(problem, *row) for row in rows][:count]
 
 
 @attrs.define
