@@ -65,9 +65,7 @@ def area(platform: str) -> float:
 def task_of(given: argparse.Namespace, networks: Sequence[str], out: Path, jobs: int, **more: Any) -> DesignTask:
     limit = () if more.get("share") == "units" else (f"area_mm2 <= {area(given.platform)!r}",)
     about = {"budget": given.budget, "layer_budget": given.layer_budget, "seed": given.seed, "constraints": limit}
-    return DesignTask(
-        networks=tuple(networks), **{"hardware": given.hardware, "out": out, "jobs": jobs, **about, **more}
-    )
+    return DesignTask(networks=tuple(networks), out=out, jobs=jobs, **{"hardware": given.hardware, **about, **more})
 
 
 def run(task: DesignTask) -> dict[str, Any]:

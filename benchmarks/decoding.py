@@ -7,16 +7,15 @@ prints the best EDP of all seeds with the genes over that without, and what the 
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
-import numpy as np
+from common import HARDWARE, asked, mean
 
 from sparsemap import load_problem, search
 from sparsemap.files import markdown_table
 from sparsemap.pieces.loading import load
 
-WORKLOADS, HARDWARE = ("mm3", "mm12", "conv4", "conv8"), ("edge", "mobile", "cloud")
+WORKLOADS = ("mm3", "mm12", "conv4", "conv8")
 
 
 def cell(
@@ -39,11 +38,8 @@ def cell(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--genes", choices=("decoding", "passing"), default="decoding")
-    parser.add_argument("--budget", type=int, default=4000)
-    parser.add_argument("--seeds", type=int, default=3)
-    given, registry = parser.parse_args(), load()
+    genes = {"choices": ("decoding", "passing"), "default": "decoding"}
+    given, registry = asked(__doc__, genes=genes, budget=4000, seeds=3), load()
     rows, ratios = [], dict[str, list[float]]()
     for model in ("timeloop", "physical"):
         for name in HARDWARE:
@@ -58,7 +54,7 @@ def main() -> None:
                 print(*rows[-1], flush=True)
     print(markdown_table([["cell", "cost model", "EDP, with genes over without", given.genes], *rows]))
     for model, found in ratios.items():
-        print(f"{model}: {np.exp(np.mean(np.log(found))):.3f} in the mean of {len(found)} cells")
+        print(f"{model}: {mean(found):.3f} in the mean of {len(found)} cells")
 
 
 if __name__ == "__main__":

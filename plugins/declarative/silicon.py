@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from sparsemap.problem.problem import Problem
+from sparsemap.problem.problem import Problem
 
 MIB_BITS = 8.0 * 1024**2
 PLATFORMS = ("edge", "edge-16gbps", "mobile", "cloud")

@@ -10,8 +10,7 @@ import numpy as np
 
 from sparsemap import Filter, Mechanism
 from sparsemap.pieces.boundary import eliminated_of
-from sparsemap.pieces.contracts import DEALING
-from sparsemap.pieces.contracts.base import Array
+from sparsemap.pieces.contracts import DEALING, Array
 from sparsemap.problem.designs import Loop
 from sparsemap.problem.levels import Place
 

@@ -90,37 +90,25 @@ def shortened(problem: Problem, designs: Designs, computes: int) -> tuple[Proble
     )
     for groups, lanes in ((spatial, LANES), (temporal, 1), (spatial, 1)):
         for group in groups:
-            while (
-                bounds.prod() > computes
-                and bounds[spatial].prod() > lanes * (groups is spatial)
-                and bounds[group].max() > 2
-            ):
+            least = lanes if groups is spatial else 0
+            while bounds.prod() > computes and bounds[spatial].prod() > least and bounds[group].max() > 2:
                 loop = int(bounds[group].argmax())
                 bounds[group, loop] = math.ceil(bounds[group, loop] / 2.0)
     if (bounds == designs.columns["bounds"][:, :, 0]).all():
         return problem, designs.take(slice(0, 1))
     sizes = dict(zip(problem.dims, bounds.prod(axis=0).astype(int).tolist(), strict=True))
-    parts: dict[str, Any] = {
-        "space": problem.space_spec,
-        "cost_model": problem.cost_model,
-        "objective": problem.objective,
-    }
     small = load_problem(
-        _workload(problem, sizes), _hardware(problem, bounds, designs), **parts, registry=problem.registry
-    )
+        _workload(problem, sizes), _hardware(problem, bounds, designs), problem.space_spec, problem.objective,
+        problem.cost_model, registry=problem.registry,
+    )  # fmt: skip
     one = designs.take(slice(0, 1))
     return small, attrs.evolve(one, columns={**one.columns, "bounds": bounds[:, :, None]})
 
 
 def _workload(problem: Problem, sizes: dict[str, int]) -> Any:
     """An einsum of these sizes over the same tensors."""
-
-    def access(tensor: Any) -> str:
-        ranks = (" + ".join(f"{c}*{dim}" if c > 1 else dim for dim, c in rank) for rank in tensor.ranks)
-        return f"{tensor.name}[{', '.join(ranks)}]"
-
     *operands, output = problem.tensors
-    einsum = f"{access(output)} = {' * '.join(map(access, operands))}"
+    einsum = f"{output.text} = {' * '.join(tensor.text for tensor in operands)}"
     table = {"type": "einsum", "name": problem.workload.name, "einsum": einsum, "dims": sizes}
     return problem.registry.build("workload", table | {"density": {x.name: x.density for x in operands}})
 
@@ -141,10 +129,8 @@ def _hardware(problem: Problem, bounds: Array, designs: Designs) -> Any:
             used = [float(part[outside].prod()) for part in (before, bounds)]
             here, then = (count + (level.instances - count) * off for count in used)
             made["leakage_mw"] *= here / then if then > 0.0 else 1.0
-        made["energy"] = {
-            action: problem.energy_pj(level.index, action)
-            for action in ("read", "write", "metadata_read", "metadata_write")
-        }
+        actions = ("read", "write", "metadata_read", "metadata_write")
+        made["energy"] = {action: problem.energy_pj(level.index, action) for action in actions}
         for key in ("bandwidth", "read_bandwidth", "write_bandwidth"):
             limit = getattr(level, key)
             if limit is not None:

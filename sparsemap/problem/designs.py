@@ -5,19 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import numpy as np
 
+from ..pieces.contracts import Format, Mechanism
 from ..pieces.contracts.base import Array
-
-if TYPE_CHECKING:
-    from ..pieces.contracts import Format, Mechanism
-    from .problem import Place, Problem
-
-
-PASSES = "passes"
+from .levels import Place
+from .problem import PASSES as PASSES
+from .problem import Problem
 
 
 @attrs.frozen(eq=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -17,9 +16,7 @@ from ..pieces.contracts.base import Genomes, Scores
 from .costs import BASIC
 from .designs import PASSES, Designs
 from .evaluation import Detail, Evaluation
-
-if TYPE_CHECKING:
-    from .problem import Problem
+from .problem import Problem
 
 BLOCK = 4096
 """Designs per block: their arrays stay in cache."""

@@ -44,9 +44,7 @@ def passing(problem: Problem, passed: Passed) -> Problem:
             rows.append({**level, "bypass": [*given, *(name for name in names if name not in given)]})
         hardware = attrs.evolve(problem.hardware, levels=tuple(rows))
         found = attrs.evolve(problem, hardware=hardware, passed=(problem.passed or frozenset()) | passed)
-        known = problem.__dict__
-        found.__dict__ |= {name: known[name] for name in ("loops", "technology", "chip") if name in known}
-        found.__dict__["space"] = problem.space
+        found.__dict__ |= {"space": problem.space, **problem.known("loops", "technology", "chip")}
         return found
 
     return problem.remember((passing, passed), made)

@@ -28,16 +28,15 @@ from ..pieces.defaults import SEARCHER
 from ..problem.designs import Decoded, Designs
 from ..problem.evaluation import Evaluation
 from ..problem.evaluator import proposing
-from .archive import Archive
+from ..problem.problem import Problem
+from .archive import Archive, shortfalls_of
 from .best import best_of, front_of, gap_of
 from .budget import Budget as Budget
 from .budget import budget_of
 from .identity import identity_of
 from .result import Result, result_of
-from .shortfalls import shortfalls_of
 
 if TYPE_CHECKING:
-    from ..problem.problem import Problem
     from .start import Given, Start
 
 OWN = "own proposals"

@@ -16,15 +16,15 @@ import attrs
 from ..errors import PluginError, SearchError
 from ..files import is_temporary
 from ..pieces.boundary import guarded
+from ..pieces.contracts import Array, Genomes, Searcher
+from ..problem.evaluation import Evaluation
+from ..problem.problem import Problem
 from .archive import Leading
 from .budget import Budget
 from .driver import Search, Snapshot
 from .result import FRONT_FOLDER, Result, read_result
 
 if TYPE_CHECKING:
-    from ..pieces.contracts import Array, Genomes, Searcher
-    from ..problem.evaluation import Evaluation
-    from ..problem.problem import Problem
     from .journal import Journal
     from .start import Given, Start
 

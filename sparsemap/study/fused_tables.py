@@ -17,12 +17,11 @@ from ..problem.evaluation import Detail
 from ..problem.network import INPUT
 from ..problem.problem import Problem
 from .cells import Outcome
-from .conversion import with_conversions
 from .fused import FusedPlan, Kept, Key
 from .graph import GraphNode, passed
 from .interleaved import Member, interleaved
 from .join import Fitting, JoinedPlan, Step, TablePoint, joined
-from .packets import PLAIN, Packet, TensorPlace, packets, uncompressed
+from .packets import PLAIN, Packet, TensorPlace, packets, uncompressed, with_conversions
 from .slides import Outermost, made, outermost, sliced
 
 Tables = Mapping[str, Mapping[Kept, Sequence[TablePoint]]]

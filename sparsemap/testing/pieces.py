@@ -14,7 +14,25 @@ from ..pieces import contracts as of
 from ..pieces.streams import Coding, block_of, decode, encode
 from ..problem.levels import Place
 from ..problem.problem import Problem
-from .assertions import array_of, expect
+
+
+def expect(piece: of.Piece, holds: Any, what: str, expected: object = "", given: object = "") -> None:
+    """Raises AssertionError that names the plugin's class, unless `holds`."""
+    if not holds:
+        cls = type(piece)
+        name = f" '{piece.name}'" if piece.name else ""
+        detail = f": expected {expected}, given {given}" if expected != "" else ""
+        raise AssertionError(f"{piece.kind}{name} ({cls.__module__}.{cls.__qualname__}): {what}{detail}")
+
+
+def array_of(piece: of.Piece, value: Any, shape: tuple[int, ...], what: str, kinds: str = "fiu") -> of.Array:
+    """`value` as an array of this shape and of a numeric kind without NaN."""
+    array = np.asarray(value)
+    expect(piece, array.shape == shape, f"{what} has a wrong shape", shape, array.shape)
+    expect(piece, array.dtype.kind in kinds, f"{what} has a wrong type", f"a kind of '{kinds}'", array.dtype)
+    expect(piece, not np.isnan(array.astype(np.float64)).any(), f"{what} holds NaN")
+    return array
+
 
 ACCESSES = ("read", "fill", "update")
 GENERAL_ACTIONS = ("read", "write", "metadata_read", "metadata_write")

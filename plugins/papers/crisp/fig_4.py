@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from sparsemap.panels import Panel, figure
-from sparsemap.plots import Figure
+from sparsemap.plots import Figure, Panel, figure
 
 from ..report import Report, page
 from ..runs import Runner
-from .products import BLOCKS, PATTERNS, M, Product, products
+from .designs import BLOCKS, PATTERNS, M, Product, products
 from .storage import other_formats
 
 SPARSITIES = (0.8, 0.9)

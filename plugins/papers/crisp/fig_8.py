@@ -9,13 +9,13 @@ from typing import Any
 import attrs
 
 from sparsemap.cli.output import step_progress
-from sparsemap.panels import Panel, Series, figure
-from sparsemap.plots import Figure
+from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..report import Report, page
 from ..runs import Runner
 from .designs import (
     BANDWIDTHS,
+    BLOCKS,
     CRISP,
     DEFAULT,
     DENSE,
@@ -25,10 +25,11 @@ from .designs import (
     MODELS,
     SPARSE,
     STC,
+    Product,
     Row,
+    products,
     rows_of,
 )  # fmt: skip
-from .products import BLOCKS, Product, products
 
 WIDE = BANDWIDTHS[-1]
 COMPARED = [machine.name for machine in (STC, *CRISP, DSTC)]

@@ -9,8 +9,7 @@ import attrs
 import numpy as np
 
 from sparsemap.files import percent, times
-from sparsemap.panels import Panel, Series, figure
-from sparsemap.plots import Figure
+from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..report import Report, effort, number, page
 from ..runs import Runner, arithmetic_mean, by, finite, geometric_mean, ratio, typical_edp

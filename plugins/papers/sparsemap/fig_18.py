@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from sparsemap.files import markdown_table, percent, times
-from sparsemap.panels import Panel, figure
-from sparsemap.plots import Figure
+from sparsemap.plots import Figure, Panel, figure
 
-from ..curves import Curve, curve, series
-from ..report import Report, effort, number, page
+from ..report import Curve, Report, curve, effort, number, page, series
 from ..runs import Runner, arithmetic_mean, by, typical_edp
 
 LABELS = {

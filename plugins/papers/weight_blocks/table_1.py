@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sparsemap.files import markdown_table
-from sparsemap.panels import Panel, Series, figure
-from sparsemap.plots import Figure
+from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..pruned import PrunedPoint, points
 from ..report import Report, counted, page

@@ -24,7 +24,7 @@ from ..stacks import stack, timeline
 from ..tables import Cell, PageLink, PageTable, PrintedNumber, number, numbers, share
 from ..variants import Base, freed
 from ..wording import CHIP_COSTS, COST_NAMES, change_text, chip_text, time_text
-from . import costs, fused, nest
+from . import design, fused
 from .content import Headline, Page, Section, command, made, totals
 
 BARS, FULL, FEW = 24, 200, 3
@@ -130,8 +130,8 @@ def _designs(side: Compared, registry: Registry) -> Iterator[tuple[str, Section]
         text = f"{_shape(part.about)}. {costs_of}; limited by {outcome.column}"
         if better is not None and better.outcome.edp < outcome.edp:
             text += f"; EDP {change_text(better.outcome.edp, outcome.edp)} with {better.name} free"
-        tables = [breakdown_table(outcome.breakdown, outcome.design.problem), costs.one_free(outcome, free)]
-        blocks = [*nest.section(outcome).blocks, *(table.without_places() for table in tables if table)]
+        tables = [breakdown_table(outcome.breakdown, outcome.design.problem), design.one_free(outcome, free)]
+        blocks = [*design.section(outcome).blocks, *(table.without_places() for table in tables if table)]
         yield part.name, Section(part.name, blocks, text, f"layer-{part.folder.name}")
 
 

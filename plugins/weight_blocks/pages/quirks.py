@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sparsemap.panels import Panel, figure
-from sparsemap.plots import Figure, Report, page
+from sparsemap.plots import Figure, Panel, Report, figure, page
 
 from ..quirks import ALL, QUIRKS
 from . import KINDS, TITLES, MeshSchedules

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sparsemap_plugins.papers.crisp import designs, fig_4, fig_8
-from sparsemap_plugins.papers.crisp.designs import CRISP, DENSE, DSTC, STC, TensorCore
-from sparsemap_plugins.papers.crisp.products import Product, products
+from sparsemap_plugins.papers.crisp.designs import CRISP, DENSE, DSTC, STC, Product, TensorCore, products
 from sparsemap_plugins.papers.runs import Runner
 
 from sparsemap import SparseMapError, search
