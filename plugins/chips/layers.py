@@ -16,10 +16,11 @@ import numpy as np
 from sparsemap import Problem, Search, load_problem
 from sparsemap.errors import DesignError
 from sparsemap.pieces.contracts import Array
+from sparsemap.pieces.data_specs import Network
 from sparsemap.pieces.loading import load
 from sparsemap.pieces.registry import Registry, is_path
 from sparsemap.problem.designs import Design
-from sparsemap.problem.network import Node, distinct, nodes_of
+from sparsemap.problem.network import Node, distinct
 from sparsemap.searching.run import completed
 from sparsemap.searching.start import start_of
 from sparsemap.study.cells import KEPT, Cell, Outcome
@@ -27,10 +28,12 @@ from sparsemap.study.fused import FusedPlan, Kept
 from sparsemap.study.fused_tables import FusedTables
 from sparsemap.study.fused_told import result_of, write_designs
 from sparsemap.study.join import JoinedPlan, joined
-from sparsemap.study.plan import Plan, plan_of
+from sparsemap.study.plan import Plan, network_of, plan_of
 
 CORNERS = 4
 """Designs of a layer that a plan chooses from while chips are compared: those with the least EDP; in the end all."""
+CHIPS = 16
+"""Chips whose problems are kept, with their tables."""
 LEAST = 16
 """Designs that a search without any to start from has at least."""
 GIVEN = 2
@@ -86,14 +89,15 @@ def registry_of(plugin_dirs: tuple[str, ...]) -> Registry:
 
 
 @lru_cache(maxsize=8)
+def network_at(name: str, plugin_dirs: tuple[str, ...]) -> tuple[Network, tuple[Node, ...]]:
+    """A network and its nodes, made once for all chips."""
+    return network_of(registry_of(plugin_dirs), name)
+
+
+@lru_cache(maxsize=8)
 def layers_of(networks: tuple[str, ...], plugin_dirs: tuple[str, ...]) -> tuple[tuple[Node, int], ...]:
     """The distinct layers of all networks, each with how often it is run."""
-    registry = registry_of(plugin_dirs)
-    nodes: list[Node] = []
-    for name in networks:
-        network = registry.resolve("network", name)
-        base, file = (Path(name).parent, name) if is_path(name) else (Path("."), "")
-        nodes += nodes_of(network, registry, base, file)
+    nodes = [node for name in networks for node in network_at(name, plugin_dirs)[1]]
     return tuple((group[0], sum(node.repeat for node in group)) for group in distinct(nodes).values())
 
 
@@ -132,25 +136,24 @@ class Whole:
 
 
 def wholes_on(table: Mapping[str, Any], inner: Inner, folder: str | os.PathLike[str] = "") -> tuple[Whole, ...]:
-    """The networks on a chip, each with the folder of its name."""
-    return _wholes(json.dumps([table, attrs.asdict(inner)], sort_keys=True, default=str), table, inner, str(folder))
-
-
-def _wholes(key: str, table: Mapping[str, Any], inner: Inner, folder: str) -> tuple[Whole, ...]:
-    if (found := _LAST.get((key, folder))) is not None:
-        return found
-    made = []
-    for name, label in zip(inner.networks, folders_of(inner.networks), strict=True):
-        asked = (inner.budget, inner.seed, inner.searcher, inner.space, inner.objective, inner.cost_model, "off")
-        plan = plan_of(inner.registry, name, table, Path(folder).resolve() / label, *asked)
-        made.append(Whole(plan, FusedPlan.of(plan) if inner.fuse else None))
-    _LAST.clear()
-    _LAST[key, folder] = tuple(made)
-    return tuple(made)
+    """The networks on a chip, each with the folder of its name; those of the last chips are kept."""
+    key = json.dumps([table, attrs.asdict(inner)], sort_keys=True, default=str), str(folder)
+    if (found := _LAST.pop(key, None)) is None:
+        made = []
+        for name, label in zip(inner.networks, folders_of(inner.networks), strict=True):
+            asked = (inner.budget, inner.seed, inner.searcher, inner.space, inner.objective, inner.cost_model, "off")
+            known = network_at(name, inner.plugin_dirs)
+            plan = plan_of(inner.registry, name, table, Path(folder).resolve() / label, *asked, known=known)
+            made.append(Whole(plan, FusedPlan.of(plan) if inner.fuse else None))
+        found = tuple(made)
+    _LAST[key] = found
+    while len(_LAST) > CHIPS:
+        del _LAST[next(iter(_LAST))]
+    return found
 
 
 _LAST: dict[tuple[str, str], tuple[Whole, ...]] = {}
-"""The networks on the chip at hand: several calls ask for them."""
+"""The networks on the chips at hand: several stages ask for them."""
 
 
 def folders_of(networks: Sequence[str]) -> list[str]:
