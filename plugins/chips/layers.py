@@ -61,7 +61,7 @@ class Inner:
     cost_model: Any = None
     """Of the designs of a layer; absent: that of the space, or the usual one."""
     searcher: Any = "brief"
-    """Of the designs of a layer."""
+    """Of the designs of a layer; None: the usual one."""
     plugin_dirs: tuple[str, ...] = ()
     """Folders of plugins."""
 
@@ -194,7 +194,7 @@ def searched(
         given = [] if before or not cells else _given(whole.plan.problem(cells[0]), node, index, inner, near)
         first: list[Array] = list(given)
         for cell in cells:
-            known = before[cell.folder] if before else {"hull": [], "spent": 0}
+            known: Mapping[str, Any] = before[cell.folder] if before else {"hull": [], "spent": 0}
             own = [np.array([genome], np.int64) for genome in known["hull"]]
             start = np.unique(np.concatenate([*own, *first]), axis=0) if own or first else None
             total = max(1, round(weight * sum(one.budget for one in cells) / len(cells)))

@@ -28,7 +28,7 @@ from sparsemap.searching.identity import differences
 from .constraints import broken_of
 from .genes import ChipGenes
 from .layers import Inner, KnownChip, layers_of
-from .worth import COSTS, STAGES, Part, evaluated_chip, values_of
+from .worth import COSTS, STAGES, Leg, evaluated_chip, values_of
 
 REASONS = {
     "constraint": "the chip breaks a constraint of its space",
@@ -218,8 +218,8 @@ class ChipModel(CostModel):
             for digest in going:
                 seed = int(np.random.SeedSequence([self.inner.seed, tried.batch, stage]).generate_state(1)[0])
                 before = rows[digest]["found"] if stage else None
-                part = Part(stage=stage, before=before, weights=tried.weights, seed=seed)
-                asked[digest] = self.asked(problem, segment, chips[digest], near[digest], part)
+                leg = Leg(stage=stage, before=before, weights=tried.weights, seed=seed)
+                asked[digest] = self.asked(problem, segment, chips[digest], near[digest], leg)
             for digest, row in tried.run(asked, stage, worth_of).items():
                 course = [*rows.get(digest, {}).get("course", ()), [row.get(name, np.inf) for name in COSTS]]
                 rows[digest] = {**row, "course": course}
@@ -257,7 +257,7 @@ class ChipModel(CostModel):
         )
 
     def asked(
-        self, problem: Problem, segment: ChipGenes, genes: Array, near: Sequence[KnownChip], part: Part | None
+        self, problem: Problem, segment: ChipGenes, genes: Array, near: Sequence[KnownChip], leg: Leg | None
     ) -> dict[str, Any]:
         """What `worth_of` needs to know of a chip (g,)."""
         return {
@@ -266,8 +266,8 @@ class ChipModel(CostModel):
             "set": segment.sizes(genes, problem),
             "inner": self.inner,
             "constraints": segment.rules(problem),
-            "near": near if part is None or not part.stage else (),
-            "part": part,
+            "near": near if leg is None or not leg.stage else (),
+            "leg": leg,
         }
 
     def near(
@@ -305,21 +305,21 @@ def digest_of(table: Mapping[str, Any]) -> str:
 
 
 def worth_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What a chip is worth, or a part of its search has come to, as plain data."""
-    table, inner, part = given["table"], given["inner"], given["part"]
+    """What a chip is worth, or one leg of its search has come to, as plain data."""
+    table, inner, leg = given["table"], given["inner"], given["leg"]
     found = {"genes": given["genes"], "set": given["set"], "hardware": dict(table)}
-    found |= evaluated_chip(table, inner, given["near"], part)
+    found |= evaluated_chip(table, inner, given["near"], leg)
     if found["reason"]:
         return found
     node, _ = layers_of(inner.networks, inner.plugin_dirs)[0]
-    if "units" in table and (part is None or part.stage == len(STAGES) - 1):
+    if "units" in table and (leg is None or leg.stage == len(STAGES) - 1):
         found["hardware"] = {**table, "units": found["units"]}
     chip = inner.problem(node, found["hardware"]).chip
     found["seconds"] = found["cycles"] / float(chip.clock_hz)
     found |= {"area_mm2": float(chip.total_area_mm2), "units_mm2": float(chip.units_area_mm2)}
     found["power_w"] = found["energy_pj"] * 1e-12 / found["seconds"]
     found["edp"] = found["energy_pj"] * found["cycles"]
-    if part is not None and part.stage < len(STAGES) - 1:
+    if leg is not None and leg.stage < len(STAGES) - 1:
         return found
     costs = {key: value for key, value in found.items() if isinstance(value, float)}
     broken = broken_of(given["constraints"], chip, costs)

@@ -195,7 +195,7 @@ def _reference(task: DesignTask, problem: Problem, tried: Tried, told: Told) -> 
         kept = json.loads(file.read_text("utf-8"))
         if kept.get("about") == about:
             return kept["found"]
-    wide = attrs.evolve(task.inner, budget=WIDER * task.layer_budget)
+    wide = attrs.evolve(task.inner, budget=WIDER * task.layer_budget, searcher=None)  # nothing to start from
     count = len(layers_of(task.networks, task.plugin_dirs))
     run = _layers(tried, lambda done: told("reference designs", done, count, math.inf))
     found = evaluated_chip(table, wide, folder=task.out / REFERENCE, run=run)
@@ -221,7 +221,7 @@ def _start(problem: Problem, reference: Mapping[str, Any], most: int) -> Array |
     own = segment.own(problem, reference["used_most"])
     if own is None:
         return None
-    size = np.flatnonzero([gene.unit is None for gene in segment.every(problem)])
+    size = [g for g, gene in enumerate(segment.every(problem)) if gene.unit is None]
     high = np.array([len(gene.values) - 1 for gene in segment.every(problem)])
     bare = own.copy()
     bare[[gene.unit is not None for gene in segment.every(problem)]] = 0

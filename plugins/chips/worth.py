@@ -32,8 +32,8 @@ STAGES = (0.0, 0.3, 1.0)
 
 
 @attrs.frozen(kw_only=True)
-class Part:
-    """A part of the search of a chip."""
+class Leg:
+    """One stage of the search of a chip."""
 
     stage: int
     before: Found | None
@@ -47,20 +47,20 @@ def evaluated_chip(
     table: Mapping[str, Any],
     inner: Inner,
     near: Sequence[KnownChip] = (),
-    part: Part | None = None,
+    leg: Leg | None = None,
     folder: str | os.PathLike[str] = "",
     run: Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]] = map,
 ) -> dict[str, Any]:
     """Totals of a chip over all networks, what each distinct layer costs, and the units in use, as plain data.
 
-    After a part that is not the last it has what the designs found by then come to, planned without interleaved layers. With
+    After a leg that is not the last it has what the designs found by then come to, planned without interleaved layers. With
     a folder the results of all layers and plans are written there. `run` may search several layers at a time.
     """
     wholes = wholes_on(table, inner, folder)
     indices = range(len(layers_of(inner.networks, inner.plugin_dirs)))
     try:
-        every = list(run(partial(_searched, given=(table, inner, near, folder), part=part), indices))
-        last = part is None or part.stage == len(STAGES) - 1
+        every = list(run(partial(_searched, given=(table, inner, near, folder), leg=leg), indices))
+        last = leg is None or leg.stage == len(STAGES) - 1
         found = {name: one for some in every for name, one in some.items()}
         return {**_totals(wholes, found, inner, bool(folder), last), **({} if last else {"found": found})}
     except _NoDesign as missing:
@@ -69,10 +69,15 @@ def evaluated_chip(
         return {"reason": "layer-failed", "error": str(error)}
 
 
-def _searched(index: int, given: tuple[Any, ...], part: Part | None) -> dict[str, dict[str, Any]]:
-    if part is None:
+def _searched(
+    index: int,
+    given: tuple[Mapping[str, Any], Inner, Sequence[KnownChip], str | os.PathLike[str]],
+    leg: Leg | None,
+) -> dict[str, dict[str, Any]]:
+    if leg is None:
         return searched(index, *given)
-    return searched(index, *given, STAGES[part.stage], part.before, part.weights[index], part.seed)
+    until, weight = STAGES[leg.stage], leg.weights[index]
+    return searched(index, *given, until=until, before=leg.before, weight=weight, seed=leg.seed)
 
 
 class _NoDesign(Exception):

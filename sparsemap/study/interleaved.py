@@ -13,10 +13,10 @@ from typing import Any
 import attrs
 import numpy as np
 
-from ..searching.hull import thinned, thinned_rows
 from .join import Step, TablePoint, Together
 from .packets import TensorPlace
 from .slides import Outermost, Slide
+from .thinning import thinned, thinned_rows
 
 MOST_LAYERS = 8
 """Layers of a chain."""

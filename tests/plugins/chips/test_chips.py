@@ -289,7 +289,7 @@ def spared(problem, result) -> set[str]:
 
 def test_a_chip_that_is_stopped_never_counts_as_better_than_those_that_went_on(task):
     problem = outer_problem(attrs.evolve(task, budget=20))
-    model, tried = problem.cost_model, problem.cost_model.tried(problem)
+    tried = problem.cost_model.tried(problem)
     tried.weights = (1.0, 1.0)
     genomes = problem.space.repair(problem.space.sample(12, np.random.default_rng(0)), np.random.default_rng(1))
     scores = problem.evaluator.score(problem.evaluator.evaluate(genomes))
@@ -350,9 +350,9 @@ def test_a_level_that_is_left_out_has_one_size():
 def test_no_result_is_worse_than_the_given_hardware_with_its_best_units(task, fuse):
     """Whatever the search tries after it, and however few chips."""
     for seed in range(4):
-        for budget in (1, 4):
-            out = task.out / f"{fuse}{seed}{budget}"
-            result = designed(attrs.evolve(task, fuse=fuse, seed=seed, budget=budget, layer_budget=6, out=out))
+        for chips in (1, 4):
+            out = task.out / f"{fuse}{seed}{chips}"
+            result = designed(attrs.evolve(task, fuse=fuse, seed=seed, budget=chips, layer_budget=6, out=out))
             assert result.platform["allowed"] and result.edp_js <= result.to_dict()["platform"]["edp_js"] * (1 + 1e-12)
 
 
