@@ -118,6 +118,16 @@ class Whole:
             return self.fused.searched
         return {content: {(): cell} for content, cell in zip(distinct(self.plan.nodes), self.plan.cells, strict=True)}
 
+    @cached_property
+    def staying(self) -> dict[str, list[Cell]]:
+        """By content of the layers, the cells whose tensors on chip can live there as a whole, the layer by itself first."""
+        found = {}
+        for content, some in self.cells.items():
+            group = [] if self.fused is None else self.fused.layers[content]
+            sets = {(), *(self.fused.kept(one, key) for one in group for key in self.fused.keys(one) if self.fused)}
+            found[content] = [cell for kept, cell in some.items() if kept in sets]
+        return found
+
     def planned(self, outcomes: Mapping[str, Outcome], chains: bool = True) -> JoinedPlan | None:
         """The best plan with tensors on chip, with `chains` of interleaved layers or without; None if none fits."""
         assert self.fused is not None

@@ -53,8 +53,8 @@ def evaluated_chip(
 ) -> dict[str, Any]:
     """Totals of a chip over all networks, what each distinct layer costs, and the units in use, as plain data.
 
-    After a leg that is not the last it has what the designs found by then come to, planned without interleaved layers. With
-    a folder the results of all layers and plans are written there. `run` may search several layers at a time.
+    After a leg that is not the last it has what the designs found by then come to: planned without interleaved layers, and
+    after the first not planned at all. With a folder the results of all layers and plans are written there. `run` may search several layers at a time.
     """
     wholes = wholes_on(table, inner, folder)
     indices = range(len(layers_of(inner.networks, inner.plugin_dirs)))
@@ -62,6 +62,8 @@ def evaluated_chip(
         every = list(run(partial(_searched, given=(table, inner, near, folder), leg=leg), indices))
         last = leg is None or leg.stage == len(STAGES) - 1
         found = {name: one for some in every for name, one in some.items()}
+        if leg is not None and leg.stage == 0:
+            return {"reason": "", **_unplanned(wholes, found), "found": found}
         return {**_totals(wholes, found, inner, bool(folder), last), **({} if last else {"found": found})}
     except _NoDesign as missing:
         return {"reason": "no-design", "error": str(missing)}
@@ -78,6 +80,21 @@ def _searched(
         return searched(index, *given)
     until, weight = STAGES[leg.stage], leg.weights[index]
     return searched(index, *given, until=until, before=leg.before, weight=weight, seed=leg.seed)
+
+
+def _unplanned(wholes: Sequence[Whole], found: Found) -> dict[str, float]:
+    """What the best designs of all layers come to, with tensors on chip that can live there as a whole, as if there were room
+    for all of these."""
+    energy = cycles = 0.0
+    for whole in wholes:
+        for node in whole.plan.nodes:
+            costs = [found[cell.folder]["numbers"] for cell in whole.staying[node.content]]
+            known = [(one["energy_pj"], one["cycles"]) for one in costs if one["energy_pj"] is not None]
+            if not known:
+                raise _NoDesign(node.name)
+            least = min(known, key=lambda pair: pair[0] * pair[1])
+            energy, cycles = energy + node.repeat * least[0], cycles + node.repeat * least[1]
+    return {"energy_pj": energy, "cycles": cycles}
 
 
 class _NoDesign(Exception):
