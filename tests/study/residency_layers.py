@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 import numpy as np
+from sparsemap.study.conversion import with_conversions
 
 from sparsemap.pieces.data_specs import Converter
 from sparsemap.pieces.loading import load
@@ -22,6 +23,7 @@ from sparsemap.study.interleaved import Member, interleaved
 from sparsemap.study.join import JoinedPlan, Step, TablePoint, joined
 from sparsemap.study.packets import PLAIN, Packet, TensorPlace, with_conversions
 from sparsemap.study.slides import Outermost, Slide, outermost, slides
+from sparsemap.study.thinning import thinned
 
 REGISTRY = load()
 DRAM, CHIP = "dram", "glb"

@@ -12,8 +12,8 @@ from pathlib import Path
 import attrs
 import pytest
 
-from sparsemap.searching.hull import thinned
 from sparsemap.study.join import Chosen, Step, TablePoint, Together, blocks, branches, hull, joined
+from sparsemap.study.thinning import thinned
 
 CASES = [json.loads(line) for line in Path(__file__).with_name("residency-cases.jsonl").read_text().splitlines()]
 
