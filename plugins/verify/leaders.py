@@ -32,7 +32,7 @@ class Leader:
         move = nest.access[tensor].T
         extents = nest.extents(child)
         apart = []  # loops with others of their dimension between: several boxes
-        for loop, count in reversed(region.items()):
+        for loop, count in region.items():
             if not nest.relevant(tensor, loop.axis):
                 continue
             if loop.stride == extents[loop.axis]:
@@ -243,7 +243,7 @@ def granule(nest: ExecutedNest, tensor: int) -> Array:
 
 
 def stationary(nest: ExecutedNest, target: int, level: int, child: int) -> dict[Loop, int]:
-    """The loops between a level and its child, outer to inner, over which a tile of the target stays or is shared, or whose
+    """The loops between a level and its child, inner to outer, over which a tile of the target stays or is shared, or whose
     words one access takes together; with the iterations of which that is so."""
     words = nest.problem.levels[level].memory.access_words
     more = math.ceil(words / math.prod(nest.widths(target, nest.extents(child))))
@@ -260,7 +260,7 @@ def stationary(nest: ExecutedNest, target: int, level: int, child: int) -> dict[
             moved |= relevant
             if not moved:
                 region[loop] = loop.bound
-    return dict(reversed(region.items()))
+    return region
 
 
 def decides(nest: ExecutedNest, target: int, leader: int, level: int, child: int) -> bool:

@@ -106,11 +106,15 @@ def evaluated(designs: Designs, problem: Problem, detail: bool = False) -> Evalu
     """What the cost model of a problem says about designs, if it is what the contract says; without scenarios. Designs in
     which other tensors pass by are those of other layouts, and have a `detail` only if all are of one."""
     if PASSES in designs.columns and len(designs):
-        from .passing import by_layout, passing
+        from .passing import by_layout, passed_in, passing
 
-        parts = [(rows, evaluated(some, passing(problem, passed), detail)) for rows, passed, some in by_layout(designs)]
-        back = np.argsort(np.concatenate([rows for rows, _ in parts]), kind="stable")
-        joined = Evaluation.join([part for _, part in parts])
+        parts, order = [], []
+        for rows, some in by_layout(designs):
+            passed, rest = passed_in(some)
+            parts.append(evaluated(rest, passing(problem, passed), detail))
+            order.append(rows)
+        back = np.argsort(np.concatenate(order), kind="stable")
+        joined = Evaluation.join(parts)
         return joined if len(parts) == 1 else joined.take(back)
     model = problem.cost_model
     with guarded(model, "evaluate"), np.errstate(over="ignore", invalid="ignore"):  # `checked` names what is infinite

@@ -20,19 +20,29 @@ Passed = frozenset[tuple[int, int]]
 """Tensors and levels that they pass by."""
 
 
-def by_layout(designs: Designs) -> Iterator[tuple[Array, Passed, Designs]]:
-    """Rows of the designs in which the same tensors pass by the same levels, what passes, and the rest of their columns."""
-    passes = designs.columns[PASSES]
-    rest = Designs({name: column for name, column in designs.columns.items() if name != PASSES})
-    patterns, which = np.unique(passes.reshape(-1, len(designs)), axis=1, return_inverse=True)
-    for i, pattern in enumerate(patterns.T):
+def by_layout(designs: Designs) -> Iterator[tuple[Array, Designs]]:
+    """Rows of the designs in which the same tensors pass by the same levels, and these designs."""
+    if PASSES not in designs.columns:
+        if len(designs):
+            yield np.arange(len(designs)), designs
+        return
+    _, which = np.unique(designs.columns[PASSES].reshape(-1, len(designs)), axis=1, return_inverse=True)
+    for i in range(which.max(initial=-1) + 1):
         rows = np.flatnonzero(which.ravel() == i)
-        at = np.argwhere(pattern.reshape(passes.shape[:-1]))
-        yield rows, frozenset((int(t), int(s)) for t, s in at), rest.take(rows)
+        yield rows, designs.take(rows)
+
+
+def passed_in(designs: Designs) -> tuple[Passed, Designs]:
+    """What passes by in designs of one layout, and the rest of their columns."""
+    at = np.argwhere(designs.columns[PASSES][..., 0])
+    rest = {name: column for name, column in designs.columns.items() if name != PASSES}
+    return frozenset((int(t), int(s)) for t, s in at), Designs(rest)
 
 
 def passing(problem: Problem, passed: Passed) -> Problem:
-    """A problem where tensors pass by further levels: with the hardware that says so, and the space of the given one."""
+    """A problem where tensors pass by further levels: with the hardware that says so, and the space of the given one. Where a
+    tensor resides, it does not pass by."""
+    passed = frozenset((t, s) for t, s in passed if s > problem.homes[t])
     if problem.passed is not None and passed <= problem.passed:
         return problem
 
@@ -60,4 +70,4 @@ def layouts(problem: Problem, segment: Segment) -> tuple[Problem, ...]:
         return ()
     grid = np.indices(values).reshape(len(values), -1) + genes.low[:, None]
     designs = Designs(segment.decode(grid, problem))
-    return tuple(passing(problem, passed) for _, passed, _ in by_layout(designs))
+    return tuple(passing(problem, passed_in(some)[0]) for _, some in by_layout(designs))
