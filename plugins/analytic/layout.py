@@ -150,6 +150,12 @@ class Layout:
         """Per tensor, the occupancy of its tiles."""
         return [t.density.occupancy(t.shape(self.problem.sizes)) for t in self.tensors]
 
+    @cached_property
+    def alike(self) -> dict[int, tuple[int, ...]]:
+        """By operand whose density says so, words in each rank within which tiles hold equally many (`OccupancyMethods`)."""
+        found = {t: getattr(self.occupancies[t], "alike", None) for t in self.operands}
+        return {t: words for t, words in found.items() if words is not None}
+
 
 def by_level(figure: Array) -> Array:
     """(S, 1) of a chip's (S,), or (S, B) as it is: what goes with arrays (.., S, B)."""

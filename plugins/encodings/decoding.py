@@ -12,6 +12,7 @@ from sparsemap import Problem
 from sparsemap.errors import DesignError
 from sparsemap.pieces.contracts import Array, Genes, Segment
 from sparsemap.problem.designs import Designs
+from sparsemap.problem.passing import unplaced
 
 from .choices import compressed_tensors
 
@@ -31,11 +32,11 @@ class Decoding(Segment):
 
     def levels(self, problem: Problem) -> dict[int, Array]:
         """By tensor, the values of column `decoded` by gene; the same tensors wherever they reside."""
-        none, found = len(problem.levels), dict[int, Array]()
+        none, found, anywhere = len(problem.levels), dict[int, Array](), unplaced(problem)
         for t in range(len(problem.tensors)):
             able, here = (
                 [s for s in reversed(range(none)) if one.decodes[s, t] and one.stores(t, s)]
-                for one in (problem.unplaced, problem)
+                for one in (anywhere, problem)
             )
             if able:
                 found[t] = np.array([none, *here], dtype=np.int8)

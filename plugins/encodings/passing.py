@@ -12,6 +12,7 @@ from sparsemap import Problem
 from sparsemap.errors import SpecError, unknown
 from sparsemap.pieces.contracts import Array, Genes, Segment
 from sparsemap.problem.designs import PASSES, Designs
+from sparsemap.problem.passing import unplaced
 
 Cell = tuple[int, int]
 
@@ -32,7 +33,7 @@ class Passing(Segment):
 
     def cells(self, problem: Problem) -> list[Cell]:
         """Tensor and level by gene, the same wherever tensors reside."""
-        problem = problem.unplaced
+        problem = unplaced(problem)
         names = [level.name for level in problem.levels]
         file = problem.files.get("space", "space")
         if strange := [name for name in self.levels if name not in names]:

@@ -12,6 +12,7 @@ import numpy as np
 from ..pieces.contracts import Segment
 from ..pieces.contracts.base import Array
 from .designs import PASSES, Designs
+from .evaluation import Evaluation
 from .problem import Problem
 
 MOST = 256
@@ -37,6 +38,27 @@ def passed_in(designs: Designs) -> tuple[Passed, Designs]:
     at = np.argwhere(designs.columns[PASSES][..., 0])
     rest = {name: column for name, column in designs.columns.items() if name != PASSES}
     return frozenset((int(t), int(s)) for t, s in at), Designs(rest)
+
+
+def evaluated_by_layout(designs: Designs, problem: Problem, detail: bool) -> Evaluation:
+    """`evaluated`, layout by layout."""
+    from .evaluator import evaluated
+
+    parts, order = [], []
+    for rows, some in by_layout(designs):
+        passed, rest = passed_in(some)
+        parts.append(evaluated(rest, passing(problem, passed), detail))
+        order.append(rows)
+    joined = Evaluation.join(parts)
+    return joined if len(parts) == 1 else joined.take(np.argsort(np.concatenate(order), kind="stable"))
+
+
+def unplaced(problem: Problem) -> Problem:
+    """A problem with every tensor in the outermost level: the genes that it has mean the same wherever tensors reside."""
+    if not any(problem.homes):
+        return problem
+    plain = attrs.evolve(problem.workload, resides={}, resident_words={}, slides={})
+    return problem.remember((unplaced,), lambda: problem.variant(workload=plain))
 
 
 def passing(problem: Problem, passed: Passed) -> Problem:

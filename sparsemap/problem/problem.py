@@ -110,13 +110,6 @@ class Problem:
         return made
 
     @cached_property
-    def unplaced(self) -> Problem:
-        """This problem with every tensor in the outermost level: genes that it has mean the same wherever tensors reside."""
-        if not any(self.homes):
-            return self
-        return self.variant(workload=attrs.evolve(self.workload, resides={}, resident_words={}, slides={}))
-
-    @cached_property
     def layouts(self) -> tuple[Problem, ...]:
         """This problem with every choice of what passes by levels that its genes have; none of them where these are too many."""
         segment = next((one for one in self.space.segments.values() if PASSES in one.provides), None)

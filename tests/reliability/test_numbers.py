@@ -120,6 +120,11 @@ TOO_LARGE = {
     "an energy that is none": (matmul(), chip({"energy": {"read": math.nan}}), r"energy\.read: expected a number"),
     "a negative energy": (matmul(), chip({"energy": {"read": -1.0}}), r"levels\[1\]\.energy"),
     "an infinite clock": (matmul(), chip(clock="1e400 GHz"), r"clock"),
+    "positions of a strided rank": (
+        {**matmul(m=2**40), "einsum": "Z[m, n] = P[2*m, k] * Q[k, n]"},
+        chip(),
+        r"tensor 'P' has 2199023255551 positions in rank 0, padding or holes of a stride among them; expected at most 16777216",
+    ),
     "a stride": (
         {**matmul(), "einsum": f"Z[m, n] = P[{2**50}*m, k] * Q[k, n]"},
         chip(),
@@ -132,7 +137,7 @@ TOO_LARGE = {
 def test_numbers_that_cannot_be_counted_are_told_at_load(workload, hardware, text, registry):
     with pytest.raises(SpecError, match=text):
         problem = load_problem(workload, hardware, registry=registry)
-        assert problem.levels and problem.loops
+        assert problem.levels and problem.loops and problem.bound
 
 
 def test_energies_of_the_compute_unit_are_checked_too(registry):

@@ -13,16 +13,15 @@ def reach_of(lay: Layout, bounds: Array) -> dict[int, list[Array]]:
     """By operand whose tiles are alike within blocks and by level, (D, n) extents of what a lane has of the temporal loops
     from there inwards; see `piece_of`."""
     found: dict[int, list[Array]] = {}
-    for t in lay.operands:
-        if hasattr(lay.occupancies[t], "alike"):
-            apart = reach = np.ones(bounds.shape[1:])
-            levels = [reach]
-            for s in range(lay.S - 1, -1, -1):
-                group, here = lay.spatial[s], bounds[lay.temporal[s]]
-                apart = apart if group is None else apart * bounds[group]
-                reach, apart = piece_of(lay, t, reach, here, apart), apart * here
-                levels.append(reach)
-            found[t] = levels[::-1]
+    for t in lay.alike:
+        apart = reach = np.ones(bounds.shape[1:])
+        levels = [reach]
+        for s in range(lay.S - 1, -1, -1):
+            group, here = lay.spatial[s], bounds[lay.temporal[s]]
+            apart = apart if group is None else apart * bounds[group]
+            reach, apart = piece_of(lay, t, reach, here, apart), apart * here
+            levels.append(reach)
+        found[t] = levels[::-1]
     return found
 
 
@@ -30,7 +29,7 @@ def piece_of(lay: Layout, t: int, reach: Array, bounds: Array | float, apart: Ar
     """(D, n) extents of `bounds` pieces of operand t of `reach` each that begin `apart`: next to each other they would lie in
     fewer blocks, so that each counts as far as it goes until the next one begins, or its block ends."""
     alike = np.ones((lay.D, 1))
-    for rank, words in zip(lay.ranks[t], lay.occupancies[t].alike, strict=True):  # type: ignore[attr-defined]
+    for rank, words in zip(lay.ranks[t], lay.alike[t], strict=True):
         for d, factor in rank:
             alike[d] = max(1.0, words / factor)
     found: Array = bounds * np.where(np.asarray(bounds) > 1.0, np.maximum(reach, np.minimum(apart, alike)), reach)
@@ -39,13 +38,12 @@ def piece_of(lay: Layout, t: int, reach: Array, bounds: Array | float, apart: Ar
 
 def independent(lay: Layout, t: int, lanes: PerDesign, loops: Array, strides: Array, dim: Array) -> PerDesign:
     """(N,) of so many lanes with parts of tensor t of their own, those that are as different as independent ones."""
-    alike = lay.occupancies[t].alike  # type: ignore[attr-defined]
     places, spans = np.ones((2, len(lay.ranks[t]), loops.shape[1]))
     for r, rank in enumerate(lay.ranks[t]):
         for d, factor in rank:
             for k in np.flatnonzero(dim == d):
                 places[r] *= loops[k]
                 spans[r] += (loops[k] - 1.0) * strides[k] * factor
-    different = np.minimum(places, np.ceil(spans / np.array(alike)[:, None])).prod(axis=0)
+    different = np.minimum(places, np.ceil(spans / np.array(lay.alike[t])[:, None])).prod(axis=0)
     found: PerDesign = np.minimum(lanes, different)
     return found

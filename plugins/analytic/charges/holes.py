@@ -66,8 +66,7 @@ def _run(nest: Nest, s: int) -> tuple[Array, Array, Array]:
 
 def _looked_up(lay: Layout, t: int, r: int, keys: Array) -> PerDesign:
     """(B,) what `_share` has for keys (K, B), each asked for once."""
-    base = np.cumprod([1, *(keys.max(axis=1)[:-1] + 1).tolist()], dtype=np.float64)
-    _, first, where = np.unique(base @ keys, return_index=True, return_inverse=True)
+    first, where = distinct(keys)
     known = lay.problem.remember((word_share, t, r), dict)
     found = []
     for key in map(tuple, keys[:, first].T.tolist()):
@@ -75,6 +74,17 @@ def _looked_up(lay: Layout, t: int, r: int, keys: Array) -> PerDesign:
             known[key] = _share(lay, t, r, key)
         found.append(known[key])
     return np.array(found)[where]
+
+
+def distinct(keys: Array) -> tuple[Array, Array]:
+    """Of columns (K, B) of counts: (n,) the first of each kind, and (B,) which kind a column is of."""
+    counts = [int(most) + 1 for most in keys.max(axis=1)]
+    if math.prod(counts) < 2**63:  # a number for each column: these are sorted sooner
+        numbers = np.array([math.prod(counts[:k]) for k in range(len(counts))]) @ keys
+        _, first, where = np.unique(numbers, return_index=True, return_inverse=True)
+    else:
+        _, first, where = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+    return first, where.reshape(-1)
 
 
 def _share(lay: Layout, t: int, r: int, key: tuple[int, ...]) -> float:

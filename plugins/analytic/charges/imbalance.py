@@ -95,7 +95,7 @@ def points(known: ModelTables, nest: Nest, thinned: Thinned, rows: Array) -> Wor
     temporal = np.cumprod(bounds[lay.temporal[::-1]], axis=0)[::-1]  # of block s and all inside
     extents, coupled, depths, next_dim, turns, pitches = [], [], [], [], [], []
     reach: dict[int, list[Array]] = {}
-    if _alike(lay):
+    if lay.alike:
         from .alike import piece_of, reach_of
 
         reach = reach_of(lay, bounds)
@@ -161,7 +161,7 @@ def tile_work(known: ModelTables, nest: Nest, thinned: Thinned, t: int, h: int, 
     stays = np.take(thinned.held[h - 1, t], rows, axis=1)
     apart = math.prod((bounds[group] for _, group in groups), start=inside)
     wide: dict[int, Array] = {}
-    if _alike(lay):
+    if lay.alike:
         from .alike import piece_of, reach_of
 
         wide = {u: piece_of(lay, u, own[h], stays, apart) for u, own in reach_of(lay, bounds).items()}
@@ -224,11 +224,11 @@ def _boxes(
         moved = lay.relevant[t][grows] & (grows >= 0)
         rank = _rank_of(lay, t)[grows]
         growth.append(np.where(moved, 1 + rank, 0))
-        alike = getattr(lay.occupancies[t], "alike", (1,) * len(lay.ranks[t]))
+        alike = lay.alike.get(t, (1,) * len(lay.ranks[t]))
         least.append(np.minimum(pitch, np.array([*alike, 1])[rank]))  # a tensor may have no rank
     own = [lanes(t) for t in lay.operands]
     for i, t in enumerate(lay.operands):
-        if t in _alike(lay) and (own[i] > 1.0).any():
+        if t in lay.alike and (own[i] > 1.0).any():
             from .alike import independent
 
             own[i] = independent(lay, t, own[i], loops, strides, dim)
@@ -245,11 +245,6 @@ def _strides(lay: Layout, bounds: Array, blocks: list[int]) -> Array:
         for group in (*lay.temporal[s + 1 :], *(x for x in lay.spatial[s + 1 :] if x is not None)):
             strides *= bounds[group]
     return found.reshape(-1, bounds.shape[-1])
-
-
-def _alike(lay: Layout) -> list[int]:
-    """Operands whose density says within how many words tiles are alike."""
-    return [t for t in lay.operands if hasattr(lay.occupancies[t], "alike")]
 
 
 def _rank_of(lay: Layout, t: int) -> Array:

@@ -11,6 +11,9 @@ import numpy as np
 from ...errors import SpecError
 from .base import Array, Nonzeros, Piece, Probabilities
 
+POSITIONS = 2**24
+"""So many positions of a rank are told one by one, at most (`Tensor.words`)."""
+
 Shape = tuple[int, ...]
 """Of what flows between the layers of a network, without the batch: (channels, height, width), or (rows, columns)."""
 
@@ -55,13 +58,18 @@ class Tensor:
 
     def words(self, sizes: Mapping[str, int]) -> tuple[Array, ...]:
         """By rank of the whole tensor, (positions,) bool: those that some compute takes, and that are no padding; a single
-        True, (1,), where that is all."""
+        True, (1,), where that is all. `SpecError`: a rank has too many to tell each."""
         found = []
         for place, (rank, width) in enumerate(zip(self.ranks, self.shape(sizes), strict=True)):
             (dim, c), (other, more) = sorted([*rank, ("", 1)][:2], key=lambda term: -sizes.get(term[0], 1))
             if c == 1 and (sizes.get(other, 1) == 1 or more <= sizes[dim]) and not self.inside:
                 found.append(np.ones(1, dtype=bool))
                 continue
+            if width > POSITIONS:
+                text = f"tensor '{self.name}' has {width} positions in rank {place}, padding or holes of a stride among them"
+                raise SpecError.at(
+                    "workload", "dims", f"{text}; expected at most {POSITIONS}, so that each can be told"
+                )
             there = np.zeros(width, dtype=bool)
             for step in range(sizes.get(other, 1)):
                 there[more * step :: c][: sizes[dim]] = True

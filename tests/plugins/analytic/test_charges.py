@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from charged import LEVELS, REGISTRY, cost, made, product
 from sparsemap_plugins.analytic.charges import maxima
+from sparsemap_plugins.analytic.charges.holes import distinct
 from sparsemap_plugins.analytic.charges.maxima import LANES, Shares
 from sparsemap_plugins.analytic.charges.network import length_mm
 from sparsemap_plugins.analytic.charges.uneven import later
@@ -121,6 +122,22 @@ def test_what_a_filter_looks_at_is_read() -> None:
     assert cell(free, 0, 1).read[0] == cell(charged, 0, 1).read[0]  # metadata say which words are there
     plain = {**table, "formats": {}, "gate_skip": {"Buffer": "gate-both"}}
     assert (cell(cost(plain), 0, 1).read[0], cell(cost(plain, "filter-metadata"), 0, 1).read[0]) == (256, 512)
+
+
+def test_a_tile_that_stays_is_needed_by_all_that_it_meets() -> None:
+    """Registers keep 4 words of P while n goes on in DRAM's block: 1 - (15/16)^16 of them meet a word of Q that is not zero;
+    computes go by each word of Q."""
+    registers = {"name": "Registers", "class": "sram", "capacity": "64 KB"}
+    table = {
+        "workload": product((1.0, 1 / 16), m=4, k=64, n=16), "groups": ["L1_T", "L2_T", "L2_S", "L3_T"],
+        "mapping": {"L1_T": ["k=64", "n=16"], "L3_T": ["m=4"]},
+        "formats": {"Q": ["bitmask"]}, "gate_skip": {"Buffer": "skip-p-by-q"},
+    }  # fmt: skip
+    for charges, share in (((), 1 / 16), (("stay",), 1 - (15 / 16) ** 16)):
+        found = cost(table, *charges, levels=[*LEVELS, registers])
+        sent = [cell(found, 0, 1).read[0], cell(found, 0, 2).fill[0]]
+        assert sent == pytest.approx([256 * share] * 2, abs=2.5)  # Q has exactly 64 words that are not zero
+        assert cell(found, 0, 2).read[0] == 4096 / 16
 
 
 def test_run_lengths_have_the_bits_that_an_encoder_needs() -> None:
@@ -435,3 +452,11 @@ def test_padding_and_holes_are_no_words(layer: dict, loops: dict, words: int) ->
     stride, first = layer.get("stride", 1), layer.get("padding", 0)
     rows = [stride * a + b - first for a in range(dims["p"]) for b in range(dims["r"])]
     assert cell(found, 0, 1).read[0] == pytest.approx(sum(0 <= row < stride * dims["p"] for row in rows) ** 2)
+
+
+def test_large_tiles_of_a_strided_rank_are_told_apart() -> None:
+    keys = np.array([[2**40, 2**40, 2**40], [2**40, 2**40 - 1, 2**40], [3, 5, 3]])  # their products pass 2^53, and 2^63
+    first, where = distinct(keys)
+    assert keys[:, first][:, where].tolist() == keys.tolist() and len(first) == 2
+    first, where = distinct(keys // 2**20)
+    assert (keys // 2**20)[:, first][:, where].tolist() == (keys // 2**20).tolist() and len(first) == 2
