@@ -169,9 +169,9 @@ def regions(fast, monkeypatch, registry):
         order = np.argsort(rng.random(shape), axis=1).astype(np.int8)
         nest, rows = Nest(lay, rng.choice([1.0, 1.0, 2.0, 3.0, 4.0], shape), order), rng.permutation(60)[:50]
         for t, level in zip(*np.nonzero(lay.stored), strict=True):
-            region = Region.of(nest, rows, int(t), int(level))
-            found += [region.target, region.target_spatial, region.R, *region.e, *region.f]
             for c, apart in itertools.product(range(lay.T), (False, True)):
+                region = Region.of(nest, rows, int(t), int(level), apart)
+                found += [region.target, region.target_spatial, region.R, *region.e, *region.f]
                 tile, ineffective = region.leader_tile(nest, c, apart)
                 found += [*tile, ineffective]
     return [np.asarray(part) for part in found]
