@@ -71,7 +71,8 @@ def cycles_of(
     if options.imbalance:
         thinned = Thinned.of(known, nest, choices, removals.time)
         ratio = waiting_ratio(known, nest, choices, thinned)
-        compute = compute if ratio is None else np.minimum(whole(compute * ratio), nest.steps[-1])
+        if ratio is not None:
+            compute = np.where(ratio > 1.0, np.minimum(whole(compute * ratio), nest.steps[-1]), compute)
     if options.intersection:
         compute = looked_at(known, nest, choices, traffic, removals.time, counts, compute)
     demand = demand_of(chip, counts)

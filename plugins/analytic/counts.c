@@ -1,0 +1,308 @@
+/* Counts that compression, filters and the compute units leave of dense traffic (6.4, 7.2, 7.3), for one design. */
+#include "kernel.h"
+
+#include <string.h>
+
+/* Whether tensor t leads a filter at level s, of kind `least` or a stronger one. */
+int leads(const Model *m, const Design *x, int t, int s, int least) {
+    for (int i = 0; i < m->actions; i++) {
+        const Action *a = &m->action[i];
+        if (a->kind[x->gene[a->gene]] < least) continue;
+        for (int l = 0; l < a->leaders; l++) {
+            int holder = (int)a->place;
+            while (!m->stored[a->leader[l] * m->S + holder]) holder--;
+            if (a->leader[l] == t && holder == s) return 1;
+        }
+    }
+    return 0;
+}
+
+/* 7.2, from the outermost level inwards. */
+static void filtered(const Model *m, Design *x, const Removal *removal, Counts *c) {
+    int S = m->S, any = 0;
+    double own[TENSORS][LEVELS], outer[TENSORS][LEVELS];
+    for (int t = 0; t < m->T; t++) {
+        double above = 0.0;
+        int acts_above = 0;
+        for (int s = 0; s < S; s++) {
+            int acts = removal->kind[t][s] != NONE;
+            double share = removal->share[t][s];
+            own[t][s] = 0.0;
+            outer[t][s] = s ? above : 0.0;
+            if (s) {
+                c->read[t][s] = less(c->read[t][s], above);
+                c->fill[t][s] = less(c->fill[t][s], above);
+                c->update[t][s] = less(c->update[t][s], above);
+            }
+            if (!acts) continue;
+            any = 1;
+            double left = 1.0 - above, nested = 1.0 - (1.0 - share) / positive(left);
+            nested = left > 0.0 ? max2(nested, 0.0) : 0.0;
+            own[t][s] = acts_above ? nested : share;
+            double lost = c->read[t][s] * own[t][s];
+            c->gone_read[t][s] = t == m->output ? ceil(lost) : floor(lost);
+            c->gone_update[t][s] = floor(c->update[t][s] * own[t][s]);
+            c->read[t][s] -= c->gone_read[t][s];
+            c->update[t][s] -= c->gone_update[t][s];
+            above = share;
+            acts_above = 1;
+        }
+    }
+    for (int i = 0; any && i < x->entries; i++) {
+        Entry *e = &x->entry[i];
+        double lost = outer[e->t][e->s], share = own[e->t][e->s];
+        int child = (int)m->child[e->t * S + e->s];
+        for (int j = 0; lost != 0.0 && j < 2; j++) {
+            e->read[j] = less(e->read[j], lost);
+            e->fill[j] = less(e->fill[j], lost);
+            e->update[j] = less(e->update[j], lost);
+        }
+        /* the ranks that the child has are gated or skipped as well */
+        if (share == 0.0 || (child >= 0 && e->place >= (x->rank_counts[e->t][child] > 1 ? x->rank_counts[e->t][child] : 1)))
+            continue;
+        e->gone = 1;
+        for (int j = 0; j < 2; j++) {
+            e->gone_read[j] = floor(e->read[j] * share);
+            e->gone_update[j] = floor(e->update[j] * share);
+            e->read[j] -= e->gone_read[j];
+            e->update[j] -= e->gone_update[j];
+        }
+    }
+}
+
+static double innermost(const Model *m, const int *kind, const double *values) {
+    double found = 0.0;
+    for (int s = 0; s < m->S; s++)
+        if (kind[s] != NONE) found = values[s];
+    return found;
+}
+
+/* 7.3 */
+static void computes(const Model *m, Design *x, const Removal *removal, Counts *c) {
+    int n = m->operands;
+    double left = x->computes, emptied[TENSORS] = {0}, present[TENSORS], zero[TENSORS], absent[TENSORS];
+    for (int i = 0; i < n; i++) {
+        int t = (int)m->operand[i];
+        if (n == 2) {
+            double share = innermost(m, removal->kind[t], removal->share[t]);
+            left = less(left, share);
+            emptied[m->operand[1 - i]] = share;
+            continue;
+        }
+        double stay = 1.0;
+        for (int u = 0; u < m->T; u++) {
+            double empty = innermost(m, removal->kind[t], removal->empty[t][u]), before = emptied[u];
+            emptied[u] = max2(before, empty);
+            stay = stay * (before < 1.0 ? (1.0 - emptied[u]) / (1.0 - before) : 1.0);
+        }
+        left = less(left, 1.0 - stay);
+    }
+    for (int i = 0; i < n; i++) {
+        int t = (int)m->operand[i];
+        double reached = 1.0 - floor(1e6 * emptied[t] + 0.5) / 1e6;
+        double here = reached > 0.0 ? m->rounded[t] / reached : 0.0;
+        here = min2(max2(here, 0.0), 1.0);
+        double rest = 1.0 - here;
+        present[i] = here;
+        zero[i] = x->packed[t] ? 0.0 : rest;
+        absent[i] = x->packed[t] ? rest : 0.0;
+        if (x->granule[t].there && x->packed[t]) { /* zeros that are stored with a granule are there (6.5) */
+            double held = min2(max2(x->granule[t].density / positive(reached), here), 1.0);
+            zero[i] = held - here;
+            absent[i] = 1.0 - held;
+        }
+    }
+    double nonzero = 1.0, met_absent, met_zero, idle, vanish;
+    for (int i = 0; i < n; i++) nonzero = nonzero * present[i];
+    if (n == 2) { /* a combination and its mirror image are added before they are multiplied, as Timeloop does */
+        met_absent = left * (present[0] * absent[1] + absent[0] * present[1]) + left * (zero[0] * absent[1] + absent[0] * zero[1]);
+        met_zero = left * (present[0] * zero[1] + zero[0] * present[1]) + left * (zero[0] * zero[1]);
+        idle = met_absent + met_zero;
+        vanish = left * (absent[0] * absent[1]);
+    } else {
+        int all = 1;
+        met_absent = met_zero = idle = vanish = 0.0;
+        for (int i = 0; i < n; i++) all *= 3;
+        for (int which = 1; which < all; which++) { /* 0: all are nonzero; the first operand changes fastest */
+            double chance = 1.0;
+            int gone = 0;
+            for (int i = 0, digits = which; i < n; i++, digits /= 3) {
+                chance = chance * (digits % 3 == 0 ? present[i] : digits % 3 == 1 ? zero[i] : absent[i]);
+                gone += digits % 3 == 2;
+            }
+            double count = chance * left;
+            if (gone == n) {
+                vanish = vanish + count;
+                continue;
+            }
+            idle = idle + count;
+            if (gone)
+                met_absent = met_absent + count;
+            else
+                met_zero = met_zero + count;
+        }
+    }
+    vanish = floor(vanish);
+    int kind = m->unit < 0 ? NONE : (int)m->unit_kind[x->gene[m->unit]];
+    if (m->unit >= 0 && m->unit_plain[x->gene[m->unit]]) x->odd = 1;
+    double saved = floor(kind == SKIP ? met_absent : kind == GATE ? idle : 0.0);
+    c->skipped = kind == SKIP ? saved : 0.0;
+    c->gated = kind == GATE ? saved : 0.0;
+    c->left = left;
+    c->actual = trunc(left - c->skipped - c->gated - vanish);
+    c->nonzero = left * nonzero;
+    c->passed = kind == SKIP ? 0.0 : vanish;
+}
+
+/* In how many places the products of a word are added, if so many words arrive from or leave an instance of level s. */
+static double holders(const Model *m, const Design *x, int s, double words, int child) {
+    int t = m->output;
+    double once = x->leaving[child] - x->fills[t][child];
+    double visits = once > 0.0 ? x->leaving[child] / once : 1.0;
+    return max2(1.0, words * x->used[s] / (x->words[t][0] * max2(visits, 1.0)));
+}
+
+/* Shares of the words of a tile of the output that leave, and that come back (charges/drains.py). */
+static void partial(const Model *m, const Run *run, const Design *x, double words, double back, double places, double kept,
+                    double *leave, double *come) {
+    *leave = *come = kept;
+    if (!m->option[SUMS] || !x->packed[m->output]) return;
+    double once = words - back, visits = once > 0.0 ? max2(1.0, words / once) : 1.0;
+    double empty = two(&run->power, 1.0 - min2(1.0, m->density[m->output]), 1.0 / places), d = 1.0 - empty;
+    double none = two(&run->power, empty, 1.0 / visits), gap = none < 1.0 ? 1.0 - none : 1.0;
+    double leaves = none < 1.0 ? 1.0 - none * d / (visits * gap) : 0.0;
+    double comes = visits > 1.0 ? (visits * leaves - d) / (visits - 1.0) : 0.0;
+    leaves = min2(max2(leaves, 0.0), 1.0);
+    comes = min2(max2(comes, 0.0), 1.0);
+    double brings_none = max2(0.0, 1.0 - (1.0 - none) / positive(kept));
+    double ratio = none > 0.0 ? brings_none / none : 1.0;
+    *leave = kept * (1.0 - ratio * (1.0 - leaves));
+    *come = kept * comes;
+}
+
+/* The share of the updates of level s, next to the compute units, that any of the computes they add leaves. */
+static double happens_at(const Model *m, const Run *run, const Design *x, const Counts *c, int s) {
+    double lanes = x->used[m->S] / x->used[s];
+    double together = max2(1.0, lanes * x->steps[m->S - 1] / positive(x->updates[m->output][s]));
+    double carried = (x->packed[m->output] ? c->nonzero : c->actual) / x->computes;
+    return 1.0 - two(&run->power, 1.0 - min2(max2(carried, 0.0), 1.0), together);
+}
+
+/* `drains`, `sums`: the output's counts; metadata go with their words. */
+static void drained(const Model *m, const Run *run, Design *x, const Removal *removal, Counts *c) {
+    int t = m->output, S = m->S;
+    double above = 1.0, read[LEVELS], fill[LEVELS], update[LEVELS];
+    for (int s = 0; s < S; s++) {
+        double here = removal->kind[t][s] != NONE ? 1.0 - removal->share[t][s] : above, leave, come;
+        read[s] = c->read[t][s];
+        fill[s] = c->fill[t][s];
+        update[s] = c->update[t][s];
+        c->leaving[s] = x->leaving[s];
+        if (m->stored[t * S + s]) {
+            double occupied = x->occupied[t][s], used = x->packed[t] && occupied > 0.0 ? occupied : 1.0;
+            double reads = x->reads[t][s] - (m->option[DRAINS] ? x->leaving[s] : 0.0), updates = x->updates[t][s];
+            int child = (int)m->child[t * S + s];
+            if (s) {
+                partial(m, run, x, x->leaving[s], x->fills[t][s], holders(m, x, s, x->leaving[s], s), above, &leave, &come);
+                c->leaving[s] = x->leaving[s] * leave / used;
+                fill[s] = x->fills[t][s] * come / used;
+            }
+            if (child < 0) {
+                double happens = m->option[SUMS] ? min2(happens_at(m, run, x, c, s), here) : here;
+                double words = updates - reads, visits = words > 0.0 ? updates / words : 0.0;
+                double touched = words * (1.0 - two(&run->power, 1.0 - happens, visits)), done = updates * happens;
+                update[s] = done / used;
+                read[s] = (done - touched) / used;
+            } else {
+                double places = holders(m, x, s, updates, child);
+                partial(m, run, x, x->leaving[child], x->fills[t][child], places, here, &leave, &come);
+                update[s] = updates * leave / used;
+                read[s] = reads * come / used;
+            }
+            if (m->option[DRAINS]) read[s] += c->leaving[s];
+        }
+        read[s] = max2(read[s], 0.0);
+        above = here;
+    }
+    for (int s = 0; s < S; s++) {
+        double of_read = read[s] / positive(c->read[t][s]), of_fill = fill[s] / positive(c->fill[t][s]);
+        double of_update = update[s] / positive(c->update[t][s]);
+        c->gone_read[t][s] = min2(c->gone_read[t][s], max2(x->reads[t][s] - read[s], 0.0));
+        c->gone_update[t][s] = min2(c->gone_update[t][s], max2(x->updates[t][s] - update[s], 0.0));
+        for (int i = 0; i < x->entries; i++) {
+            Entry *e = &x->entry[i];
+            for (int j = 0; e->t == t && e->s == s && j < 2; j++) {
+                e->read[j] *= of_read;
+                e->fill[j] *= of_fill;
+                e->update[j] *= of_update;
+            }
+        }
+        c->read[t][s] = read[s];
+        c->fill[t][s] = fill[s];
+        c->update[t][s] = update[s];
+    }
+}
+
+/* `filter-metadata`: no filter of a leader holds back what the filter looks at there. */
+static void read_in_full(const Model *m, Design *x, Counts *c) {
+    int full[TENSORS][LEVELS], any = 0;
+    for (int t = 0; t < m->T; t++)
+        for (int s = 0; s < m->S; s++) {
+            any |= full[t][s] = leads(m, x, t, s, GATE);
+            if (!full[t][s] || x->packed[t]) continue;
+            c->read[t][s] = c->read[t][s] + c->gone_read[t][s];
+            c->gone_read[t][s] = 0.0;
+        }
+    for (int i = 0; any && i < x->entries; i++) {
+        Entry *e = &x->entry[i];
+        for (int j = 0; e->gone && full[e->t][e->s] && j < 2; j++) {
+            e->read[j] += e->gone_read[j];
+            e->gone_read[j] = 0.0;
+        }
+    }
+}
+
+static void counts_with(const Model *m, const Run *run, Design *x, const Removal *removal, Counts *c) {
+    int S = m->S;
+    memset(c, 0, sizeof *c);
+    for (int t = 0; t < m->T; t++)
+        for (int s = 0; s < S; s++) {
+            double emptiness = 1.0 - x->held[t][s];
+            c->read[t][s] = less(x->reads[t][s], emptiness);
+            c->fill[t][s] = less(x->fills[t][s], emptiness);
+            c->update[t][s] = less(x->updates[t][s], emptiness);
+        }
+    for (int i = 0; i < x->entries; i++) {
+        Entry *e = &x->entry[i];
+        double words = x->words[e->t][e->s], units[2] = {e->metadata, e->payload};
+        double read = x->reads[e->t][e->s] / words, fill = x->fills[e->t][e->s] / words, update = x->updates[e->t][e->s] / words;
+        e->gone = 0;
+        for (int j = 0; j < 2; j++) {
+            e->read[j] = ceil(units[j] * read);
+            e->fill[j] = ceil(units[j] * fill);
+            e->update[j] = ceil(units[j] * update);
+        }
+    }
+    filtered(m, x, removal, c);
+    computes(m, x, removal, c);
+    if (m->option[DRAINS] || m->option[SUMS]) drained(m, run, x, removal, c);
+    if (m->option[FILTER_METADATA]) read_in_full(m, x, c);
+    for (int i = 0; i < x->entries; i++) {
+        const Entry *e = &x->entry[i];
+        int t = e->t, s = e->s;
+        c->read_bits[t][s] += e->read[0] * e->metadata_bits + e->read[1] * e->payload_bits;
+        c->fill_bits[t][s] += e->fill[0] * e->metadata_bits + e->fill[1] * e->payload_bits;
+        c->update_bits[t][s] += e->update[0] * e->metadata_bits + e->update[1] * e->payload_bits;
+        if (!e->gone) continue;
+        c->gone_read_bits[t][s] += e->gone_read[0] * e->metadata_bits + e->gone_read[1] * e->payload_bits;
+        c->gone_update_bits[t][s] += e->gone_update[0] * e->metadata_bits + e->gone_update[1] * e->payload_bits;
+    }
+}
+
+void counted(const Model *m, Run *run, Design *x) {
+    for (int t = 0; t < m->T; t++)
+        for (int s = 0; s < m->S; s++) x->active[t][s] = (m->stored[t * m->S + s] ? x->used[s] : 0.0) * x->occupied[t][s];
+    counts_with(m, run, x, &x->energy, &x->counts[0]);
+    if (x->differ) counts_with(m, run, x, &x->time, &x->counts[1]);
+    x->timed = &x->counts[x->differ];
+}

@@ -1,0 +1,214 @@
+/* The model per design (docs/model.md), equal to the NumPy chain to the last bit; numbers in brackets are its sections.
+ *
+ * A `Model` is what does not change from design to design, a `Run` one call, with the tables and what they lack, a `Design`
+ * what is known of one design. Every function does one link of the chain for one design. Floating point is in the order of
+ * NumPy's; powers, logarithms and exponentials are NumPy's own loops, so that their last bits are the same.
+ */
+#ifndef SPARSEMAP_KERNEL_H
+#define SPARSEMAP_KERNEL_H
+
+#include <math.h>
+#include <stdint.h>
+
+enum {
+    DIMS = 12,
+    SLOTS = 32,
+    TENSORS = 5, /* four operands and the output */
+    LEVELS = 8,
+    GROUPS = 2 * LEVELS,
+    LOOPS = DIMS * GROUPS,
+    ACTIONS = 64,
+    FACTORS = 64, /* components of a fingerprint */
+    COLUMNS = 8,  /* columns of a table */
+};
+enum { NONE, GATE, SKIP };
+enum { GATE_TIME, POSITIONS, DRAINS, SUMS, HOLES, FILTER_METADATA, POINTERS, IMBALANCE, INTERSECTION, OVERLAP, LEAKAGE, GATED,
+       NETWORK, OPTIONS };
+/* prices of one access, in this order in `Model.price` */
+enum { READ, WRITE, GATED_READ, GATED_UPDATE, SKIPPED_READ, SKIPPED_UPDATE, METADATA_READ, METADATA_WRITE,
+       GATED_METADATA_READ, GATED_METADATA_UPDATE, SKIPPED_METADATA_READ, SKIPPED_METADATA_UPDATE, PRICES };
+
+typedef struct {
+    int64_t gene, target, level, place, leaders, leader[TENSORS];
+    const int64_t *kind, *blind, *passes, *plain; /* by candidate; plain: what it removes is for Python */
+    const double *width;
+} Action;
+
+typedef struct {
+    int D, T, S, L, R, A, M, F, output, operands, actions, needs, beyond, unit;
+    int every_fiber, pads, blocks, groups, padded, ends, one_word, copied, whole, clustered;
+    int option[OPTIONS];
+    const int64_t *temporal, *spatial, *block, *inwards;
+    const int64_t *relevant, *ranks, *terms, *windowed, *strided, *by_shape, *stored, *parent, *child, *spans, *home, *operand;
+    const int64_t *factor_bit, *fanout_bit, *order_bit, *place_bit, *capacity_bit, *metadata_bit, *group_level;
+    const int64_t *form_compressed, *form_padded, *form_anywhere, *form_linked, *form_offsets, *form_ends, *form_own,
+        *form_one_word, *form_row, *gaps, *need, *unit_kind, *unit_plain, *depth, *steals, *rank_of;
+    const double *sizes, *form_block, *form_group, *density, *rounded, *room, *copies, *unit_width;
+    const double *fanout, *data_words, *capacity, *shared, *metadata_capacity, *word_bits, *metadata_width, *access_words,
+        *cluster, *instances, *read_bandwidth, *write_bandwidth, *bandwidth, *lookahead, *price, *mac, *extra, *leakage,
+        *asleep, *side, *add_word, *add_metadata, *whole_box;
+    const double *lane_logs, *deviations;
+    const double *bits;
+    double clock, gated_each, gated_passed, wire;
+    int lanes, lane_count, bit_count, lane_one, lane_two; /* lanes: of `deviations`; lane_count: of the tables */
+    Action action[ACTIONS];
+} Model;
+
+/* A hash table of `occupancy.lookup`, and the rows that it lacks: what Python needs to make them. */
+typedef struct {
+    const int64_t *keys, *rows;
+    const double *column[COLUMNS];
+    int64_t count, size;
+    int bits;
+    double *lacking;
+    int64_t lacks, room;
+    int width;
+} Table;
+
+typedef void (*Inner)(char **, const intptr_t *, const intptr_t *, void *);
+typedef struct {
+    Inner loop;
+    void *data;
+} Ufunc;
+
+typedef struct {
+    const int64_t *factors;
+    Table tile[TENSORS], empty[TENSORS], largest[TENSORS], longest[TENSORS], unit[TENSORS], gap[TENSORS][DIMS];
+    Table work[TENSORS], ratio;
+    const double *work_maxima[TENSORS], *work_moments[TENSORS];
+    int64_t work_rows[TENSORS];
+    Ufunc power, log2, exp, hypot;
+    uint64_t *asked; /* keys that are on a list already */
+    int64_t asked_count;
+    int asked_bits;
+    int failed; /* out of memory */
+} Run;
+
+/* A rank of a tile at a level that stores its tensor (6.2), and accesses to its metadata and payload (6.3). */
+typedef struct {
+    int t, s, place, gone;
+    double metadata, payload, largest_metadata, largest_payload, metadata_bits, payload_bits;
+    double read[2], fill[2], update[2], gone_read[2], gone_update[2];
+} Entry;
+
+typedef struct {
+    int kind[TENSORS][LEVELS];
+    double share[TENSORS][LEVELS], empty[TENSORS][TENSORS][LEVELS];
+} Removal;
+
+typedef struct {
+    const Action *action;
+    int kind, passes, level;
+    double share, empty[TENSORS], words[TENSORS];
+} Effect;
+
+/* Counts with all filters, or with those that save time. */
+typedef struct {
+    double read[TENSORS][LEVELS], fill[TENSORS][LEVELS], update[TENSORS][LEVELS];
+    double gone_read[TENSORS][LEVELS], gone_update[TENSORS][LEVELS];
+    double read_bits[TENSORS][LEVELS], fill_bits[TENSORS][LEVELS], update_bits[TENSORS][LEVELS];
+    double gone_read_bits[TENSORS][LEVELS], gone_update_bits[TENSORS][LEVELS];
+    double leaving[LEVELS];
+    double actual, gated, skipped, left, passed, nonzero;
+} Counts;
+
+/* The granule of a tensor (6.5). */
+typedef struct {
+    int there, dim, outer;
+    double extent[DIMS], density, width, length;
+} Granule;
+
+typedef struct {
+    int lacking; /* some table has no row yet */
+    int odd;     /* a number that no table takes: for NumPy */
+    double bound[GROUPS][DIMS];
+    int order[GROUPS][DIMS];
+    int slot[TENSORS][SLOTS], gene[LEVELS + 1];
+    int packed[TENSORS];
+    /* the nest (3) */
+    double extent[LEVELS + 1][DIMS], below_spatial[LEVELS][DIMS], product[GROUPS], used[LEVELS + 1], steps[LEVELS], computes;
+    double width[TENSORS][LEVELS][DIMS], words[TENSORS][LEVELS + 1];
+    int loops, loop_dim[LOOPS], loop_block[LOOPS];
+    double loop_bound[LOOPS];
+    /* traffic (4) */
+    double distinct[TENSORS][LEVELS], reads[TENSORS][LEVELS], fills[TENSORS][LEVELS], updates[TENSORS][LEVELS];
+    double brought[TENSORS][LEVELS], leaving[LEVELS];
+    /* stored tiles (5.6, 6.5) */
+    double most[TENSORS][LEVELS], occupied[TENSORS][LEVELS], held[TENSORS][LEVELS];
+    Granule granule[TENSORS];
+    /* filters (7.1) */
+    int effects;
+    Effect effect[ACTIONS];
+    Removal energy, time;
+    const Removal *saving; /* that of the filters that save time */
+    int differ;            /* whether these leave other counts */
+    /* metadata (6.2) */
+    int entries, rank_counts[TENSORS][LEVELS];
+    Entry *entry;
+    double largest_bits[TENSORS][LEVELS];
+    double active[TENSORS][LEVELS];
+    Counts counts[2]; /* energy, time */
+    const Counts *timed;
+    double cycles, energy_pj;
+    double demand_read[TENSORS][LEVELS], demand_written[TENSORS][LEVELS], demand_filled[TENSORS][LEVELS];
+} Design;
+
+static inline double max2(double a, double b) { return a > b || a != a ? a : b; }
+static inline double min2(double a, double b) { return a < b || a != a ? a : b; }
+static inline double less(double count, double share) { return count - floor(count * share); }
+static inline double positive(double a) { return a > 0.0 ? a : 1.0; }
+
+static inline double two(const Ufunc *f, double a, double b) {
+    double out;
+    char *at[3] = {(char *)&a, (char *)&b, (char *)&out};
+    intptr_t one = 1, steps[3] = {8, 8, 8};
+    f->loop(at, &one, steps, f->data);
+    return out;
+}
+static inline double one(const Ufunc *f, double a) {
+    double out;
+    char *at[2] = {(char *)&a, (char *)&out};
+    intptr_t n = 1, steps[2] = {8, 8};
+    f->loop(at, &n, steps, f->data);
+    return out;
+}
+
+/* Whether an effect saves time (`gate-time`). */
+static inline int saves(const Model *m, const Effect *e) { return !(m->option[GATE_TIME] && e->passes); }
+
+/* tables.c */
+uint64_t fingerprint(const Run *run, Design *x, const double *values, int count, int first);
+int64_t row_of(const Table *table, uint64_t key);
+void lacks(Run *run, Design *x, Table *table, uint64_t key, const double *values, int count);
+double number(Run *run, Design *x, Table *table, const double *values, int count);
+
+/* nest.c */
+int box(const Model *m, int t, const double *extent, double *widths);
+double volume(const Model *m, int t, const double *extent);
+int parts(const Model *m, int t, const double *extent, double *found);
+uint64_t checked(const Model *m, Design *x);
+void nest(const Model *m, Design *x);
+void traffic(const Model *m, Run *run, Design *x);
+
+/* tiles.c */
+void stored(const Model *m, Run *run, Design *x);
+uint64_t data_capacity(const Model *m, const Design *x);
+void filters(const Model *m, Run *run, Design *x);
+void metadata(const Model *m, Run *run, Design *x);
+uint64_t metadata_capacity(const Model *m, const Design *x);
+
+/* counts.c */
+void counted(const Model *m, Run *run, Design *x);
+int leads(const Model *m, const Design *x, int t, int s, int least);
+
+/* cost.c */
+void cycled(const Model *m, Run *run, Design *x);
+void costed(const Model *m, Run *run, Design *x);
+
+double whole(double cycles);
+
+/* waiting.c */
+double waiting_ratio(const Model *m, Run *run, Design *x);
+double overlapped(const Model *m, Run *run, Design *x, double mean, double compute, const double *level);
+
+#endif
