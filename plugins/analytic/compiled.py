@@ -8,21 +8,20 @@ charges of plugins, and single designs whose choices or numbers it does not take
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from sparsemap import Mechanism
-from sparsemap.pieces.contracts import box
 from sparsemap.pieces.contracts import sparsity
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.chip import Chip
 from sparsemap.problem.designs import Designs
 
 from . import native
-from .actions import GATE, KINDS, NONE, SKIP, Action
+from .actions import Action
 from .charges.holes import gap_table, looked_up
 from .charges.imbalance import limits_of, maxima_of, rank_of
 from .charges.maxima import DEVIATIONS, LANES, Maxima, WorkBoxes
@@ -132,7 +131,7 @@ class Kernel:
         batch = len(designs)
         state, found = np.zeros(batch, dtype=np.int8), np.zeros(batch, dtype=np.uint64)
         energy, cycles = np.full(batch, np.inf), np.full(batch, np.inf)
-        functions = np.power, np.log2, np.exp, np.hypot
+        functions = np.power, np.log2, np.exp, np.hypot, np.log1p
         for _ in range(PASSES):
             with self._locked():
                 works = [(tiles.maxima, tiles.moments) for _, tiles, _ in self.work]
@@ -269,8 +268,6 @@ def _laid_out(
         forms.of_one_word, forms.row,
         [[r < len(lay.gaps[t]) and lay.gaps[t][r] is not None for r in range(lay.D)] for t in range(lay.T)],
         *(part for gene, t, needs in places.needs for part in ((gene, t, 0), needs)),
-        np.zeros(count) if unit is None else unit.kind,
-        np.zeros(count) if unit is None else _plain(known, unit),
         problem.buffers, [level.memory.shares_work for level in problem.levels],
         [rank_of(lay, t) for t in range(lay.T)],
         len(sparsity._BITS), np.searchsorted(LANES, 1.0), np.searchsorted(LANES, 2.0),
@@ -280,17 +277,19 @@ def _laid_out(
         lay.sizes, forms.block, forms.group, densities, [float(np.floor(1e6 * x + 0.5) / 1e6) for x in densities],
         [problem.resident.get((t, problem.homes[t]), np.nan) for t in range(lay.T)],
         np.ones((lay.T, lay.S)) if known.copies is None else known.copies,
-        np.full(count, np.inf) if unit is None else unit.width,
         np.log2(LANES), DEVIATIONS, sparsity._BITS,
     ]  # fmt: skip
-    for action in actions:
+    for action in [*actions, *([] if unit is None else [unit])]:
         leaders = [*action.leaders, *[0] * (TENSORS - len(action.leaders))]
-        level = lay.holder(action.target, action.place.storage)
+        level = action.place.storage
+        where = (0, 0) if level is None else (lay.holder(action.target, level), level)
         wholes += [
-            (action.gene, action.target, level, action.place.storage, len(action.leaders), *leaders),
+            (action.gene, action.target, *where, len(action.leaders), *leaders),
             action.kind, action.blind, action.passes, _plain(known, action),
         ]  # fmt: skip
-        reals.append(action.width)
+        rules = [action.filters.get(m) for m in range(count)]
+        lookahead = [0.0 if rule is None else rule.lookahead or 0.0 for rule in rules]
+        reals += [action.width, lookahead, [1.0 if rule is None else rule.effectiveness for rule in rules]]
     extra = [gated_extra(chip, action) for action in ("read", "update", "metadata_read", "metadata_update")]
     compute = chip.mac_pj["compute"]
     reals += [
@@ -339,8 +338,8 @@ def _bits(known: ModelTables, reasons: Reasons, chip: Chip) -> list[list[int]]:
 
 
 def _plain(known: ModelTables, action: Action) -> Array:
-    """(M,) bool: what a candidate does there is for Python: limits of its own, or lists of entries that it compares."""
+    """(M,) bool: what a candidate does there is for Python: a plugin says what it removes, or it compares lists of entries."""
     found = np.array(action.entries & known.options.intersection)
-    for m, rule in action.filters.items():
-        found[m] |= type(known.places.mechanisms[m]).eliminated is not Mechanism.eliminated or rule.limited
+    for m in action.filters:
+        found[m] |= type(known.places.mechanisms[m]).eliminated is not Mechanism.eliminated
     return found

@@ -35,11 +35,11 @@ static double looked_at(const Model *m, const Run *run, Design *x, double busy) 
         double taken = tiles * min2(1.0, (1.0 - e->share) / positive(left));
         waits[gene] = max2(waits[gene], passed(run, max2(tiles, taken), taken, limit) - taken);
     }
-    if (m->unit >= 0 && m->unit_kind[x->gene[m->unit]] == SKIP) {
+    if (unit_kind(m, x) == SKIP) {
         double reached = x->timed->left / x->used[m->S];
         waited = passed(run, positions, reached, width) - reached;
         positions = reached;
-        width = min2(m->lookahead[m->S], m->unit_width[x->gene[m->unit]]);
+        width = min2(m->lookahead[m->S], m->at_unit.width[x->gene[m->unit]]);
     }
     for (int gene = 0; gene < m->A; gene++) waited = waited + waits[gene];
     return min2(whole(passed(run, positions, busy, width) + waited), steps);
@@ -140,7 +140,7 @@ static double compared_pj(const Model *m, const Design *x) {
             double looked = accesses > 0.0 && leads(m, x, t, s, SKIP) ? accesses : 0.0;
             added = added + looked * x->active[t][s] * m->add_metadata[s];
         }
-    if (m->unit >= 0 && m->unit_kind[x->gene[m->unit]] == SKIP) added = added + (c->actual + c->skipped) * m->add_word[m->S];
+    if (unit_kind(m, x) == SKIP) added = added + (c->actual + c->skipped) * m->add_word[m->S];
     return added;
 }
 

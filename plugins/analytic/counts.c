@@ -78,7 +78,7 @@ static double innermost(const Model *m, const int *kind, const double *values) {
 }
 
 /* 7.3 */
-static void computes(const Model *m, Design *x, const Removal *removal, Counts *c) {
+static void computes(const Model *m, const Run *run, Design *x, const Removal *removal, Counts *c) {
     int n = m->operands;
     double left = x->computes, emptied[TENSORS] = {0}, present[TENSORS], zero[TENSORS], absent[TENSORS];
     for (int i = 0; i < n; i++) {
@@ -143,9 +143,14 @@ static void computes(const Model *m, Design *x, const Removal *removal, Counts *
         }
     }
     vanish = floor(vanish);
-    int kind = m->unit < 0 ? NONE : (int)m->unit_kind[x->gene[m->unit]];
-    if (m->unit >= 0 && m->unit_plain[x->gene[m->unit]]) x->odd = 1;
-    double saved = floor(kind == SKIP ? met_absent : kind == GATE ? idle : 0.0);
+    int kind = unit_kind(m, x);
+    double saved = kind == SKIP ? met_absent : kind == GATE ? idle : 0.0;
+    if (kind != NONE) { /* with limits of its own the unit leaves out fewer */
+        double share = saved / positive(left), caught = eliminated(run, &m->at_unit, x->gene[m->unit], share);
+        if (caught < share) saved = left * caught;
+        if (m->at_unit.plain[x->gene[m->unit]]) x->odd = 1;
+    }
+    saved = floor(saved);
     c->skipped = kind == SKIP ? saved : 0.0;
     c->gated = kind == GATE ? saved : 0.0;
     c->left = left;
@@ -284,7 +289,7 @@ static void counts_with(const Model *m, const Run *run, Design *x, const Removal
         }
     }
     filtered(m, x, removal, c);
-    computes(m, x, removal, c);
+    computes(m, run, x, removal, c);
     if (m->option[DRAINS] || m->option[SUMS]) drained(m, run, x, removal, c);
     if (m->option[FILTER_METADATA]) read_in_full(m, x, c);
     for (int i = 0; i < x->entries; i++) {

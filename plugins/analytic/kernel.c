@@ -113,18 +113,18 @@ static int model_of(Cursor *c, Model *m) {
     m->form_compressed = ints(c, F), m->form_padded = ints(c, F), m->form_anywhere = ints(c, F), m->form_linked = ints(c, F);
     m->form_offsets = ints(c, F), m->form_ends = ints(c, F), m->form_own = ints(c, F), m->form_one_word = ints(c, F);
     m->form_row = ints(c, 4 * F), m->gaps = ints(c, T * D), m->need = ints(c, m->needs * (3 + M));
-    m->unit_kind = ints(c, M), m->unit_plain = ints(c, M), m->depth = ints(c, S * T), m->steals = ints(c, S);
-    m->rank_of = ints(c, T * D);
+    m->depth = ints(c, S * T), m->steals = ints(c, S), m->rank_of = ints(c, T * D);
     m->sizes = reals(c, D), m->form_block = reals(c, F), m->form_group = reals(c, F), m->density = reals(c, T);
-    m->rounded = reals(c, T), m->room = reals(c, T), m->copies = reals(c, T * S), m->unit_width = reals(c, M);
+    m->rounded = reals(c, T), m->room = reals(c, T), m->copies = reals(c, T * S);
     m->lane_logs = reals(c, m->lanes), m->deviations = reals(c, m->lanes), m->bit_count = (int)ints(c, 1)[0];
     m->bits = reals(c, m->bit_count), m->lane_one = (int)ints(c, 1)[0], m->lane_two = (int)ints(c, 1)[0];
-    for (int i = 0; i < m->actions; i++) {
-        Action *a = &m->action[i];
+    for (int i = 0; i < m->actions + (m->unit >= 0); i++) {
+        Action *a = i < m->actions ? &m->action[i] : &m->at_unit;
         const int64_t *about = ints(c, 5 + TENSORS);
         a->gene = about[0], a->target = about[1], a->level = about[2], a->place = about[3], a->leaders = about[4];
         memcpy(a->leader, about + 5, sizeof a->leader);
         a->kind = ints(c, M), a->blind = ints(c, M), a->passes = ints(c, M), a->plain = ints(c, M), a->width = reals(c, M);
+        a->lookahead = reals(c, M), a->effectiveness = reals(c, M);
         if (c->wholes < 0) return 0;
         if (a->leaders < 0 || a->leaders > TENSORS) return 0;
     }
@@ -258,9 +258,9 @@ static PyObject *evaluate(PyObject *self, PyObject *const *args, Py_ssize_t narg
     if (!(cursor.whole = view(&views, args[0], "lq", &cursor.wholes, 0)) || !(cursor.real = view(&views, args[1], "d", &cursor.reals, 0)))
         goto end;
     if (!model_of(&cursor, m)) goto unknown;
-    if (!PyTuple_Check(args[2]) || PyTuple_GET_SIZE(args[2]) != 4 || !ufunc(PyTuple_GET_ITEM(args[2], 0), 2, &run->power) ||
+    if (!PyTuple_Check(args[2]) || PyTuple_GET_SIZE(args[2]) != 5 || !ufunc(PyTuple_GET_ITEM(args[2], 0), 2, &run->power) ||
         !ufunc(PyTuple_GET_ITEM(args[2], 1), 1, &run->log2) || !ufunc(PyTuple_GET_ITEM(args[2], 2), 1, &run->exp) ||
-        !ufunc(PyTuple_GET_ITEM(args[2], 3), 2, &run->hypot))
+        !ufunc(PyTuple_GET_ITEM(args[2], 3), 2, &run->hypot) || !ufunc(PyTuple_GET_ITEM(args[2], 4), 1, &run->log1p))
         goto unknown;
     if (!(run->factors = view(&views, args[3], "lq", &n, 0))) goto end;
     if (n < FACTORS || !PyList_Check(args[4]) || PyList_GET_SIZE(args[4]) != m->T * (KINDS + m->D) + m->operands + 1) goto unknown;

@@ -31,7 +31,7 @@ enum { READ, WRITE, GATED_READ, GATED_UPDATE, SKIPPED_READ, SKIPPED_UPDATE, META
 typedef struct {
     int64_t gene, target, level, place, leaders, leader[TENSORS];
     const int64_t *kind, *blind, *passes, *plain; /* by candidate; plain: what it removes is for Python */
-    const double *width;
+    const double *width, *lookahead, *effectiveness; /* lookahead: 0 if there is no limit */
 } Action;
 
 typedef struct {
@@ -42,8 +42,8 @@ typedef struct {
     const int64_t *relevant, *ranks, *terms, *windowed, *strided, *by_shape, *stored, *parent, *child, *spans, *home, *operand;
     const int64_t *factor_bit, *fanout_bit, *order_bit, *place_bit, *capacity_bit, *metadata_bit, *group_level;
     const int64_t *form_compressed, *form_padded, *form_anywhere, *form_linked, *form_offsets, *form_ends, *form_own,
-        *form_one_word, *form_row, *gaps, *need, *unit_kind, *unit_plain, *depth, *steals, *rank_of;
-    const double *sizes, *form_block, *form_group, *density, *rounded, *room, *copies, *unit_width;
+        *form_one_word, *form_row, *gaps, *need, *depth, *steals, *rank_of;
+    const double *sizes, *form_block, *form_group, *density, *rounded, *room, *copies;
     const double *fanout, *data_words, *capacity, *shared, *metadata_capacity, *word_bits, *metadata_width, *access_words,
         *cluster, *instances, *read_bandwidth, *write_bandwidth, *bandwidth, *lookahead, *price, *mac, *extra, *leakage,
         *asleep, *side, *add_word, *add_metadata, *whole_box;
@@ -51,7 +51,7 @@ typedef struct {
     const double *bits;
     double clock, gated_each, gated_passed, wire;
     int lanes, lane_count, bit_count, lane_one, lane_two; /* lanes: of `deviations`; lane_count: of the tables */
-    Action action[ACTIONS];
+    Action action[ACTIONS], at_unit; /* at_unit: what the compute unit does, if `unit` is not -1 */
 } Model;
 
 /* A hash table of `occupancy.lookup`, and the rows that it lacks: what Python needs to make them. */
@@ -77,7 +77,7 @@ typedef struct {
     Table work[TENSORS], ratio;
     const double *work_maxima[TENSORS], *work_moments[TENSORS];
     int64_t work_rows[TENSORS];
-    Ufunc power, log2, exp, hypot;
+    Ufunc power, log2, exp, hypot, log1p;
     uint64_t *asked; /* keys that are on a list already */
     int64_t asked_count;
     int asked_bits;
@@ -173,6 +173,11 @@ static inline double one(const Ufunc *f, double a) {
     return out;
 }
 
+/* What the compute unit does with empty operands. */
+static inline int unit_kind(const Model *m, const Design *x) {
+    return m->unit < 0 ? NONE : (int)m->at_unit.kind[x->gene[m->unit]];
+}
+
 /* Whether an effect saves time (`gate-time`). */
 static inline int saves(const Model *m, const Effect *e) { return !(m->option[GATE_TIME] && e->passes); }
 
@@ -191,6 +196,7 @@ void nest(const Model *m, Design *x);
 void traffic(const Model *m, Run *run, Design *x);
 
 /* tiles.c */
+double eliminated(const Run *run, const Action *a, int candidate, double empty);
 void stored(const Model *m, Run *run, Design *x);
 uint64_t data_capacity(const Model *m, const Design *x);
 void filters(const Model *m, Run *run, Design *x);

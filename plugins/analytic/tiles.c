@@ -249,6 +249,25 @@ static void strongest(const Model *m, const Design *x, int timed, Removal *found
         }
 }
 
+/* How much of what is empty a mechanism with limits removes (`Filter.reached`). */
+double eliminated(const Run *run, const Action *a, int candidate, double empty) {
+    double lookahead = a->lookahead[candidate], effectiveness = a->effectiveness[candidate], share;
+    if (lookahead > 0.0) {
+        double unseen = lookahead == 1.0 ? empty : lookahead == 2.0 ? empty * empty : two(&run->power, empty, lookahead);
+        share = (unseen < 1.0 ? (empty - unseen) / (1.0 - unseen) : 1.0 - 1.0 / lookahead) * effectiveness;
+    } else {
+        share = effectiveness == 1.0 ? empty : empty * effectiveness;
+    }
+    return min2(share, empty);
+}
+
+/* What a mechanism that removes `share` of the `possible` catches of one leader's empty tiles. */
+static double caught(const Run *run, double empty, double possible, double share) {
+    if (!(share < possible)) return empty;
+    if (!(possible < 1.0)) return min2(empty, share);
+    return 1.0 - two(&run->power, 1.0 - empty, one(&run->log1p, -share) / one(&run->log1p, -possible));
+}
+
 void filters(const Model *m, Run *run, Design *x) {
     int any = 0;
     x->effects = 0;
@@ -266,7 +285,8 @@ void filters(const Model *m, Run *run, Design *x) {
         any |= e->passes;
         leaders_empty(m, run, x, (int)a->target, e->level, a, a->blind[candidate] != 0, e);
         for (int l = 0; l < a->leaders; l++) full = full * (1.0 - e->empty[l]);
-        e->share = 1.0 - full;
+        e->share = eliminated(run, a, candidate, 1.0 - full);
+        for (int l = 0; m->operands != 2 && l < a->leaders; l++) e->empty[l] = caught(run, e->empty[l], 1.0 - full, e->share);
     }
     strongest(m, x, 0, &x->energy);
     x->differ = 0;

@@ -31,7 +31,7 @@ static void thinned(const Model *m, const Design *x, Thinned *found) {
             for (int l = 0; l < e->action->leaders; l++)
                 if (e->action->leader[l] == t) found->looks[i] = min2(found->looks[i], e->words[l]);
         }
-        if (m->unit >= 0 && m->unit_kind[x->gene[m->unit]] == SKIP && x->packed[t]) found->looks[i] = 1.0;
+        if (unit_kind(m, x) == SKIP && x->packed[t]) found->looks[i] = 1.0;
     }
     /* bounds of the loops that leave the tile inside in its place, and the dimension of the next one */
     for (int s = 0; s < m->S - 1; s++)
