@@ -259,6 +259,7 @@ def _laid_out(
         [getattr(options, name) for name in OPTIONS],
         lay.temporal, [_or(group) for group in lay.spatial], lay.block, lay.inwards, lay.relevant,
         [len(ranks) for ranks in lay.ranks], _terms(known), lay.windowed, lay.holes,
+        [all(len(rank) == 1 and rank[0][1] == 1 for rank in ranks) for ranks in lay.ranks],
         [table.by_shape for table in known.tables], lay.stored,
         [[_or(lay.parent(t, s)) for s in range(lay.S)] for t in range(lay.T)],
         [[_or(lay.child(t, s)) for s in range(lay.S)] for t in range(lay.T)],
@@ -280,11 +281,11 @@ def _laid_out(
         np.log2(LANES), DEVIATIONS, sparsity._BITS,
     ]  # fmt: skip
     for action in [*actions, *([] if unit is None else [unit])]:
-        leaders = [*action.leaders, *[0] * (TENSORS - len(action.leaders))]
-        level = action.place.storage
+        level, rest = action.place.storage, [0] * (TENSORS - len(action.leaders))
         where = (0, 0) if level is None else (lay.holder(action.target, level), level)
+        holders = [] if level is None else [lay.holder(leader, level) for leader in action.leaders]
         wholes += [
-            (action.gene, action.target, *where, len(action.leaders), *leaders),
+            (action.gene, action.target, *where, len(action.leaders)), [*action.leaders, *rest], [*holders, *rest],
             action.kind, action.blind, action.passes, _plain(known, action),
         ]  # fmt: skip
         rules = [action.filters.get(m) for m in range(count)]

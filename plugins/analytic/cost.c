@@ -11,7 +11,7 @@ double whole(double cycles) { return ceil(cycles * (1.0 - 1e-12)); }
 static double passed(const Run *run, double positions, double taken, double width) {
     if (!(width < INFINITY) || !(positions > 0.0)) return taken;
     double x = min2(1.0, taken / positions);
-    double seen = x * width < 1e-6 ? x * width : 1.0 - two(&run->power, 1.0 - x, width);
+    double seen = x * width < 1e-6 ? x * width : 1.0 - power(run, 1.0 - x, width);
     double each = x > 0.0 ? x / positive(seen) : 1.0 / width;
     return max2(taken, positions * each);
 }
@@ -90,6 +90,7 @@ void cycled(const Model *m, Run *run, Design *x) {
     if (m->option[POSITIONS]) busy = busy + c->passed;
     compute = mean = ceil(busy / positive(units));
     if (m->option[IMBALANCE]) {
+        thinned(m, x);
         double ratio = waiting_ratio(m, run, x);
         if (x->lacking) return;
         if (ratio > 1.0) compute = min2(whole(compute * ratio), x->steps[m->S - 1]);
@@ -136,9 +137,8 @@ static double compared_pj(const Model *m, const Design *x) {
     double added = 0.0;
     for (int s = 0; s < m->S; s++)
         for (int t = 0; t < m->T; t++) {
-            double accesses = ceil(c->read_bits[t][s] / m->metadata_width[s]);
-            double looked = accesses > 0.0 && leads(m, x, t, s, SKIP) ? accesses : 0.0;
-            added = added + looked * x->active[t][s] * m->add_metadata[s];
+            if (x->led[t][s] != SKIP) continue;
+            added = added + ceil(c->read_bits[t][s] / m->metadata_width[s]) * x->active[t][s] * m->add_metadata[s];
         }
     if (unit_kind(m, x) == SKIP) added = added + (c->actual + c->skipped) * m->add_word[m->S];
     return added;
@@ -210,6 +210,7 @@ void costed(const Model *m, Run *run, Design *x) {
     (void)run;
     for (int s = 0; s < m->S; s++)
         for (int t = 0; t < m->T; t++) {
+            if (!m->stored[t * m->S + s]) continue;
             double tile = access_energy(m, x, t, s) * x->active[t][s];
             if (m->clustered) tile = tile * (min2(x->used[s], m->instances[s] / m->cluster[s]) / x->used[s]);
             energy = energy + tile;

@@ -3,20 +3,6 @@
 
 #include <string.h>
 
-/* Whether tensor t leads a filter at level s, of kind `least` or a stronger one. */
-int leads(const Model *m, const Design *x, int t, int s, int least) {
-    for (int i = 0; i < m->actions; i++) {
-        const Action *a = &m->action[i];
-        if (a->kind[x->gene[a->gene]] < least) continue;
-        for (int l = 0; l < a->leaders; l++) {
-            int holder = (int)a->place;
-            while (!m->stored[a->leader[l] * m->S + holder]) holder--;
-            if (a->leader[l] == t && holder == s) return 1;
-        }
-    }
-    return 0;
-}
-
 /* 7.2, from the outermost level inwards. */
 static void filtered(const Model *m, Design *x, const Removal *removal, Counts *c) {
     int S = m->S, any = 0;
@@ -173,8 +159,8 @@ static void partial(const Model *m, const Run *run, const Design *x, double word
     *leave = *come = kept;
     if (!m->option[SUMS] || !x->packed[m->output]) return;
     double once = words - back, visits = once > 0.0 ? max2(1.0, words / once) : 1.0;
-    double empty = two(&run->power, 1.0 - min2(1.0, m->density[m->output]), 1.0 / places), d = 1.0 - empty;
-    double none = two(&run->power, empty, 1.0 / visits), gap = none < 1.0 ? 1.0 - none : 1.0;
+    double empty = power(run, 1.0 - min2(1.0, m->density[m->output]), 1.0 / places), d = 1.0 - empty;
+    double none = power(run, empty, 1.0 / visits), gap = none < 1.0 ? 1.0 - none : 1.0;
     double leaves = none < 1.0 ? 1.0 - none * d / (visits * gap) : 0.0;
     double comes = visits > 1.0 ? (visits * leaves - d) / (visits - 1.0) : 0.0;
     leaves = min2(max2(leaves, 0.0), 1.0);
@@ -190,7 +176,7 @@ static double happens_at(const Model *m, const Run *run, const Design *x, const 
     double lanes = x->used[m->S] / x->used[s];
     double together = max2(1.0, lanes * x->steps[m->S - 1] / positive(x->updates[m->output][s]));
     double carried = (x->packed[m->output] ? c->nonzero : c->actual) / x->computes;
-    return 1.0 - two(&run->power, 1.0 - min2(max2(carried, 0.0), 1.0), together);
+    return 1.0 - power(run, 1.0 - min2(max2(carried, 0.0), 1.0), together);
 }
 
 /* `drains`, `sums`: the output's counts; metadata go with their words. */
@@ -215,7 +201,7 @@ static void drained(const Model *m, const Run *run, Design *x, const Removal *re
             if (child < 0) {
                 double happens = m->option[SUMS] ? min2(happens_at(m, run, x, c, s), here) : here;
                 double words = updates - reads, visits = words > 0.0 ? updates / words : 0.0;
-                double touched = words * (1.0 - two(&run->power, 1.0 - happens, visits)), done = updates * happens;
+                double touched = words * (1.0 - power(run, 1.0 - happens, visits)), done = updates * happens;
                 update[s] = done / used;
                 read[s] = (done - touched) / used;
             } else {
@@ -253,7 +239,7 @@ static void read_in_full(const Model *m, Design *x, Counts *c) {
     int full[TENSORS][LEVELS], any = 0;
     for (int t = 0; t < m->T; t++)
         for (int s = 0; s < m->S; s++) {
-            any |= full[t][s] = leads(m, x, t, s, GATE);
+            any |= full[t][s] = x->led[t][s] >= GATE;
             if (!full[t][s] || x->packed[t]) continue;
             c->read[t][s] = c->read[t][s] + c->gone_read[t][s];
             c->gone_read[t][s] = 0.0;
@@ -272,6 +258,7 @@ static void counts_with(const Model *m, const Run *run, Design *x, const Removal
     memset(c, 0, sizeof *c);
     for (int t = 0; t < m->T; t++)
         for (int s = 0; s < S; s++) {
+            if (!m->stored[t * S + s]) continue;
             double emptiness = 1.0 - x->held[t][s];
             c->read[t][s] = less(x->reads[t][s], emptiness);
             c->fill[t][s] = less(x->fills[t][s], emptiness);

@@ -106,7 +106,7 @@ static int model_of(Cursor *c, Model *m) {
     int D = m->D, T = m->T, S = m->S, L = m->L, A = m->A, M = m->M, F = m->F;
     m->temporal = ints(c, S), m->spatial = ints(c, S), m->block = ints(c, L), m->inwards = ints(c, L);
     m->relevant = ints(c, T * D), m->ranks = ints(c, T), m->terms = ints(c, T * D * 5);
-    m->windowed = ints(c, T), m->strided = ints(c, T), m->by_shape = ints(c, T), m->stored = ints(c, T * S);
+    m->windowed = ints(c, T), m->strided = ints(c, T), m->straight = ints(c, T), m->by_shape = ints(c, T), m->stored = ints(c, T * S);
     m->parent = ints(c, T * S), m->child = ints(c, T * S), m->spans = ints(c, T * S), m->home = ints(c, T);
     m->operand = ints(c, m->operands), m->factor_bit = ints(c, D), m->fanout_bit = ints(c, L), m->order_bit = ints(c, T);
     m->place_bit = ints(c, A), m->capacity_bit = ints(c, S), m->metadata_bit = ints(c, S), m->group_level = m->block;
@@ -120,9 +120,9 @@ static int model_of(Cursor *c, Model *m) {
     m->bits = reals(c, m->bit_count), m->lane_one = (int)ints(c, 1)[0], m->lane_two = (int)ints(c, 1)[0];
     for (int i = 0; i < m->actions + (m->unit >= 0); i++) {
         Action *a = i < m->actions ? &m->action[i] : &m->at_unit;
-        const int64_t *about = ints(c, 5 + TENSORS);
+        const int64_t *about = ints(c, 5);
         a->gene = about[0], a->target = about[1], a->level = about[2], a->place = about[3], a->leaders = about[4];
-        memcpy(a->leader, about + 5, sizeof a->leader);
+        a->leader = ints(c, TENSORS), a->holder = ints(c, TENSORS);
         a->kind = ints(c, M), a->blind = ints(c, M), a->passes = ints(c, M), a->plain = ints(c, M), a->width = reals(c, M);
         a->lookahead = reals(c, M), a->effectiveness = reals(c, M);
         if (c->wholes < 0) return 0;
@@ -141,23 +141,45 @@ static int model_of(Cursor *c, Model *m) {
     return 1;
 }
 
+/* A column of a table: where it begins, its length and the bytes from one number to the next. */
+static const char *column(Views *views, PyObject *array, const char *kinds, Py_ssize_t *count, intptr_t *step) {
+    if (views->count == HELD) {
+        PyErr_SetString(PyExc_ValueError, "too many arrays");
+        return NULL;
+    }
+    Py_buffer *found = &views->held[views->count];
+    if (PyObject_GetBuffer(array, found, PyBUF_FORMAT | PyBUF_STRIDES) < 0) return NULL;
+    views->count++;
+    const char *kind = found->format;
+    if (!kind || !kind[0] || kind[1] || !strchr(kinds, kind[0]) || found->itemsize != 8 || found->ndim != 1) {
+        PyErr_SetString(PyExc_ValueError, "a column of another type");
+        return NULL;
+    }
+    *count = found->shape[0];
+    *step = found->strides[0];
+    return found->buf;
+}
+
 /* A table from (keys, rows, a tuple of columns, width of what it is asked for). */
 static int table_of(Views *views, PyObject *from, Table *found) {
-    Py_ssize_t keys, rows, count = -1;
+    Py_ssize_t keys, rows;
     memset(found, 0, sizeof *found);
     if (from == Py_None) return 1;
     if (!PyTuple_Check(from) || PyTuple_GET_SIZE(from) != 4) return 0;
-    found->keys = view(views, PyTuple_GET_ITEM(from, 0), "lq", &keys, 0);
-    found->rows = found->keys ? view(views, PyTuple_GET_ITEM(from, 1), "lq", &rows, 0) : NULL;
+    if (!(found->keys = column(views, PyTuple_GET_ITEM(from, 0), "lq", &keys, &found->key_step)) ||
+        !(found->rows = column(views, PyTuple_GET_ITEM(from, 1), "lq", &rows, &found->row_step)))
+        return 0;
     PyObject *columns = PyTuple_GET_ITEM(from, 2);
-    if (!found->rows || keys != rows || !PyTuple_Check(columns)) return 0;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(columns) && i < COLUMNS; i++) {
+    if (keys != rows || !PyTuple_Check(columns) || PyTuple_GET_SIZE(columns) > COLUMNS) return 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(columns); i++) {
         Py_ssize_t own;
-        if (!(found->column[i] = view(views, PyTuple_GET_ITEM(columns, i), "d", &own, 0))) return 0;
-        count = count < 0 || own < count ? own : count;
+        intptr_t step;
+        if (!(found->column[i] = column(views, PyTuple_GET_ITEM(columns, i), "d", &own, &step))) return 0;
+        if (i && (own != found->count || step != found->column_step)) return 0;
+        found->count = own;
+        found->column_step = step;
     }
     found->width = (int)PyLong_AsLong(PyTuple_GET_ITEM(from, 3));
-    found->count = count;
     found->size = keys;
     while (((int64_t)1 << found->bits) < keys) found->bits++;
     return ((int64_t)1 << found->bits) == keys && found->bits && found->width > 0;

@@ -29,7 +29,8 @@ enum { READ, WRITE, GATED_READ, GATED_UPDATE, SKIPPED_READ, SKIPPED_UPDATE, META
        GATED_METADATA_READ, GATED_METADATA_UPDATE, SKIPPED_METADATA_READ, SKIPPED_METADATA_UPDATE, PRICES };
 
 typedef struct {
-    int64_t gene, target, level, place, leaders, leader[TENSORS];
+    int64_t gene, target, level, place, leaders;
+    const int64_t *leader, *holder; /* of each leader, the level that hands it over there */
     const int64_t *kind, *blind, *passes, *plain; /* by candidate; plain: what it removes is for Python */
     const double *width, *lookahead, *effectiveness; /* lookahead: 0 if there is no limit */
 } Action;
@@ -39,7 +40,7 @@ typedef struct {
     int every_fiber, pads, blocks, groups, padded, ends, one_word, copied, whole, clustered;
     int option[OPTIONS];
     const int64_t *temporal, *spatial, *block, *inwards;
-    const int64_t *relevant, *ranks, *terms, *windowed, *strided, *by_shape, *stored, *parent, *child, *spans, *home, *operand;
+    const int64_t *relevant, *ranks, *terms, *windowed, *strided, *straight, *by_shape, *stored, *parent, *child, *spans, *home, *operand;
     const int64_t *factor_bit, *fanout_bit, *order_bit, *place_bit, *capacity_bit, *metadata_bit, *group_level;
     const int64_t *form_compressed, *form_padded, *form_anywhere, *form_linked, *form_offsets, *form_ends, *form_own,
         *form_one_word, *form_row, *gaps, *need, *depth, *steals, *rank_of;
@@ -56,8 +57,8 @@ typedef struct {
 
 /* A hash table of `occupancy.lookup`, and the rows that it lacks: what Python needs to make them. */
 typedef struct {
-    const int64_t *keys, *rows;
-    const double *column[COLUMNS];
+    const char *keys, *rows, *column[COLUMNS];
+    intptr_t key_step, row_step, column_step; /* bytes from one to the next */
     int64_t count, size;
     int bits;
     double *lacking;
@@ -118,6 +119,13 @@ typedef struct {
     double extent[DIMS], density, width, length;
 } Granule;
 
+/* What thins the work of compute units, and where it stays with one tile (charges/imbalance.py). */
+typedef struct {
+    double looks[TENSORS]; /* by operand, words of the smallest tile at which a skip looks */
+    double held[LEVELS][TENSORS][DIMS];
+    int grows[LEVELS][TENSORS];
+} Thinned;
+
 typedef struct {
     int lacking; /* some table has no row yet */
     int odd;     /* a number that no table takes: for NumPy */
@@ -137,7 +145,7 @@ typedef struct {
     double most[TENSORS][LEVELS], occupied[TENSORS][LEVELS], held[TENSORS][LEVELS];
     Granule granule[TENSORS];
     /* filters (7.1) */
-    int effects;
+    int effects, led[TENSORS][LEVELS]; /* led: the strongest filter that the tensor leads at the level */
     Effect effect[ACTIONS];
     Removal energy, time;
     const Removal *saving; /* that of the filters that save time */
@@ -149,10 +157,14 @@ typedef struct {
     double active[TENSORS][LEVELS];
     Counts counts[2]; /* energy, time */
     const Counts *timed;
+    Thinned thin;
     double cycles, energy_pj;
     double demand_read[TENSORS][LEVELS], demand_written[TENSORS][LEVELS], demand_filled[TENSORS][LEVELS];
 } Design;
 
+static inline double cell(const Table *table, int column, int64_t row) {
+    return *(const double *)(table->column[column] + row * table->column_step);
+}
 static inline double max2(double a, double b) { return a > b || a != a ? a : b; }
 static inline double min2(double a, double b) { return a < b || a != a ? a : b; }
 static inline double less(double count, double share) { return count - floor(count * share); }
@@ -171,6 +183,14 @@ static inline double one(const Ufunc *f, double a) {
     intptr_t n = 1, steps[2] = {8, 8};
     f->loop(at, &n, steps, f->data);
     return out;
+}
+
+/* Powers: NumPy's too are exact where the exponent is 1 or the base is 0 or 1. */
+static inline double power(const Run *run, double base, double exponent) {
+    if (exponent == 1.0 || base == 1.0) return base;
+    if (exponent == 0.0) return 1.0;
+    if (base == 0.0 && exponent > 0.0) return 0.0;
+    return two(&run->power, base, exponent);
 }
 
 /* What the compute unit does with empty operands. */
@@ -205,7 +225,6 @@ uint64_t metadata_capacity(const Model *m, const Design *x);
 
 /* counts.c */
 void counted(const Model *m, Run *run, Design *x);
-int leads(const Model *m, const Design *x, int t, int s, int least);
 
 /* cost.c */
 void cycled(const Model *m, Run *run, Design *x);
@@ -214,6 +233,7 @@ void costed(const Model *m, Run *run, Design *x);
 double whole(double cycles);
 
 /* waiting.c */
+void thinned(const Model *m, Design *x);
 double waiting_ratio(const Model *m, Run *run, Design *x);
 double overlapped(const Model *m, Run *run, Design *x, double mean, double compute, const double *level);
 

@@ -6,6 +6,11 @@
 /* Words per rank of the box of tensor t for extents (1); one word for a tensor without ranks. Returns how many. */
 int box(const Model *m, int t, const double *extent, double *widths) {
     int count = (int)m->ranks[t];
+    if (m->straight[t]) { /* a rank is a dimension */
+        for (int r = 0; r < count; r++) widths[r] = extent[m->terms[(t * m->D + r) * 5 + 1]];
+        if (!count) widths[count++] = 1.0;
+        return count;
+    }
     for (int r = 0; r < count; r++) {
         const int64_t *term = m->terms + (t * m->D + r) * 5;
         double width = 1.0;

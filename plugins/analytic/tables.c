@@ -26,11 +26,12 @@ int64_t row_of(const Table *table, uint64_t key) {
     if (!table->size) return -1;
     uint64_t mask = (uint64_t)table->size - 1, place = (key * MIX) >> (64 - table->bits);
     for (int64_t tries = 0; tries < table->size; tries++, place = (place + 1) & mask) {
-        if ((uint64_t)table->keys[place] == key) {
-            int64_t row = table->rows[place];
+        uint64_t there = *(const uint64_t *)(table->keys + place * table->key_step);
+        if (there == key) {
+            int64_t row = *(const int64_t *)(table->rows + place * table->row_step);
             return row >= 0 && row < table->count ? row : -1;
         }
-        if (!table->keys[place]) return -1;
+        if (!there) return -1;
     }
     return -1;
 }
@@ -83,7 +84,7 @@ void lacks(Run *run, Design *x, Table *table, uint64_t key, const double *values
 double number(Run *run, Design *x, Table *table, const double *values, int count) {
     uint64_t key = fingerprint(run, x, values, count, 0);
     int64_t row = x->odd ? -1 : row_of(table, key);
-    if (row >= 0) return table->column[0][row];
+    if (row >= 0) return cell(table, 0, row);
     lacks(run, x, table, key, values, count);
     return 1.0;
 }

@@ -73,7 +73,7 @@ static double sent_of(const Model *m, Run *run, Design *x, int t, int s) {
     double sent = 1.0 - empty_of(m, run, x, t, whole), tile = x->extent[s][g->dim];
     if (g->width == INFINITY) return sent;
     double positions = tile / min2(tile, g->extent[g->dim]);
-    if (positions < g->length) return 1.0 - two(&run->power, 1.0 - min2(g->density, 1.0), max2(positions, 1.0));
+    if (positions < g->length) return 1.0 - power(run, 1.0 - min2(g->density, 1.0), max2(positions, 1.0));
     return g->outer ? sent : 1.0; /* padding is sent as well */
 }
 
@@ -116,10 +116,10 @@ void stored(const Model *m, Run *run, Design *x) {
                 lacks(run, x, &run->tile[t], print, key, count);
                 continue;
             }
-            const double *const *column = run->tile[t].column; /* density, occupied, density of these, largest */
-            x->most[t][s] = column[3][row];
-            x->occupied[t][s] = drops ? column[1][row] : 1.0;
-            x->held[t][s] = column[drops ? 2 : 0][row];
+            const Table *tile = &run->tile[t]; /* density, occupied, density of these, largest */
+            x->most[t][s] = cell(tile, 3, row);
+            x->occupied[t][s] = drops ? cell(tile, 1, row) : 1.0;
+            x->held[t][s] = cell(tile, drops ? 2 : 0, row);
         }
         double room = m->room[t]; /* of a tensor that resides, at its home */
         int home = (int)m->home[t];
@@ -253,7 +253,7 @@ static void strongest(const Model *m, const Design *x, int timed, Removal *found
 double eliminated(const Run *run, const Action *a, int candidate, double empty) {
     double lookahead = a->lookahead[candidate], effectiveness = a->effectiveness[candidate], share;
     if (lookahead > 0.0) {
-        double unseen = lookahead == 1.0 ? empty : lookahead == 2.0 ? empty * empty : two(&run->power, empty, lookahead);
+        double unseen = lookahead == 1.0 ? empty : lookahead == 2.0 ? empty * empty : power(run, empty, lookahead);
         share = (unseen < 1.0 ? (empty - unseen) / (1.0 - unseen) : 1.0 - 1.0 / lookahead) * effectiveness;
     } else {
         share = effectiveness == 1.0 ? empty : empty * effectiveness;
@@ -265,18 +265,23 @@ double eliminated(const Run *run, const Action *a, int candidate, double empty) 
 static double caught(const Run *run, double empty, double possible, double share) {
     if (!(share < possible)) return empty;
     if (!(possible < 1.0)) return min2(empty, share);
-    return 1.0 - two(&run->power, 1.0 - empty, one(&run->log1p, -share) / one(&run->log1p, -possible));
+    return 1.0 - power(run, 1.0 - empty, one(&run->log1p, -share) / one(&run->log1p, -possible));
 }
 
 void filters(const Model *m, Run *run, Design *x) {
     int any = 0;
     x->effects = 0;
+    memset(x->led, 0, sizeof x->led);
     for (int i = 0; i < m->actions; i++) {
         const Action *a = &m->action[i];
         int candidate = x->gene[a->gene], kind = (int)a->kind[candidate];
         if (kind == NONE) continue;
         if (a->plain[candidate]) x->odd = 1;
         Effect *e = &x->effect[x->effects++];
+        for (int l = 0; l < a->leaders; l++) {
+            int *led = &x->led[a->leader[l]][a->holder[l]];
+            *led = kind > *led ? kind : *led;
+        }
         double full = 1.0;
         e->action = a;
         e->kind = kind;
@@ -342,7 +347,7 @@ static int ranks_of(const Model *m, Run *run, Design *x, int t, Rank *rank, int 
                 }
                 double *into = which ? r->box : r->below;
                 if (m->by_shape[t]) {
-                    memcpy(into, widths, sizeof widths);
+                    memcpy(into, widths, parts_of * sizeof *into);
                 } else {
                     part = widths[0];
                     for (int i = 1; i < m->ranks[t]; i++) part = part * widths[i];
@@ -383,17 +388,10 @@ static int ranks_of(const Model *m, Run *run, Design *x, int t, Rank *rank, int 
         if (m->form_compressed[rank[i].format]) packed = i;
     if (m->pads || m->every_fiber) { /* what the next compressed rank outside keeps together (6.5) */
         int next = -1;
-        double kept[DIMS], below[DIMS];
         for (int i = count - 1; i >= 0; i--) {
-            memcpy(below, rank[i].below, sizeof below);
-            if (next >= 0)
-                memcpy(rank[i].box, kept, sizeof kept);
-            else if (m->every_fiber)
-                for (int j = 0; j < parts_of; j++) rank[i].box[j] = INFINITY;
-            if (m->form_compressed[rank[i].format]) {
-                next = i;
-                memcpy(kept, below, sizeof kept);
-            }
+            for (int j = 0; j < parts_of; j++)
+                if (next >= 0 || m->every_fiber) rank[i].box[j] = next >= 0 ? rank[next].below[j] : INFINITY;
+            if (m->form_compressed[rank[i].format]) next = i;
         }
     }
     if (m->option[POINTERS]) /* the innermost rank outside the child's tile has an offset for each position */
@@ -423,6 +421,14 @@ static int ranks_of(const Model *m, Run *run, Design *x, int t, Rank *rank, int 
     return count;
 }
 
+/* ceil(log2) of a whole number from 1 on, at least 1. */
+static int name_bits(const Run *run, double positions) {
+    if (!(positions < 1099511627776.0)) return (int)ceil(one(&run->log2, positions)); /* where a double rounds it */
+    int bits = 1;
+    for (int64_t reach = 2; (double)reach < positions; reach *= 2) bits++;
+    return bits;
+}
+
 /* The units of a rank of the tile of tensor t at level s (6.2): a further entry. */
 static void unit(const Model *m, Run *run, Design *x, int t, int s, int place, const Rank *r, double above) {
     double key[4 * DIMS + 6];
@@ -444,15 +450,15 @@ static void unit(const Model *m, Run *run, Design *x, int t, int s, int place, c
         lacks(run, x, &run->unit[t], print, key, count);
         return;
     }
-    const double *const *column = run->unit[t].column;
+    const Table *units = &run->unit[t];
     Entry *e = &x->entry[x->entries++];
-    *e = (Entry){.t = t, .s = s, .place = place, .metadata = column[0][row], .payload = column[1][row],
-                 .largest_metadata = column[2][row], .largest_payload = column[3][row], .metadata_bits = column[4][row],
-                 .payload_bits = column[5][row]};
+    *e = (Entry){.t = t, .s = s, .place = place, .metadata = cell(units, 0, row), .payload = cell(units, 1, row),
+                 .largest_metadata = cell(units, 2, row), .largest_payload = cell(units, 3, row), .metadata_bits = cell(units, 4, row),
+                 .payload_bits = cell(units, 5, row)};
     if (r->pointed) {
-        int bits = (int)ceil(one(&run->log2, max2(r->positions + 1.0, 2.0)));
-        e->payload = column[6][row];
-        e->largest_payload = column[7][row];
+        int bits = name_bits(run, r->positions + 1.0);
+        e->payload = cell(units, 6, row);
+        e->largest_payload = cell(units, 7, row);
         if (bits < 0 || bits >= m->bit_count)
             x->odd = 1;
         else

@@ -12,16 +12,10 @@ typedef struct {
     double box[TENSORS][DIMS], lanes[TENSORS], pairs[TENSORS][TENSORS]; /* by operand */
 } Work;
 
-/* What thins the work, and where it stays with one tile. */
-typedef struct {
-    double looks[TENSORS]; /* by operand, words of the smallest tile at which a skip looks */
-    double held[LEVELS][TENSORS][DIMS];
-    int grows[LEVELS][TENSORS];
-} Thinned;
-
 static int widths_of(const Model *m, int t) { return m->by_shape[t] && m->ranks[t] ? (int)m->ranks[t] : 1; }
 
-static void thinned(const Model *m, const Design *x, Thinned *found) {
+void thinned(const Model *m, Design *x) {
+    Thinned *found = &x->thin;
     for (int i = 0; i < m->operands; i++) {
         int t = (int)m->operand[i];
         found->looks[i] = INFINITY;
@@ -112,7 +106,7 @@ static double ratio_of(const Model *m, Run *run, Design *x, const Work *w, const
         }
     uint64_t print = fingerprint(run, x, key, count, 0);
     int64_t row = x->odd ? -1 : row_of(&run->ratio, print);
-    if (row >= 0) return run->ratio.column[0][row];
+    if (row >= 0) return cell(&run->ratio, 0, row);
     lacks(run, x, &run->ratio, print, asked, count);
     return 1.0;
 }
@@ -122,10 +116,9 @@ static double ratio_of(const Model *m, Run *run, Design *x, const Work *w, const
 double waiting_ratio(const Model *m, Run *run, Design *x) {
     int S = m->S, D = m->D, any = 0, loops = 0, dim[LOOPS], block[LOOPS];
     double spatial[LOOPS], loop[LOOPS], temporal[LEVELS][DIMS], extent[DIMS], found = 1.0;
-    Thinned thin;
+    const Thinned *thin = &x->thin;
     Work w;
-    thinned(m, x, &thin);
-    for (int i = 0; i < m->operands; i++) any |= thin.looks[i] < INFINITY;
+    for (int i = 0; i < m->operands; i++) any |= thin->looks[i] < INFINITY;
     if (!any || !(x->used[S] > 1.0)) return NAN;
     for (int s = 0; s < S; s++)
         for (int d = 0; m->spatial[s] >= 0 && !m->steals[s] && d < D; d++) {
@@ -152,8 +145,8 @@ double waiting_ratio(const Model *m, Run *run, Design *x) {
                     shared |= block[k] >= outermost && !m->relevant[t * D + dim[k]] && spatial[k] > 1.0;
                 if (!shared) continue;
                 for (int u = 0; u < m->T; u++) {
-                    double product = thin.held[h - 1][u][0];
-                    for (int d = 1; d < D; d++) product *= thin.held[h - 1][u][d];
+                    double product = thin->held[h - 1][u][0];
+                    for (int d = 1; d < D; d++) product *= thin->held[h - 1][u][d];
                     pace[u] = x->steps[h - 1] / product;
                 }
                 for (int k = 0; k < loops; k++) {
@@ -164,9 +157,9 @@ double waiting_ratio(const Model *m, Run *run, Design *x) {
                     loop[k] = couples ? spatial[k] : 1.0;
                 }
                 w.depth = (int)m->depth[h * m->T + t];
-                w.grows = thin.grows[h - 1][t];
+                w.grows = thin->grows[h - 1][t];
                 w.turns = pace[t];
-                stays = thin.held[h - 1][t];
+                stays = thin->held[h - 1][t];
             } else {
                 memcpy(loop, spatial, sizeof loop);
             }
@@ -182,7 +175,7 @@ double waiting_ratio(const Model *m, Run *run, Design *x) {
                 if (d == w.grows) w.pitch = stays ? apart * stays[d] : apart;
             }
             boxed(m, extent, loop, dim, loops, &w);
-            found = max2(found, ratio_of(m, run, x, &w, thin.looks));
+            found = max2(found, ratio_of(m, run, x, &w, thin->looks));
         }
     return found;
 }
@@ -233,7 +226,7 @@ static void spread_of(const Model *m, Run *run, Design *x, const Work *w, const 
         double mean = run->work_maxima[i][row * m->lane_count + m->lane_one], moment = run->work_moments[i][2 * row];
         double chance = run->work_moments[i][2 * row + 1];
         square *= w->lanes[i] == 1.0 && mean > 0.0 ? moment / (mean * mean) : 1.0;
-        double any_of = 1.0 - two(&run->power, 1.0 - min2(chance, 1.0), w->lanes[i]);
+        double any_of = 1.0 - power(run, 1.0 - min2(chance, 1.0), w->lanes[i]);
         some *= any_of;
         double words = max2(product_of(w->box[i], widths_of(m, (int)m->operand[i])), looks[i]);
         double open = 1.0 - moment / positive(mean);
@@ -410,7 +403,7 @@ static double pipelined(const Model *m, Run *run, Design *x, const Transfers *f,
             spread_of(m, run, x, &w, thin->looks, &spread, &there);
             worked = max2(worked, spread * mean / most / copies);
             double working = min2(mean / most / each, 1.0); /* empty positions are passed always */
-            double none = more == 1.0 ? 1.0 - there : more == 2.0 ? (1.0 - there) * (1.0 - there) : two(&run->power, 1.0 - there, more);
+            double none = more == 2.0 ? (1.0 - there) * (1.0 - there) : power(run, 1.0 - there, more);
             some = min2(some, 1.0 - none * working);
             if (t == output) continue;
             double own = uneven_words(m, run, x, t, h) * each_of[t] / most / copies;
@@ -425,10 +418,8 @@ static double pipelined(const Model *m, Run *run, Design *x, const Transfers *f,
 /* `overlap`: cycles of the whole run; a level that is not double-buffered adds the time of its transfers. */
 double overlapped(const Model *m, Run *run, Design *x, double mean, double compute, const double *level) {
     Transfers f;
-    Thinned thin;
     double time = compute;
     transfers_of(m, x, &f);
-    if (m->option[IMBALANCE]) thinned(m, x, &thin);
     for (int s = 0; s < m->S; s++) {
         int to_units = 0;
         for (int t = 0; t < m->T; t++) to_units |= (m->stored[t * m->S + s] && m->child[t * m->S + s] < 0) << t;
@@ -443,7 +434,7 @@ double overlapped(const Model *m, Run *run, Design *x, double mean, double compu
             else
                 single |= 1 << t;
         }
-        if (doubled) time = pipelined(m, run, x, &f, h, doubled, time, mean, m->option[IMBALANCE] ? &thin : NULL);
+        if (doubled) time = pipelined(m, run, x, &f, h, doubled, time, mean, m->option[IMBALANCE] ? &x->thin : NULL);
         time = max2(time + stalls(m, x, &f, h, single), exchange(m, &f, h, single));
         time = max2(time, level[h]);
     }
