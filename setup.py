@@ -48,7 +48,9 @@ def compiled(name: str, *parts: str) -> Extension:
     sources = [f"plugins/analytic/{part}.c" for part in (name, *parts)]
     flags = [] if os.name == "nt" else ["-std=c11", "-O2", "-ffp-contract=off"]
     headers = ["plugins/analytic/kernel.h"] if parts else []
-    return Extension(f"sparsemap_plugins.analytic.{name}", sources, optional=True, extra_compile_args=flags, depends=headers)
+    return Extension(
+        f"sparsemap_plugins.analytic.{name}", sources, optional=True, extra_compile_args=flags, depends=headers
+    )
 
 
 PAGES = "sparsemap_plugins.kit.pages"

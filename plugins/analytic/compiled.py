@@ -53,24 +53,28 @@ def evaluated(known: ModelTables, reasons: Reasons, designs: Designs, chip: Chip
     """Energy, cycles, reasons (B,) of a batch, and which designs (n,) are left to NumPy; None: all are."""
     if native.kernel is None or chip.batch is not None:
         return None
-    kernel = known.layout.problem.remember(
-        (Kernel, known.quirks, known.options, known.strangers), lambda: Kernel(known, reasons)
+    slots = designs.columns["formats"].shape[1]
+    last: list[Kernel] = known.layout.problem.remember(
+        (Kernel, known.quirks, known.options, known.strangers), lambda: [Kernel(known, reasons, chip, slots)]
     )
+    kernel = last[0]
+    if kernel.chip is not chip or kernel.slots != slots:
+        kernel = last[0] = Kernel(known, reasons, chip, slots)
     if not kernel.knows or decoded_of(known.layout, designs.columns.get("decoded")) is not None:
         return None
-    return kernel.evaluated(designs, chip)
+    return kernel.evaluated(designs)
 
 
 class Kernel:
-    """One problem as the compiled model sees it."""
+    """One problem on one chip as the compiled model sees it."""
 
-    def __init__(self, known: ModelTables, reasons: Reasons) -> None:
-        self.known, self.reasons, lay, options = known, reasons, known.layout, known.options
+    def __init__(self, known: ModelTables, reasons: Reasons, chip: Chip, slots: int) -> None:
+        """`slots`: of the formats of a tensor."""
+        self.known, self.chip, self.slots, lay, options = known, chip, slots, known.layout, known.options
         strange = known.quirks or known.strangers or known.joint is not None or known.places.deals
         moves = lay.problem.slides or lay.streamed.any() or any(lay.linked) or known.formats.flattened.any()
         vectors = options.vectors and lay.problem.levels[-1].memory.vectors
-        alike = options.imbalance and bool(lay.alike)
-        self.knows = not (strange or moves or vectors or alike)
+        self.knows = not (strange or moves or vectors or (options.imbalance and lay.alike))
         if not self.knows:
             return
         self.gaps = {
@@ -79,22 +83,14 @@ class Kernel:
             for r, there in enumerate(lay.gaps[t])
             if options.holes and there is not None
         }
-        self._chip: Chip | None = None
-        self._slots = 0
-
-    def _lay_out(self, chip: Chip, slots: int) -> None:
-        """Makes the numbers of the model, when a chip comes that is another one than before. `slots`: of the formats."""
-        self._chip, self._slots = chip, slots
-        lay, options = self.known.layout, self.known.options
-        self.maxima = maxima_of(self.known, float(chip.instances[-1].max())) if options.imbalance else None
-        wholes, reals = _laid_out(self.known, self.reasons, chip, slots, self.maxima)
+        self.maxima = maxima_of(known, float(chip.instances[-1].max())) if options.imbalance else None
+        wholes, reals = _laid_out(known, reasons, chip, slots, self.maxima)
         self.wholes = np.concatenate([np.asarray(part, dtype=np.int64).reshape(-1) for part in wholes])
         self.reals = np.concatenate([np.asarray(part, dtype=np.float64).reshape(-1) for part in reals])
-        tensors = range(lay.T)
-        self.parts = [max(1, len(lay.ranks[t])) if self.known.tables[t].by_shape else 1 for t in tensors]
-        self.groups = bool((self.known.formats.group > 1).any())
+        self.parts = [max(1, len(lay.ranks[t])) if known.tables[t].by_shape else 1 for t in range(lay.T)]
+        self.groups = bool((known.formats.group > 1).any())
         self.work = [
-            (self.maxima, self.maxima.tiles[i], 1 + self.parts[t]) for i, t in enumerate(lay.operands) if self.maxima
+            (self.maxima.tiles[i], 1 + self.parts[t]) for i, t in enumerate(lay.operands) if self.maxima is not None
         ]
         pairs = math.comb(len(lay.operands), 2)
         self.ratio_width = 4 + sum(4 + self.parts[t] for t in lay.operands) + pairs
@@ -118,11 +114,8 @@ class Kernel:
             for lock in reversed(self.locks):
                 lock.release()
 
-    def evaluated(self, designs: Designs, chip: Chip) -> tuple[Array, ...] | None:
+    def evaluated(self, designs: Designs) -> tuple[Array, ...] | None:
         """As of the function of this name."""
-        slots = designs.columns["formats"].shape[1]
-        if chip is not self._chip or slots != self._slots:
-            self._lay_out(chip, slots)
         columns = [designs.columns[name] for name in ("bounds", "order", "formats", "mechanisms")]
         types = [np.float64, np.int8, np.int8, np.int8]
         if any(column.dtype != kind for column, kind in zip(columns, types, strict=True)):
@@ -134,7 +127,7 @@ class Kernel:
         functions = np.power, np.log2, np.exp, np.hypot, np.log1p
         for _ in range(PASSES):
             with self._locked():
-                works = [(tiles.maxima, tiles.moments) for _, tiles, _ in self.work]
+                works = [(tiles.maxima, tiles.moments) for tiles, _ in self.work]
                 missing = native.kernel.evaluate(
                     self.wholes, self.reals, functions, FACTORS, self._tables(), works, *columns, state, energy, cycles,
                     found,
@@ -168,7 +161,7 @@ class Kernel:
                     add(self.gaps[t, r][0], 3 + 2 * len(lay.ranks[t][r]))
                 else:
                     found.append(None)
-        for _, tiles, width in self.work:
+        for tiles, width in self.work:
             add(tiles.table, width)
         found += [None] * (len(lay.operands) - len(self.work))
         if self.maxima is None:
@@ -198,46 +191,46 @@ class Kernel:
                 tables.units(_ranks(data, n, self.groups))
             else:
                 r = kind - 5
-                looked_up(lay, t, r, _columns(data, 3 + 2 * len(lay.ranks[t][r])))
+                looked_up(lay, t, r, np.stack(_columns(data, 3 + 2 * len(lay.ranks[t][r]))))
             return
         assert self.maxima is not None
         i = place - kinds * lay.T
         if i < len(self.work):
-            _, tiles, width = self.work[i]
+            tiles, width = self.work[i]
             columns = _columns(data, width)
             with self.maxima.lock:
-                tiles.rows(columns[0], columns[1:])
+                tiles.rows(columns[0], np.stack(columns[1:]))
             return
         self.maxima.ratios(*self._works(_columns(data, self.ratio_width)))
 
-    def _works(self, columns: Array) -> tuple[WorkBoxes, Array]:
-        """What `Maxima.ratios` is asked for, from columns (K, N)."""
+    def _works(self, columns: list[Array]) -> tuple[WorkBoxes, Array]:
+        """What `Maxima.ratios` is asked for, from columns (N,)."""
         lay = self.known.layout
         depth, turns, units, points, *rest = columns
-        looks, growth, least, lanes, boxes = [], [], [], [], []
+        owns = []
         for t in lay.operands:
-            own, rest = rest[: 4 + self.parts[t]], rest[4 + self.parts[t] :]
-            for part, column in zip((looks, growth, least, lanes), own, strict=False):
-                part.append(column)
-            boxes.append(own[4:])
+            owns.append(rest[: 4 + self.parts[t]])
+            rest = rest[4 + self.parts[t] :]
+        looks, growth, least, lanes, *_ = zip(*owns, strict=False)
+        boxes = [own[4:] for own in owns]
         count = len(lay.operands)
         names = [(i, j) for i in range(count) for j in range(i + 1, count)]
         limits = [limits_of(self.known, t) for t in lay.operands]
         pairs = dict(zip(names, rest, strict=True))
-        return WorkBoxes(boxes, limits, growth, least, lanes, pairs, units, points, depth, turns), np.stack(looks)
+        return WorkBoxes(boxes, limits, growth, least, lanes, pairs, units, points, depth, turns), np.array(looks)
 
 
-def _columns(data: Array, width: int) -> Array:
-    """(width, N) of N rows of so many numbers."""
-    return np.ascontiguousarray(data.reshape(-1, width).T)
+def _columns(data: Array, width: int) -> list[Array]:
+    """(N,) each, of N rows of so many numbers."""
+    return list(np.ascontiguousarray(data.reshape(-1, width).T))
 
 
 def _ranks(data: Array, n: int, groups: bool) -> Ranks:
     """Rows of `unit` in `tiles.c`."""
-    columns = _columns(data, 3 * n + 6 + (n if groups else 0))
-    tile, box_, below = columns[:n], columns[n : 2 * n], columns[2 * n : 3 * n]
+    columns = np.array(_columns(data, 3 * n + 6 + (n if groups else 0)))
+    tile, box, below = columns[:n], columns[n : 2 * n], columns[2 * n : 3 * n]
     length, above, form, positions, drops = columns[3 * n : 3 * n + 5]
-    return Ranks(tile, box_, below, length, above, form, positions, drops, columns[-1], columns[3 * n + 5 : -1])
+    return Ranks(tile, box, below, length, above, form, positions, drops, columns[-1], columns[3 * n + 5 : -1])
 
 
 def _laid_out(

@@ -20,7 +20,9 @@ def _loaded(name: str) -> Any:
     try:
         return import_module(f"{__package__}.{name}")
     except ImportError:
-        logger.info("without compiled '%s', which takes a C compiler when SparseMap is installed; NumPy is slower", name)
+        logger.info(
+            "without compiled '%s', which takes a C compiler when SparseMap is installed; NumPy is slower", name
+        )
         return None
 
 

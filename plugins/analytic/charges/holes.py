@@ -74,7 +74,9 @@ def looked_up(lay: Layout, t: int, r: int, keys: Array) -> PerDesign:
     """(B,) what `_share` has for keys (K, B), each asked for once."""
 
     def fill(rows: Rows) -> Number:
-        return Number(np.array([_share(lay, t, r, key) for key in zip(*keys[:, rows].astype(np.int64).tolist(), strict=True)]))
+        return Number(
+            np.array([_share(lay, t, r, key) for key in zip(*keys[:, rows].astype(np.int64).tolist(), strict=True)])
+        )
 
     table, lock = gap_table(lay, t, r)
     with lock:

@@ -123,7 +123,9 @@ class Table(Generic[Row]):
         self.count = start + len(keys)
         if self.count > len(self.columns[0]) or not start:
             fields = [(name, new.dtype) for name, new in zip(self.row.__annotations__, values, strict=True)]
-            rows = np.zeros(2 * self.count, dtype=np.dtype(fields, align=True))  # row by row: the columns of one are near
+            rows = np.zeros(
+                2 * self.count, dtype=np.dtype(fields, align=True)
+            )  # row by row: the columns of one are near
             for name, old in zip(self.row.__annotations__, self.columns, strict=True):
                 rows[name][:start] = old[:start]
             self.columns = self.row(*(rows[name] for name in self.row.__annotations__))
