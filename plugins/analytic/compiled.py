@@ -22,7 +22,6 @@ from sparsemap.problem.designs import Designs
 
 from . import native
 from .actions import Action
-from .charges.holes import gap_table, looked_up
 from .charges.imbalance import limits_of, maxima_of, rank_of
 from .charges.maxima import DEVIATIONS, LANES, Maxima, WorkBoxes
 from .charges.network import tree_sides
@@ -51,7 +50,7 @@ OPTIONS = (
 
 def evaluated(known: ModelTables, reasons: Reasons, designs: Designs, chip: Chip) -> tuple[Array, ...] | None:
     """Energy, cycles, reasons (B,) of a batch, and which designs (n,) are left to NumPy; None: all are."""
-    if native.kernel is None or chip.batch is not None:
+    if chip.batch is not None:
         return None
     slots = designs.columns["formats"].shape[1]
     last: list[Kernel] = known.layout.problem.remember(
@@ -77,12 +76,7 @@ class Kernel:
         self.knows = not (strange or moves or vectors or (options.imbalance and lay.alike))
         if not self.knows:
             return
-        self.gaps = {
-            (t, r): gap_table(lay, t, r)
-            for t in range(lay.T)
-            for r, there in enumerate(lay.gaps[t])
-            if options.holes and there is not None
-        }
+        self.gaps = gaps_of(known)
         self.maxima = maxima_of(known, float(chip.instances[-1].max())) if options.imbalance else None
         wholes, reals = _laid_out(known, reasons, chip, slots, self.maxima)
         self.wholes = np.concatenate([np.asarray(part, dtype=np.int64).reshape(-1) for part in wholes])
@@ -191,6 +185,8 @@ class Kernel:
                 tables.units(_ranks(data, n, self.groups))
             else:
                 r = kind - 5
+                from .charges.holes import looked_up
+
                 looked_up(lay, t, r, np.stack(_columns(data, 3 + 2 * len(lay.ranks[t][r]))))
             return
         assert self.maxima is not None
@@ -218,6 +214,17 @@ class Kernel:
         limits = [limits_of(self.known, t) for t in lay.operands]
         pairs = dict(zip(names, rest, strict=True))
         return WorkBoxes(boxes, limits, growth, least, lanes, pairs, units, points, depth, turns), np.array(looks)
+
+
+def gaps_of(known: ModelTables) -> dict[tuple[int, int], Any]:
+    """By tensor and rank with positions that are no words, what is known of shares of words (`holes`)."""
+    lay = known.layout
+    some = [(t, r) for t in range(lay.T) for r, there in enumerate(lay.gaps[t]) if there is not None]
+    if not some or not known.options.holes:
+        return {}
+    from .charges.holes import gap_table
+
+    return {(t, r): gap_table(lay, t, r) for t, r in some}
 
 
 def _columns(data: Array, width: int) -> list[Array]:

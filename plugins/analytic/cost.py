@@ -20,7 +20,6 @@ from .cycles import Cycles
 from .layout import Layout, by_level
 from .nest import Nest
 from .prepared import DesignChoices, ModelTables
-from .public import chip_counts
 from .traffic import Traffic
 
 PRICES = {"fill": "write", "update": "write", "metadata_fill": "metadata_write", "metadata_update": "metadata_write"}
@@ -69,6 +68,8 @@ def cost_of(
     if options.network:
         spent["network"] = network_pj(known, nest, traffic, counts, chip)
     if known.strangers:
+        from .public import chip_counts
+
         public = chip_counts(nest, counts, cycles.total)
         for charge in known.strangers:
             spent[charge.type_name] = charged(charge, "pj", public, chip)

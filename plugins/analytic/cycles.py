@@ -18,7 +18,6 @@ from .counts import CountColumns, Counts
 from .layout import by_level, limited
 from .nest import Nest
 from .prepared import DesignChoices, ModelTables
-from .public import chip_counts
 from .removal import Removals
 from .traffic import Traffic
 
@@ -86,6 +85,8 @@ def cycles_of(
         uneven = Uneven(known, nest, choices, removals.time, thinned, mean) if options.imbalance else None
         total = np.maximum(total, overlapped(transfers, lay.problem.buffers, compute, level, uneven))
     if known.strangers:
+        from .public import chip_counts
+
         public = chip_counts(nest, counts, total)
         for charge in known.strangers:
             total = np.maximum(total, charged(charge, "cycles", public, chip))

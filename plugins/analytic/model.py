@@ -30,7 +30,7 @@ from sparsemap.problem.chip import Chip
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.problem import Problem
 
-from . import compiled
+from . import native
 from .bound import LowerBound
 from .bound_words import LeastWords
 from .chain import Chain
@@ -153,7 +153,11 @@ class AnalyticModel(CostModel):
 
 def evaluated(known: ModelTables, reasons: Reasons, designs: Designs, chip: Chip, detail: bool) -> Evaluation:
     """By the compiled model, where there is one that knows them, else by the chain."""
-    found = None if detail else compiled.evaluated(known, reasons, designs, chip)
+    found = None
+    if native.kernel is not None and not detail:
+        from . import compiled
+
+        found = compiled.evaluated(known, reasons, designs, chip)
     if found is None:
         return chained(known, reasons, designs, chip, detail)
     energy, cycles, wrong, left = found
