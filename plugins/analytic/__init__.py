@@ -17,6 +17,7 @@ def register_charges():
         "sums": "charges:Sums",
         "holes": "charges:Holes",
         "filter-metadata": "charges:FilterMetadata",
+        "stay": "charges:Stay",
         "run-lengths": "charges:RunLengths",
         "pointers": "charges:Pointers",
         "imbalance": "charges:Imbalance",

@@ -110,7 +110,8 @@ def counts_of(
     words = _Words(read, fill, update)
     reads, fills, updates = (cells.accesses(metadata, nest, part) for part in dense)
     ranks = _Ranks(reads, fills, updates)
-    _filter(lay, words, ranks, cells, columns.wide(metadata.rank_counts), removal, known.quirks)
+    single = columns.wide(single_words(nest)) if options.pointers else None
+    _filter(lay, words, ranks, cells, columns.wide(metadata.rank_counts), single, removal, known.quirks)
     lanes = removals.lanes
     if lanes is not None:
         for c, passes in lanes.passes.items():
@@ -170,8 +171,8 @@ class _Ranks:
 
 
 def _filter(
-    lay: Layout, words: _Words, ranks: _Ranks, cells: RankCells, rank_counts: PerTile, removal: Removal,
-    quirks: frozenset[str],
+    lay: Layout, words: _Words, ranks: _Ranks, cells: RankCells, rank_counts: PerTile, single: PerTile | None,
+    removal: Removal, quirks: frozenset[str],
 ) -> None:  # fmt: skip
     """7.2, from the outermost level inwards."""
     kind, share, read, update = removal.kind, removal.share, words.read, words.update
@@ -179,11 +180,10 @@ def _filter(
     if not acting.any():
         return
     own = np.zeros(read.shape)  # what a level removes of what reaches it
-    outer = np.zeros(read.shape)  # what the nearest outer level with an action removes of this one
+    comes, goes = removal.along()  # what the nearest outer level with an action removes of this one
     outer_acts = np.zeros(read.shape, dtype=bool)  # these two for Timeloop's mistakes only
     outer_one_rank = np.zeros(read.shape, dtype=bool)
-    above = np.zeros(share[:, 0].shape)
-    acts_above = np.zeros(above.shape, dtype=bool)
+    acts_above = np.zeros(share[:, 0].shape, dtype=bool)
     one_rank = acts_above
     is_output = (np.arange(lay.T) == lay.output)[:, None]
     for s in range(lay.S):
@@ -191,44 +191,59 @@ def _filter(
         if quirks:
             outer_acts[here], outer_one_rank[here] = acts_above, one_rank
         if s:
-            outer[here] = above
-            for part in (read, words.fill, update):
-                part[here] = less(part[here], above)
+            for part, lost in ((read, goes), (words.fill, comes), (update, goes)):
+                part[here] = less(part[here], lost[here])
         if not acting[here].any():
             continue
-        left = 1.0 - above
-        nested = 1.0 - (1.0 - share[here]) / np.where(left > 0.0, left, 1.0)
+        left = 1.0 - goes[here]
+        nested = 1.0 - (1.0 - removal.still[here]) / np.where(left > 0.0, left, 1.0)
         if "Q11" not in quirks:
             nested = np.maximum(nested, 0.0)
         nested = np.where(left > 0.0, nested, 0.0)
-        own[here] = np.where(acting[here], np.where(acts_above, nested, share[here]), 0.0)
+        own[here] = np.where(acting[here], np.where(acts_above, nested, removal.still[here]), 0.0)
         lost = read[here] * own[here]
         words.gone_read[here] = np.where(is_output, np.ceil(lost), np.floor(lost))
         words.gone_update[here] = np.floor(update[here] * own[here])
         read[here] -= words.gone_read[here]
         update[here] -= words.gone_update[here]
-        above = np.where(acting[here], share[here], above)
         acts_above = acts_above | acting[here]
         if quirks:
             one_rank = np.where(acting[here], rank_counts[here] == 1, one_rank)
     if len(cells.cell):
-        _reduce_metadata(ranks, cells, outer, outer_acts, outer_one_rank, acting, quirks)
+        _reduce_metadata(ranks, cells, comes, goes, outer_acts, outer_one_rank, acting, quirks)
         sent = rank_counts if "Q17" in quirks else np.maximum(rank_counts, 1)
-        _split_metadata(lay, ranks, cells, own, sent)
+        _split_metadata(lay, ranks, cells, own if single is None else np.where(single, 0.0, own), sent)
+
+
+def single_words(nest: Nest) -> PerTile:
+    """(T, S, B) bool: the level hands on tiles of one word of an operand to another level. Which of them are left out is known
+    to who reads the metadata of all (docs/model.md, `pointers`)."""
+    lay = nest.layout
+    found = np.zeros((lay.T, lay.S, nest.batch), dtype=bool)
+    for t in lay.operands:
+        for s in range(lay.S):
+            child = lay.child(t, s)
+            if child is not None:
+                found[t, s] = nest.tile_words[t, child] == 1.0
+    return found
 
 
 def _reduce_metadata(
-    ranks: _Ranks, cells: RankCells, outer: PerTile, outer_acts: PerTile, one_rank: PerTile, acting: PerTile,
-    quirks: frozenset[str],
+    ranks: _Ranks, cells: RankCells, comes: PerTile, goes: PerTile, outer_acts: PerTile, one_rank: PerTile,
+    acting: PerTile, quirks: frozenset[str],
 ) -> None:  # fmt: skip
-    """What an outer level's action leaves of an inner level's metadata."""
+    """What an outer level's action leaves of an inner level's metadata: `comes` and `goes` as in `Removal.along`."""
     cell = cells.cell
-    some = np.flatnonzero((outer != 0.0).reshape(-1)[cell])
+    some = np.flatnonzero(((comes != 0.0) | (goes != 0.0)).reshape(-1)[cell])
     if "Q7" in quirks:  # only the innermost rank, and only where the acting level has exactly one rank
         some = some[(cells.place[some] == 0) & one_rank.reshape(-1)[cell[some]]]
-    lost = outer.reshape(-1)[cell[some]]
-    for x in (*ranks.read, *ranks.fill, *(() if "Q7" in quirks else ranks.update)):
-        x[some] = less(x[some], lost)
+    for parts, outer in (
+        ((*ranks.read, *(() if "Q7" in quirks else ranks.update)), goes),
+        (ranks.fill, comes),
+    ):
+        lost = outer.reshape(-1)[cell[some]]
+        for x in parts:
+            x[some] = less(x[some], lost)
     if "Q8" in quirks:
         # an action below another one: Timeloop reports the updates in place of the reads
         replaced = (acting & outer_acts).reshape(-1)[cell]

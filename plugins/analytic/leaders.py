@@ -134,21 +134,43 @@ class Region:
 
 def leaders_empty(
     nest: Nest, rows: Rows, level: int, t: int, leaders: Sequence[int], tables: Sequence[TensorTables],
-    granules: Mapping[int, Granules], blind: Array, apart: bool,
+    granules: Mapping[int, Granules], blind: Array, apart: bool, while_it_stays: bool = False,
 ) -> list[tuple[Array, Array]]:  # fmt: skip
     """P0 of 7.1: per leader, (n,) probability that its tile of an access to tensor t at `level` is empty, 0 where the action
     does nothing with this leader, and (n,) words of that tile, infinity there.
 
     Designs that are `blind`, (n,) bool, look at metadata, which tells of whole granules (6.5), not at the words. `apart`:
-    see `Region.leader_tile`.
+    see `Region.leader_tile`. `while_it_stays`: the leader's tile is all that the tile of t meets in the child.
     """
     region = Region.of(nest, rows, t, level)
+    more = stay_of(nest, rows, t, level) if while_it_stays else None
     found = []
     for c in leaders:
         f, ineffective = region.leader_tile(nest, c, apart)
+        if more is not None:
+            f = [extent * n for extent, n in zip(f, more, strict=True)]
         if c in granules:
             f = [np.where(blind, joined, e) for joined, e in zip(granules[c].joined(f, rows), f, strict=True)]
         words = nest.volume(c, f)
         empty = tables[c].empty(nest.box(c, f) if tables[c].by_shape else [words])
         found.append((np.where(ineffective, 0.0, empty), np.where(ineffective, np.inf, words)))
+    return found
+
+
+def stay_of(nest: Nest, rows: Rows, t: int, level: int) -> list[Array]:
+    """Per dimension, (n,) iterations of the loops outside `level` over which the tile of t stays in the next level that
+    stores it (docs/model.md, `stay`): the innermost temporal ones that do not move t, if none inside moves it either."""
+    lay, child = nest.layout, nest.layout.child(t, level)
+    ones = np.ones(len(rows))
+    if child is None or level == 0:
+        return [ones] * lay.D
+    moved = nest.moves[t, level][rows]
+    found = [ones] * lay.D
+    for s in range(level - 1, -1, -1):
+        dims, bounds = nest.loops([lay.temporal[s]], rows)
+        for dim, bound in zip(dims, bounds, strict=True):
+            moved = moved | ((bound > 1.0) & lay.relevant[t][dim])
+            kept = np.where(moved, 1.0, bound)
+            for d in range(lay.D):
+                found[d] = np.where(dim == d, found[d] * kept, found[d])
     return found

@@ -54,6 +54,20 @@ class Nest:
             found.append(inner if spatial is None else inner * spatial)
         return found
 
+    @cached_property
+    def moves(self) -> Array:
+        """(T, S, B) bool: temporal loops between a level and the next inner one that stores the tensor move its tile there;
+        towards the compute units, every word is another one."""
+        lay = self.layout
+        found = np.ones((lay.T, lay.S, self.batch), dtype=bool)
+        for t in range(lay.T):
+            for s in range(lay.S):
+                child = lay.child(t, s)
+                if child is not None:
+                    blocks = [self.bounds[lay.temporal[block]][lay.relevant[t]] for block in range(s, child)]
+                    found[t, s] = (np.concatenate(blocks) > 1.0).any(axis=0)
+        return found
+
     def box(self, t: int, extent: Array | Sequence[PerDesign]) -> list[PerDesign]:
         """Words per rank of tensor t for extents (D, B) (section 1); one word for a tensor without ranks."""
         return list(box(self.layout.ranks[t], extent)) or [np.ones(extent[0].shape[-1])]

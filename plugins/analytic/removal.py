@@ -32,6 +32,8 @@ class FilterEffect:
     rows: Rows
     share: Array
     """(n,) of the accesses."""
+    still: Array
+    """(n,) the same of tiles that stay in the next level: `share`, or with `stay` what all the leaders' tiles then allow."""
     empty: tuple[Array, ...]
     """Per leader, (n,): its part in it."""
     words: tuple[Array, ...]
@@ -40,7 +42,8 @@ class FilterEffect:
     def take(self, mine: Array) -> FilterEffect:
         """Some of the designs, (n,) bool."""
         empty, words = (tuple(part[mine] for part in parts) for parts in (self.empty, self.words))
-        return attrs.evolve(self, rows=self.rows[mine], share=self.share[mine], empty=empty, words=words)
+        share, still = self.share[mine], self.still[mine]
+        return attrs.evolve(self, rows=self.rows[mine], share=share, still=still, empty=empty, words=words)
 
 
 @attrs.frozen(eq=False)
@@ -51,6 +54,10 @@ class Removal:
     """int8: none, gate or skip."""
     share: PerTile
     """Probability that an access is removed."""
+    still: PerTile
+    """The same while the tile stays in the next level; see `FilterEffect`."""
+    moves: PerTile | None
+    """bool: the tile in the next level does not stay (`Nest.moves`); None: `still` is `share`."""
     empty: Mapping[int, Array]
     """Per operand, (T, S, B): the part that each leader has in it, the probability that its tile is empty. Only where it is
     needed: with two operands, the other one has all of it, but for tensors of actual data."""
@@ -58,31 +65,37 @@ class Removal:
     """All actions; of those on one tensor at one level the strongest counts."""
 
     @classmethod
-    def of(cls, layout: Layout, batch: int, effects: Iterable[FilterEffect], apart: bool) -> Removal:
+    def of(
+        cls, layout: Layout, batch: int, effects: Iterable[FilterEffect], apart: bool, moves: PerTile | None
+    ) -> Removal:
         """In their order: one takes the place of another where it removes more. `apart`: leader by leader as well."""
         shape = (layout.T, layout.S, batch)
         kind, share, effects = np.zeros(shape, dtype=np.int8), np.zeros(shape), tuple(effects)
+        still = share if moves is None else np.zeros(shape)
         empty = {t: np.zeros(shape) for t in layout.operands} if apart else {}
         for some in effects:
             t, s, rows = some.action.target, some.level, some.rows
             better = (kind[t, s][rows] == NONE) | (some.share > share[t, s][rows])
             kind[t, s, rows[better]] = some.kind
             share[t, s, rows[better]] = some.share[better]
+            still[t, s, rows[better]] = some.still[better]
             if t in empty:
                 parts = dict(zip(some.action.leaders, some.empty, strict=True))
                 for c in range(layout.T):
                     empty[t][c, s, rows[better]] = parts[c][better] if c in parts else 0.0
-        return cls(kind, share, empty, effects)
+        return cls(kind, share, still, moves, empty, effects)
 
     def differs(self, other: Removal) -> Array:
         """(B,) bool: another one leaves other counts. A filter that removes nothing counts only beside another one."""
         acts = (other.kind != NONE).any(axis=1, keepdims=True)
-        return ((self.share != other.share) | ((self.kind != other.kind) & acts)).any(axis=(0, 1))
+        apart = (self.share != other.share) | (self.still != other.still)
+        return (apart | ((self.kind != other.kind) & acts)).any(axis=(0, 1))
 
     def changed(self, other: Removal, rows: Rows) -> PerTile:
         """(T, S, n) bool: in the designs `rows`, another one may leave other counts of a tensor at a level: it acts
         otherwise there, or further out."""
         found = (self.share[..., rows] != other.share[..., rows]) | (self.kind[..., rows] != other.kind[..., rows])
+        found |= self.still[..., rows] != other.still[..., rows]
         return np.logical_or.accumulate(found, axis=1)
 
     def join(self, other: Removal, rows: Rows) -> Removal:
@@ -92,7 +105,23 @@ class Removal:
             return np.concatenate([mine, np.take(more, rows, axis=-1)], axis=-1)
 
         empty = {t: both(part, other.empty[t]) for t, part in self.empty.items()}
-        return Removal(both(self.kind, other.kind), both(self.share, other.share), empty)
+        kind, share = both(self.kind, other.kind), both(self.share, other.share)
+        if self.moves is None or other.moves is None:
+            return Removal(kind, share, share, None, empty)
+        return Removal(kind, share, both(self.still, other.still), both(self.moves, other.moves), empty)
+
+    def along(self) -> tuple[PerTile, PerTile]:
+        """(T, S, C) of the accesses of a tensor to a level, what filters further out remove: of those that its parent sends
+        it, and of those that it sends on. Where its child's tile stays, a filter's is what all that it meets allows."""
+        comes, goes = np.zeros((2, *self.share.shape))
+        above = here = np.zeros(self.share[:, 0].shape)
+        acting = self.kind != NONE
+        for s in range(self.share.shape[1]):
+            comes[:, s] = here
+            goes[:, s] = here = here if self.moves is None else np.where(self.moves[:, s], above, here)
+            above = np.where(acting[:, s], self.share[:, s], above)
+            here = np.where(acting[:, s], self.still[:, s], here)
+        return comes, goes
 
     def innermost(self, t: int, values: Array) -> Array:
         """Of `values` (.., S, B), those at the innermost level that acts on tensor t, (.., B); 0 where none does."""
@@ -126,7 +155,8 @@ def removals_of(known: ModelTables, nest: Nest, choices: DesignChoices, stored: 
     """7.1 for a batch. With `gate-time` time is counted as if filters that let cycles pass were not there."""
     lay, genes = known.layout, choices.genes
     effects, apart = _effects(known, nest, choices, stored), known.leader_by_leader
-    energy, lanes = Removal.of(lay, nest.batch, effects, apart), None
+    moves = nest.moves if known.options.stay and effects else None
+    energy, lanes = Removal.of(lay, nest.batch, effects, apart, moves), None
     if known.places.deals:
         from .lanes import lanes_of
 
@@ -137,7 +167,7 @@ def removals_of(known: ModelTables, nest: Nest, choices: DesignChoices, stored: 
     if not any(mine.any() for mine in passes):
         return Removals(energy, energy, lanes)
     saves = [some.take(~mine) for some, mine in zip(effects, passes, strict=True) if not mine.all()]
-    return Removals(energy, Removal.of(lay, nest.batch, saves, apart), lanes)
+    return Removals(energy, Removal.of(lay, nest.batch, saves, apart, moves), lanes)
 
 
 def _effects(known: ModelTables, nest: Nest, choices: DesignChoices, stored: StoredTiles) -> list[FilterEffect]:
@@ -152,26 +182,35 @@ def _effects(known: ModelTables, nest: Nest, choices: DesignChoices, stored: Sto
             continue
         level = lay.holder(action.target, level)
         blind = action.blind[genes[action.gene][rows]]
-        leaders = leaders_empty(
-            nest, rows, level, action.target, action.leaders, known.tables, stored.granules, blind, apart
-        )
-        tiles = [empty for empty, _ in leaders]
-        full = np.ones(len(rows))
-        for tile in tiles:
-            full = full * (1.0 - tile)
-        possible = 1.0 - full
-        share = places.eliminated(action, genes[action.gene][rows], possible)
-        if known.leader_by_leader:
-            tiles = [_caught(tile, possible, share) for tile in tiles]
-        if known.joint is not None:
-            sizes, packed = [words for _, words in leaders], choices.packed[action.target, level][rows]
-            met = 1.0 - known.joint.left(action.target, action.leaders, tiles, sizes, packed, full)
-            share = np.where(share < possible, np.minimum(share, met), met)
+        asked = nest, rows, level, action.target, action.leaders, known.tables, stored.granules, blind, apart
+        leaders = leaders_empty(*asked)
+
+        def removed(
+            leaders: list[tuple[Array, Array]], action: Action = action, level: int = level, rows: Rows = rows
+        ) -> tuple[Array, list[Array]]:
+            tiles = [empty for empty, _ in leaders]
+            full = np.ones(len(rows))
+            for tile in tiles:
+                full = full * (1.0 - tile)
+            possible = 1.0 - full
+            share = places.eliminated(action, genes[action.gene][rows], possible)
+            if known.leader_by_leader:
+                tiles = [_caught(tile, possible, share) for tile in tiles]
+            if known.joint is not None:
+                sizes, packed = [words for _, words in leaders], choices.packed[action.target, level][rows]
+                met = 1.0 - known.joint.left(action.target, action.leaders, tiles, sizes, packed, full)
+                share = np.where(share < possible, np.minimum(share, met), met)
+            return share, tiles
+
+        share, tiles = removed(leaders)
+        still = share
+        if known.options.stay and level and lay.child(action.target, level) is not None:
+            still, _ = removed(leaders_empty(*asked, while_it_stays=True))
         for which in (GATE, SKIP):
             mine = kind[rows] == which
             if mine.any():
                 own = FilterEffect(
-                    action, level, which, rows, share, tuple(tiles), tuple(words for _, words in leaders)
+                    action, level, which, rows, share, still, tuple(tiles), tuple(words for _, words in leaders)
                 )
                 found.append((which, position, own.take(mine)))
     return [own for _, _, own in sorted(found, key=lambda entry: entry[:2])]

@@ -28,6 +28,7 @@ EXECUTED = frozenset(
             "sums",
             "holes",
             "filter-metadata",
+            "stay",
             "run-lengths",
             "pointers",
             "overlap",
@@ -60,7 +61,8 @@ class ChargedTrial:
     def pay(self, paid: Iterable[Charge], as_modelled: bool = False) -> Tally:
         """Counts, cycles and energy with these charges.
 
-        `as_modelled`: without `sums`, every compute is taken to leave a product, as the formulas without it have it.
+        `as_modelled`: without `sums`, every compute is taken to leave a product, and without `stay` a tile is needed no more
+        often the longer it stays, as the formulas without these have it.
         """
         sim, trial = self.sim, self.trial
         charges = frozenset(charge.type_name for charge in paid)
@@ -114,6 +116,12 @@ class ChargedTrial:
             for (name, level, t), parts in tally.parts.items():
                 if t == out and "Q13" in parts:
                     tally.values[name, level, t] -= parts["Q13"]
+        for row, parts in tally.parts.items() if as_modelled or "stay" in charges else ():
+            more = parts.get("stay", 0.0)
+            if "stay" in charges:  # no assumption any more
+                parts.pop("stay", None)
+            else:
+                tally.values[row] -= more
         if "filter-metadata" in charges:
             for t, level in self.sim.looked_at:
                 name = "metadata_read" if self.sim.packed_at(t, level) else "read"

@@ -92,6 +92,10 @@ class Link:
         joined = first & self.starts[:, None] & before
         return Sent(self, np.arange(len(active)), receivers, owners, first, joined)
 
+    def more_often(self, active: Array) -> float:
+        """By how much the share of runs in which a tile is `active`, (steps, x) bool, is above that of steps."""
+        return float(np.logical_or.reduceat(active, self.run_begins, axis=0).mean() - active.mean())
+
     def kept(self, want: Array | None, take: Array) -> tuple[Sent, Sent]:
         """Of the tiles that are wanted those that are sent while they stay; what they bring remains the same.
 

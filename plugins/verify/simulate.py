@@ -298,23 +298,23 @@ def count_operand(
     tally: Tally, link: Link, boxes: Boxes | None, held: Boxes | None, want: Array | None, take: Array | None,
     guard: Guard | None,
 ) -> None:  # fmt: skip
-    """Reads of the `boxes` that the parent stores and fills of those `held`, None: all words; the model removes the share of
-    the steps at which the leader is empty."""
+    """Reads of the `boxes` that the parent stores and fills of those `held`, None: all words; without the charge
+    `stay` the model removes the share of the steps at which the leader is empty."""
     t, parent = link.tensor, link.parent
     groups, children = link.sent(take)
-    read, filled = groups.read_words(boxes), children.total(held)
+    read = groups.read_words(boxes)
     tally.add("read", parent, t, read)
-    tally.add("fill", link.child, t, filled)
+    tally.add("fill", link.child, t, children.total(held))
     if link.overlapping:
         tally.add("read", parent, t, 0.0, Q2=read - groups.total(boxes))
     if take is None:
         return
-    share = float(link.by_group(take).mean())
+    more = link.more_often(link.by_group(take))
     all_groups, all_children = link.sent(None)
     every = all_groups.read_words(boxes)
-    tally.add("read", parent, t, 0.0, stay=read - every * share)
-    tally.add("fill", link.child, t, 0.0, stay=filled - float(take.mean()) * all_children.total(held))
+    tally.add("read", parent, t, 0.0, stay=every * more)
+    tally.add("fill", link.child, t, 0.0, stay=link.more_often(take) * all_children.total(held))
     if guard is not None:
         gone = link.sent(want)[0].read_words(boxes) - link.kept(want, take)[0].read_words(boxes)
-        wanted = 1.0 if want is None else float(link.by_group(want).mean())
-        tally.add(HELD_BACK[guard.kind] + "read", parent, t, gone, stay=gone - every * (wanted - share))
+        wanted = 0.0 if want is None else link.more_often(link.by_group(want))
+        tally.add(HELD_BACK[guard.kind] + "read", parent, t, gone, stay=every * (wanted - more))

@@ -62,6 +62,13 @@ class FilterMetadata(Option):
 
 
 @attrs.frozen(kw_only=True)
+class Stay(Option):
+    """A tile that stays while the leaders' tiles change is needed if any of these holds something."""
+
+    type_name: ClassVar[str] = "stay"
+
+
+@attrs.frozen(kw_only=True)
 class RunLengths(Option):
     """Fibers that are there are written, empty ones too; run lengths with widths and escapes."""
 
@@ -136,6 +143,7 @@ class ChargeOptions:
     sums: bool = False
     holes: bool = False
     filter_metadata: bool = False
+    stay: bool = False
     run_lengths: bool = False
     pointers: bool = False
     imbalance: bool = False

@@ -89,12 +89,11 @@ class _Output:
     def _kept(self) -> list[tuple[PerDesign, PerDesign]]:
         """Per level, the share of the accesses that filters further out leave, and that those up to here do."""
         removal, t, lay = self.removal, self.t, self.lay
-        above, found = np.ones(removal.share.shape[-1]), []
-        for s in range(lay.S):
-            here = np.where(removal.kind[t, s] != NONE, 1.0 - removal.share[t, s], above)
-            if lay.stored[t, s]:
-                found.append((above, here))
-            above = here
+        comes, goes = removal.along()
+        found = []
+        for s in np.flatnonzero(lay.stored[t]):
+            acts = removal.kind[t, s] != NONE
+            found.append((1.0 - comes[t, s], 1.0 - np.where(acts, removal.still[t, s], goes[t, s])))
         return found
 
     def _holders(self, s: int, words: PerDesign, child: int) -> PerDesign:

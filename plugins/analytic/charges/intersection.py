@@ -61,7 +61,7 @@ def looked_at(
             width[rows] = np.minimum(width[rows], limit)
             continue
         tiles = traffic.brought[t, child, rows] / nest.tile_words[t, child, rows] * left
-        taken = tiles * np.minimum(1.0, (1.0 - some.share) / np.where(left > 0.0, left, 1.0))
+        taken = tiles * np.minimum(1.0, (1.0 - some.still) / np.where(left > 0.0, left, 1.0))
         here = waits.setdefault(some.action.gene, np.zeros(nest.batch))
         here[rows] = np.maximum(here[rows], passed(np.maximum(tiles * listed, taken), taken, limit) - taken)
     unit = known.places.compute

@@ -10,7 +10,6 @@ import numpy as np
 
 from sparsemap.pieces.contracts.base import Array, PerDesign, Rows
 
-from ..actions import NONE
 from ..nest import Nest
 from ..prepared import DesignChoices, ModelTables
 from ..removal import Removal
@@ -49,9 +48,7 @@ class Uneven:
 
     def words(self, t: int, h: int, rows: Rows) -> PerDesign:
         """(n,) over the mean, of the words that come with a tile of operand t at level h, 0 where it is left out."""
-        lay, left = self.known.layout, np.ones(len(rows))
-        for s in range(h):
-            left = np.where(self.removal.kind[t, s, rows] != NONE, 1.0 - self.removal.share[t, s, rows], left)
+        lay, left = self.known.layout, 1.0 - self.removal.along()[0][t, h, rows]
         square = np.zeros(len(rows))
         packed = np.flatnonzero(self.choices.packed[t, h, rows])
         if packed.size:

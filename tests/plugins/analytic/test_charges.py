@@ -123,6 +123,22 @@ def test_what_a_filter_looks_at_is_read() -> None:
     assert (cell(cost(plain), 0, 1).read[0], cell(cost(plain, "filter-metadata"), 0, 1).read[0]) == (256, 512)
 
 
+def test_a_tile_that_stays_is_needed_by_all_that_it_meets() -> None:
+    """Registers keep 4 words of P while n goes on in DRAM's block: 1 - (15/16)^16 of them meet a word of Q that is not zero;
+    computes go by each word of Q."""
+    registers = {"name": "Registers", "class": "sram", "capacity": "64 KB"}
+    table = {
+        "workload": product((1.0, 1 / 16), m=4, k=64, n=16), "groups": ["L1_T", "L2_T", "L2_S", "L3_T"],
+        "mapping": {"L1_T": ["k=64", "n=16"], "L3_T": ["m=4"]},
+        "formats": {"Q": ["bitmask"]}, "gate_skip": {"Buffer": "skip-p-by-q"},
+    }  # fmt: skip
+    for charges, share in (((), 1 / 16), (("stay",), 1 - (15 / 16) ** 16)):
+        found = cost(table, *charges, levels=[*LEVELS, registers])
+        sent = [cell(found, 0, 1).read[0], cell(found, 0, 2).fill[0]]
+        assert sent == pytest.approx([256 * share] * 2, abs=2.5)  # Q has exactly 64 words that are not zero
+        assert cell(found, 0, 2).read[0] == 4096 / 16
+
+
 def test_run_lengths_have_the_bits_that_an_encoder_needs() -> None:
     table = {
         "workload": product((0.1, 1.0), m=10, k=8), "mapping": {"L2_T": ["m=10", "k=8"]},

@@ -23,6 +23,7 @@ ALL = frozenset(
         "drains",
         "sums",
         "filter-metadata",
+        "stay",
         "run-lengths",
         "pointers",
         "overlap",
@@ -98,6 +99,14 @@ def test_what_a_filter_looks_at_is_read() -> None:
     )
     assert pay(table)["metadata_read", 1, P] < 512
     assert pay(table, "filter-metadata")["metadata_read", 1, P] == 512
+
+
+def test_a_tile_that_stays_is_sent_if_any_leader_needs_it() -> None:
+    """P, 4 words, stays while 16 words of Q come; one of these is not zero: the tile is sent with it, and once."""
+    loops, gate = {"L1_T": ["k=4", "n=16"], "L2_T": []}, {"Buffer": "skip-p-by-q"}
+    table = product(1.0, 1 / 16, loops, {}, gate, [*LEVELS, REGISTERS[2]], k=4, n=16)
+    sent = [pay(table, "stay", seed=seed)["fill", 2, P] for seed in range(20)]
+    assert max(sent) <= 4 and 2.0 < np.mean(sent) < 3.2  # 4 * (1 - (15/16)^16) = 2.6 where Q's words are independent
 
 
 def test_run_lengths_have_whole_tokens() -> None:

@@ -11,9 +11,10 @@ from sparsemap import load_problem, search
 
 ACCESSES = ("read", "write", "metadata_read", "metadata_write")
 GATES = ["none", "gate-p-by-q", "gate-q-by-p", "gate-both", "gate-z-by-both", "gate-all"]
-SPACES = {"gate-time": GATES, "gated": GATES}
+SPACES = {"gate-time": GATES, "gated": GATES, "stay": ["skip-p-by-q", "none"]}
 """What a search may choose where only some mechanisms make a charge matter."""
 PRODUCT = {"type": "einsum", "einsum": MATMUL, "dims": {"m": 8, "k": 32, "n": 8}, "density": {"P": 0.2, "Q": 0.3}}
+RARE = PRODUCT | {"density": {"P": 0.2, "Q": 0.02}}
 SIZES = {"k": 4, "c": 2, "p": 4, "q": 4, "r": 3, "s": 3}
 PADDED = {"type": "conv2d", "stride": [1, 1], "padding": 1, "density": {"P": 0.5, "Q": 0.3}, **SIZES}
 """More than half of the words of the image are around it."""
@@ -24,16 +25,17 @@ def hole(charge, budget=400):
     """A problem under `physical` without the charge, and the design that a search finds there."""
     skips = {"gate_skip": charge != "positions"}
     own = {"vectors": True} if charge == "vectors" else {}
+    dear = {"energy": dict.fromkeys(ACCESSES, 20.0)} if charge == "stay" else {}
     off_chip = {"energy": dict.fromkeys(ACCESSES, 1.0)}
     if charge not in ("imbalance", "intersection", "vectors"):
         off_chip["bandwidth"] = "4 words/cycle"
     levels = [
         {"name": "DRAM", "class": "dram", **off_chip, **skips},
-        {"name": "Buffer", "class": "sram", "capacity": "768 words", "fanout": 8, "lookahead": 4, **skips},
+        {"name": "Buffer", "class": "sram", "capacity": "768 words", "fanout": 8, "lookahead": 4, **skips} | dear,
         {"name": "Registers", "class": "sram", "capacity": "48 words", "fanout": 2, **skips} | own,
     ]
     table = {
-        "workload": PADDED if charge == "holes" else PRODUCT,
+        "workload": {"holes": PADDED, "stay": RARE}.get(charge, PRODUCT),
         "hardware": {"levels": levels, "compute": {"lookahead": 1, **skips}},
     }  # fmt: skip
     parts = [registry().build(kind, spec) for kind, spec in table.items()]
