@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import attrs
 import numpy as np
 
 from sparsemap import Mechanism
@@ -43,7 +44,7 @@ PRICED = (
     "gated_metadata_read", "gated_metadata_update", "skipped_metadata_read", "skipped_metadata_update",
 )  # fmt: skip
 OPTIONS = (
-    "gate_time", "positions", "drains", "sums", "holes", "filter_metadata", "pointers", "imbalance", "intersection",
+    "gate_time", "positions", "drains", "sums", "holes", "filter_metadata", "stay", "pointers", "imbalance", "intersection",
     "overlap", "leakage", "gated", "network",
 )  # fmt: skip
 
@@ -73,6 +74,8 @@ class Kernel:
         strange = known.quirks or known.strangers or known.joint is not None or known.places.deals
         moves = lay.problem.slides or lay.streamed.any() or any(lay.linked) or known.formats.flattened.any()
         vectors = options.vectors and lay.problem.levels[-1].memory.vectors
+        others = set(attrs.asdict(options)) - {*OPTIONS, "run_lengths", "vectors"}
+        strange = strange or any(getattr(options, name) for name in others)
         self.knows = not (strange or moves or vectors or (options.imbalance and lay.alike))
         if not self.knows:
             return

@@ -32,7 +32,7 @@ static double looked_at(const Model *m, const Run *run, Design *x, double busy) 
             continue;
         }
         double tiles = x->brought[t][child] / x->words[t][child] * left;
-        double taken = tiles * min2(1.0, (1.0 - e->share) / positive(left));
+        double taken = tiles * min2(1.0, (1.0 - e->still) / positive(left));
         waits[gene] = max2(waits[gene], passed(run, max2(tiles, taken), taken, limit) - taken);
     }
     if (unit_kind(m, x) == SKIP) {

@@ -3,57 +3,97 @@
 
 #include <string.h>
 
-/* 7.2, from the outermost level inwards. */
-static void filtered(const Model *m, Design *x, const Removal *removal, Counts *c) {
-    int S = m->S, any = 0;
-    double own[TENSORS][LEVELS], outer[TENSORS][LEVELS];
+/* What filters do to a tensor at a level. */
+typedef struct {
+    double own[TENSORS][LEVELS];                         /* what a level removes of what reaches it */
+    double comes[TENSORS][LEVELS], goes[TENSORS][LEVELS]; /* what filters further out remove of this one (`along`) */
+    double scale[3][LEVELS];   /* reads, fills, updates of the output as `drains` and `sums` count them */
+    int full[TENSORS][LEVELS]; /* what is looked at is read in full (`filter-metadata`) */
+} Shares;
+
+/* Of the accesses of a tensor to a level, what filters further out remove: of those that its parent sends it, and of those
+ * that it sends on. Where its child's tile stays, a filter's is what all that it meets allows (`stay`). */
+void along(const Model *m, const Design *x, const Removal *removal, double (*comes)[LEVELS], double (*goes)[LEVELS]) {
     for (int t = 0; t < m->T; t++) {
-        double above = 0.0;
+        double above = 0.0, here = 0.0;
+        for (int s = 0; s < m->S; s++) {
+            comes[t][s] = here;
+            if (m->option[STAY] && x->moves[t][s]) here = above;
+            goes[t][s] = here;
+            if (removal->kind[t][s] == NONE) continue;
+            above = removal->share[t][s];
+            here = removal->still[t][s];
+        }
+    }
+}
+
+/* 7.2, from the outermost level inwards. */
+static void filtered(const Model *m, const Removal *removal, Counts *c, Shares *share_of) {
+    for (int t = 0; t < m->T; t++) {
         int acts_above = 0;
-        for (int s = 0; s < S; s++) {
-            int acts = removal->kind[t][s] != NONE;
-            double share = removal->share[t][s];
-            own[t][s] = 0.0;
-            outer[t][s] = s ? above : 0.0;
+        for (int s = 0; s < m->S; s++) {
+            double share = removal->still[t][s], *own = &share_of->own[t][s], goes = share_of->goes[t][s];
+            *own = 0.0;
             if (s) {
-                c->read[t][s] = less(c->read[t][s], above);
-                c->fill[t][s] = less(c->fill[t][s], above);
-                c->update[t][s] = less(c->update[t][s], above);
+                c->read[t][s] = less(c->read[t][s], goes);
+                c->fill[t][s] = less(c->fill[t][s], share_of->comes[t][s]);
+                c->update[t][s] = less(c->update[t][s], goes);
             }
-            if (!acts) continue;
-            any = 1;
-            double left = 1.0 - above, nested = 1.0 - (1.0 - share) / positive(left);
+            if (removal->kind[t][s] == NONE) continue;
+            double left = 1.0 - goes, nested = 1.0 - (1.0 - share) / positive(left);
             nested = left > 0.0 ? max2(nested, 0.0) : 0.0;
-            own[t][s] = acts_above ? nested : share;
-            double lost = c->read[t][s] * own[t][s];
+            *own = acts_above ? nested : share;
+            double lost = c->read[t][s] * *own;
             c->gone_read[t][s] = t == m->output ? ceil(lost) : floor(lost);
-            c->gone_update[t][s] = floor(c->update[t][s] * own[t][s]);
+            c->gone_update[t][s] = floor(c->update[t][s] * *own);
             c->read[t][s] -= c->gone_read[t][s];
             c->update[t][s] -= c->gone_update[t][s];
-            above = share;
             acts_above = 1;
         }
     }
-    for (int i = 0; any && i < x->entries; i++) {
-        Entry *e = &x->entry[i];
-        double lost = outer[e->t][e->s], share = own[e->t][e->s];
-        int child = (int)m->child[e->t * S + e->s];
-        for (int j = 0; lost != 0.0 && j < 2; j++) {
-            e->read[j] = less(e->read[j], lost);
-            e->fill[j] = less(e->fill[j], lost);
-            e->update[j] = less(e->update[j], lost);
-        }
-        /* the ranks that the child has are gated or skipped as well */
-        if (share == 0.0 || (child >= 0 && e->place >= (x->rank_counts[e->t][child] > 1 ? x->rank_counts[e->t][child] : 1)))
-            continue;
-        e->gone = 1;
+}
+
+/* 6.3, 7.2: bits of the metadata of a tile that are read, filled, updated, and those that an action removes. */
+static void metadata_bits(const Model *m, const Design *x, Counts *c, const Shares *share_of, int t, int s) {
+    double words = x->words[t][s], read = x->reads[t][s] / words, fill = x->fills[t][s] / words, update = x->updates[t][s] / words;
+    double comes = share_of->comes[t][s], goes = share_of->goes[t][s], own = share_of->own[t][s], bits[5] = {0};
+    int child = (int)m->child[t * m->S + s], scaled = t == m->output && (m->option[DRAINS] || m->option[SUMS]);
+    /* who reads the metadata of all knows which tiles of one word are left out (`pointers`) */
+    if (m->option[POINTERS] && t != m->output && child >= 0 && x->words[t][child] == 1.0) own = 0.0;
+    /* the ranks that the child has are gated or skipped as well */
+    int inside = own == 0.0 ? -1 : child < 0 ? LOOPS + 1 : x->rank_counts[t][child] > 1 ? x->rank_counts[t][child] : 1;
+    for (int i = x->begin[t][s]; i < x->end[t][s]; i++) {
+        const Entry *e = &x->entry[i];
+        double units[2] = {e->metadata, e->payload}, got[5][2] = {{0}}; /* read, fill, update, gone of reads, of updates */
         for (int j = 0; j < 2; j++) {
-            e->gone_read[j] = floor(e->read[j] * share);
-            e->gone_update[j] = floor(e->update[j] * share);
-            e->read[j] -= e->gone_read[j];
-            e->update[j] -= e->gone_update[j];
+            got[0][j] = ceil(units[j] * read);
+            got[1][j] = ceil(units[j] * fill);
+            got[2][j] = ceil(units[j] * update);
+            if (comes != 0.0 || goes != 0.0) {
+                got[0][j] = less(got[0][j], goes);
+                got[1][j] = less(got[1][j], comes);
+                got[2][j] = less(got[2][j], goes);
+            }
+            if (e->place < inside) {
+                got[3][j] = floor(got[0][j] * own);
+                got[4][j] = floor(got[2][j] * own);
+                got[0][j] -= got[3][j];
+                got[2][j] -= got[4][j];
+            }
+            for (int k = 0; scaled && k < 3; k++) got[k][j] *= share_of->scale[k][s];
+            if (e->place < inside && share_of->full[t][s]) {
+                got[0][j] += got[3][j];
+                got[3][j] = 0.0;
+            }
         }
+        for (int k = 0; k < 3; k++) bits[k] += got[k][0] * e->metadata_bits + got[k][1] * e->payload_bits;
+        for (int k = 3; e->place < inside && k < 5; k++) bits[k] += got[k][0] * e->metadata_bits + got[k][1] * e->payload_bits;
     }
+    c->read_bits[t][s] = bits[0];
+    c->fill_bits[t][s] = bits[1];
+    c->update_bits[t][s] = bits[2];
+    c->gone_read_bits[t][s] = bits[3];
+    c->gone_update_bits[t][s] = bits[4];
 }
 
 static double innermost(const Model *m, const int *kind, const double *values) {
@@ -180,11 +220,12 @@ static double happens_at(const Model *m, const Run *run, const Design *x, const 
 }
 
 /* `drains`, `sums`: the output's counts; metadata go with their words. */
-static void drained(const Model *m, const Run *run, Design *x, const Removal *removal, Counts *c) {
+static void drained(const Model *m, const Run *run, const Design *x, const Removal *removal, Counts *c, Shares *share_of) {
     int t = m->output, S = m->S;
-    double above = 1.0, read[LEVELS], fill[LEVELS], update[LEVELS];
+    double read[LEVELS], fill[LEVELS], update[LEVELS];
     for (int s = 0; s < S; s++) {
-        double here = removal->kind[t][s] != NONE ? 1.0 - removal->share[t][s] : above, leave, come;
+        double above = 1.0 - share_of->comes[t][s], leave, come; /* shares that filters leave */
+        double here = 1.0 - (removal->kind[t][s] != NONE ? removal->still[t][s] : share_of->goes[t][s]);
         read[s] = c->read[t][s];
         fill[s] = c->fill[t][s];
         update[s] = c->update[t][s];
@@ -213,21 +254,13 @@ static void drained(const Model *m, const Run *run, Design *x, const Removal *re
             if (m->option[DRAINS]) read[s] += c->leaving[s];
         }
         read[s] = max2(read[s], 0.0);
-        above = here;
     }
     for (int s = 0; s < S; s++) {
-        double of_read = read[s] / positive(c->read[t][s]), of_fill = fill[s] / positive(c->fill[t][s]);
-        double of_update = update[s] / positive(c->update[t][s]);
+        share_of->scale[0][s] = read[s] / positive(c->read[t][s]);
+        share_of->scale[1][s] = fill[s] / positive(c->fill[t][s]);
+        share_of->scale[2][s] = update[s] / positive(c->update[t][s]);
         c->gone_read[t][s] = min2(c->gone_read[t][s], max2(x->reads[t][s] - read[s], 0.0));
         c->gone_update[t][s] = min2(c->gone_update[t][s], max2(x->updates[t][s] - update[s], 0.0));
-        for (int i = 0; i < x->entries; i++) {
-            Entry *e = &x->entry[i];
-            for (int j = 0; e->t == t && e->s == s && j < 2; j++) {
-                e->read[j] *= of_read;
-                e->fill[j] *= of_fill;
-                e->update[j] *= of_update;
-            }
-        }
         c->read[t][s] = read[s];
         c->fill[t][s] = fill[s];
         c->update[t][s] = update[s];
@@ -235,60 +268,35 @@ static void drained(const Model *m, const Run *run, Design *x, const Removal *re
 }
 
 /* `filter-metadata`: no filter of a leader holds back what the filter looks at there. */
-static void read_in_full(const Model *m, Design *x, Counts *c) {
-    int full[TENSORS][LEVELS], any = 0;
+static void read_in_full(const Model *m, const Design *x, Counts *c, Shares *share_of) {
     for (int t = 0; t < m->T; t++)
         for (int s = 0; s < m->S; s++) {
-            any |= full[t][s] = x->led[t][s] >= GATE;
-            if (!full[t][s] || x->packed[t]) continue;
+            int full = share_of->full[t][s] = m->option[FILTER_METADATA] && x->led[t][s] >= GATE;
+            if (!full || x->packed[t]) continue;
             c->read[t][s] = c->read[t][s] + c->gone_read[t][s];
             c->gone_read[t][s] = 0.0;
         }
-    for (int i = 0; any && i < x->entries; i++) {
-        Entry *e = &x->entry[i];
-        for (int j = 0; e->gone && full[e->t][e->s] && j < 2; j++) {
-            e->read[j] += e->gone_read[j];
-            e->gone_read[j] = 0.0;
-        }
-    }
 }
 
 static void counts_with(const Model *m, const Run *run, Design *x, const Removal *removal, Counts *c) {
-    int S = m->S;
+    Shares share_of;
     memset(c, 0, sizeof *c);
     for (int t = 0; t < m->T; t++)
-        for (int s = 0; s < S; s++) {
-            if (!m->stored[t * S + s]) continue;
+        for (int s = 0; s < m->S; s++) {
+            if (!m->stored[t * m->S + s]) continue;
             double emptiness = 1.0 - x->held[t][s];
             c->read[t][s] = less(x->reads[t][s], emptiness);
             c->fill[t][s] = less(x->fills[t][s], emptiness);
             c->update[t][s] = less(x->updates[t][s], emptiness);
         }
-    for (int i = 0; i < x->entries; i++) {
-        Entry *e = &x->entry[i];
-        double words = x->words[e->t][e->s], units[2] = {e->metadata, e->payload};
-        double read = x->reads[e->t][e->s] / words, fill = x->fills[e->t][e->s] / words, update = x->updates[e->t][e->s] / words;
-        e->gone = 0;
-        for (int j = 0; j < 2; j++) {
-            e->read[j] = ceil(units[j] * read);
-            e->fill[j] = ceil(units[j] * fill);
-            e->update[j] = ceil(units[j] * update);
-        }
-    }
-    filtered(m, x, removal, c);
+    along(m, x, removal, share_of.comes, share_of.goes);
+    filtered(m, removal, c, &share_of);
     computes(m, run, x, removal, c);
-    if (m->option[DRAINS] || m->option[SUMS]) drained(m, run, x, removal, c);
-    if (m->option[FILTER_METADATA]) read_in_full(m, x, c);
-    for (int i = 0; i < x->entries; i++) {
-        const Entry *e = &x->entry[i];
-        int t = e->t, s = e->s;
-        c->read_bits[t][s] += e->read[0] * e->metadata_bits + e->read[1] * e->payload_bits;
-        c->fill_bits[t][s] += e->fill[0] * e->metadata_bits + e->fill[1] * e->payload_bits;
-        c->update_bits[t][s] += e->update[0] * e->metadata_bits + e->update[1] * e->payload_bits;
-        if (!e->gone) continue;
-        c->gone_read_bits[t][s] += e->gone_read[0] * e->metadata_bits + e->gone_read[1] * e->payload_bits;
-        c->gone_update_bits[t][s] += e->gone_update[0] * e->metadata_bits + e->gone_update[1] * e->payload_bits;
-    }
+    if (m->option[DRAINS] || m->option[SUMS]) drained(m, run, x, removal, c, &share_of);
+    read_in_full(m, x, c, &share_of);
+    for (int t = 0; t < m->T; t++)
+        for (int s = 0; s < m->S; s++)
+            if (x->end[t][s] > x->begin[t][s]) metadata_bits(m, x, c, &share_of, t, s);
 }
 
 void counted(const Model *m, Run *run, Design *x) {

@@ -329,8 +329,11 @@ static PyObject *evaluate(PyObject *self, PyObject *const *args, Py_ssize_t narg
         goto unknown;
     run->asked_bits = 8;
     run->asked = calloc((size_t)1 << run->asked_bits, sizeof *run->asked);
-    x->entry = malloc((size_t)m->T * m->S * m->L * m->D * sizeof *x->entry);
-    if (!run->asked || !x->entry) {
+    size_t most = (size_t)m->T * m->S * (m->L * m->D + 1);
+    x->entry = malloc(most * sizeof *x->entry);
+    x->asked = malloc(most * sizeof *x->asked);
+    x->rank = malloc((size_t)m->T * LOOPS * sizeof *x->rank);
+    if (!run->asked || !x->entry || !x->asked || !x->rank) {
         PyErr_NoMemory();
         goto end;
     }
@@ -364,7 +367,11 @@ end:
         free(run->asked);
         free(run);
     }
-    if (x) free(x->entry);
+    if (x) {
+        free(x->entry);
+        free(x->asked);
+        free(x->rank);
+    }
     free(x);
     release(&views);
     return found;

@@ -16,13 +16,13 @@ enum {
     TENSORS = 5, /* four operands and the output */
     LEVELS = 8,
     GROUPS = 2 * LEVELS,
-    LOOPS = DIMS * GROUPS,
+    LOOPS = DIMS * GROUPS + 1, /* and the rank of a tile of one word */
     ACTIONS = 64,
     FACTORS = 64, /* components of a fingerprint */
     COLUMNS = 8,  /* columns of a table */
 };
 enum { NONE, GATE, SKIP };
-enum { GATE_TIME, POSITIONS, DRAINS, SUMS, HOLES, FILTER_METADATA, POINTERS, IMBALANCE, INTERSECTION, OVERLAP, LEAKAGE, GATED,
+enum { GATE_TIME, POSITIONS, DRAINS, SUMS, HOLES, FILTER_METADATA, STAY, POINTERS, IMBALANCE, INTERSECTION, OVERLAP, LEAKAGE, GATED,
        NETWORK, OPTIONS };
 /* prices of one access, in this order in `Model.price` */
 enum { READ, WRITE, GATED_READ, GATED_UPDATE, SKIPPED_READ, SKIPPED_UPDATE, METADATA_READ, METADATA_WRITE,
@@ -85,22 +85,38 @@ typedef struct {
     int failed; /* out of memory */
 } Run;
 
-/* A rank of a tile at a level that stores its tensor (6.2), and accesses to its metadata and payload (6.3). */
+/* A rank of a tensor (6.1), and the part of its fingerprint that is the same at all levels. */
 typedef struct {
-    int t, s, place, gone;
+    int block, format, pointed;
+    uint64_t key;
+    double length, longest, positions;
+    double box[DIMS], below[DIMS], group[DIMS];
+} Rank;
+
+/* What is asked of a rank of a tile at a level that stores its tensor. */
+typedef struct {
+    int t, s, place;
+    const Rank *rank;
+    double above;
+    uint64_t key;
+    int64_t row;
+} Asked;
+
+/* What tables say of it (6.2). */
+typedef struct {
+    int place;
     double metadata, payload, largest_metadata, largest_payload, metadata_bits, payload_bits;
-    double read[2], fill[2], update[2], gone_read[2], gone_update[2];
 } Entry;
 
 typedef struct {
     int kind[TENSORS][LEVELS];
-    double share[TENSORS][LEVELS], empty[TENSORS][TENSORS][LEVELS];
+    double share[TENSORS][LEVELS], still[TENSORS][LEVELS], empty[TENSORS][TENSORS][LEVELS];
 } Removal;
 
 typedef struct {
     const Action *action;
     int kind, passes, level;
-    double share, empty[TENSORS], words[TENSORS];
+    double share, still, empty[TENSORS], words[TENSORS]; /* still: of tiles that stay in the next level */
 } Effect;
 
 /* Counts with all filters, or with those that save time. */
@@ -136,8 +152,10 @@ typedef struct {
     /* the nest (3) */
     double extent[LEVELS + 1][DIMS], below_spatial[LEVELS][DIMS], product[GROUPS], used[LEVELS + 1], steps[LEVELS], computes;
     double width[TENSORS][LEVELS][DIMS], words[TENSORS][LEVELS + 1];
-    int loops, loop_dim[LOOPS], loop_block[LOOPS];
+    /* loops with a bound above one, the innermost first */
+    int loops, loop_dim[LOOPS], loop_block[LOOPS], loop_spatial[LOOPS];
     double loop_bound[LOOPS];
+    int moves[TENSORS][LEVELS]; /* the tile in the next level that stores the tensor does not stay */
     /* traffic (4) */
     double distinct[TENSORS][LEVELS], reads[TENSORS][LEVELS], fills[TENSORS][LEVELS], updates[TENSORS][LEVELS];
     double brought[TENSORS][LEVELS], leaving[LEVELS];
@@ -151,16 +169,27 @@ typedef struct {
     const Removal *saving; /* that of the filters that save time */
     int differ;            /* whether these leave other counts */
     /* metadata (6.2) */
-    int entries, rank_counts[TENSORS][LEVELS];
+    int rank_counts[TENSORS][LEVELS], begin[TENSORS][LEVELS], end[TENSORS][LEVELS]; /* entries of each tile */
+    Rank *rank; /* LOOPS of each tensor */
+    Asked *asked;
     Entry *entry;
     double largest_bits[TENSORS][LEVELS];
     double active[TENSORS][LEVELS];
     Counts counts[2]; /* energy, time */
     const Counts *timed;
+    double comes[TENSORS][LEVELS]; /* of the filters that save time, as of `along` */
     Thinned thin;
     double cycles, energy_pj;
     double demand_read[TENSORS][LEVELS], demand_written[TENSORS][LEVELS], demand_filled[TENSORS][LEVELS];
 } Design;
+
+static inline void prefetch(const char *place) {
+#if defined(__GNUC__)
+    __builtin_prefetch(place);
+#else
+    (void)place;
+#endif
+}
 
 static inline double cell(const Table *table, int column, int64_t row) {
     return *(const double *)(table->column[column] + row * table->column_step);
@@ -204,6 +233,7 @@ static inline int saves(const Model *m, const Effect *e) { return !(m->option[GA
 /* tables.c */
 uint64_t fingerprint(const Run *run, Design *x, const double *values, int count, int first);
 int64_t row_of(const Table *table, uint64_t key);
+void coming(const Table *table, uint64_t key);
 void lacks(Run *run, Design *x, Table *table, uint64_t key, const double *values, int count);
 double number(Run *run, Design *x, Table *table, const double *values, int count);
 
@@ -224,6 +254,7 @@ void metadata(const Model *m, Run *run, Design *x);
 uint64_t metadata_capacity(const Model *m, const Design *x);
 
 /* counts.c */
+void along(const Model *m, const Design *x, const Removal *removal, double (*comes)[LEVELS], double (*goes)[LEVELS]);
 void counted(const Model *m, Run *run, Design *x);
 
 /* cost.c */

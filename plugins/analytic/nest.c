@@ -45,10 +45,9 @@ int parts(const Model *m, int t, const double *extent, double *found) {
 }
 
 /* The order of the formats of tensor t (6.1); sets whether they compress it. */
-static int broken_order(const Model *m, Design *x, int t) {
+static int broken_order(const Model *m, Design *x, int t, const int *busy) {
     int count = 0, broken = 0, any = 0;
-    for (int g = 0; g < m->L; g++)
-        for (int d = 0; d < m->D; d++) count += m->relevant[t * m->D + d] && x->bound[g][d] > 1.0;
+    for (int d = 0; d < m->D; d++) count += m->relevant[t * m->D + d] ? busy[d] : 0;
     int told = m->ends && count > m->R && m->form_offsets[m->beyond];
     for (int slot = 0; slot < m->R; slot++) {
         int form = x->slot[t][slot], used = count >= m->R - slot;
@@ -68,9 +67,14 @@ static uint64_t reason(int64_t bit, int wrong) { return wrong && bit >= 0 ? (uin
 /* Bounds, fan-out, order of the formats and metadata for skipping (10): reasons. */
 uint64_t checked(const Model *m, Design *x) {
     uint64_t found = 0;
+    int busy[DIMS];
     for (int d = 0; d < m->D; d++) {
         double product = x->bound[0][d];
-        for (int g = 1; g < m->L; g++) product *= x->bound[g][d];
+        busy[d] = x->bound[0][d] > 1.0;
+        for (int g = 1; g < m->L; g++) {
+            product *= x->bound[g][d];
+            busy[d] += x->bound[g][d] > 1.0;
+        }
         found |= reason(m->factor_bit[d], product != m->sizes[d]);
     }
     for (int g = 0; g < m->L; g++) {
@@ -78,7 +82,7 @@ uint64_t checked(const Model *m, Design *x) {
         for (int d = 1; d < m->D; d++) x->product[g] *= x->bound[g][d];
         found |= reason(m->fanout_bit[g], m->fanout_bit[g] >= 0 && x->product[g] > m->fanout[m->group_level[g]]);
     }
-    for (int t = 0; t < m->T; t++) found |= reason(m->order_bit[t], broken_order(m, x, t));
+    for (int t = 0; t < m->T; t++) found |= reason(m->order_bit[t], broken_order(m, x, t, busy));
     for (int i = 0; i < m->needs; i++) {
         const int64_t *need = m->need + i * (3 + m->M); /* gene, tensor, its level there, by candidate */
         found |= reason(m->place_bit[need[0]], need[3 + x->gene[need[0]]] && !x->packed[need[1]]);
@@ -106,6 +110,13 @@ void nest(const Model *m, Design *x) {
         }
         x->words[t][S] = 1.0;
     }
+    for (int t = 0; m->option[STAY] && t < m->T; t++)
+        for (int s = 0; s < S; s++) {
+            int child = (int)m->child[t * S + s];
+            x->moves[t][s] = child < 0;
+            for (int block = s; block < child; block++)
+                for (int d = 0; d < D; d++) x->moves[t][s] |= m->relevant[t * D + d] && x->bound[m->temporal[block]][d] > 1.0;
+        }
     x->used[0] = 1.0;
     for (int s = 0; s < S; s++) {
         x->used[s + 1] = m->spatial[s] < 0 ? x->used[s] : x->used[s] * x->product[m->spatial[s]];
@@ -113,13 +124,15 @@ void nest(const Model *m, Design *x) {
     }
     x->computes = x->used[S] * x->steps[S - 1];
     x->loops = 0;
-    for (int i = 0; i < m->L; i++) { /* all loops, the innermost first */
-        int group = (int)m->inwards[i];
+    for (int i = 0; i < m->L; i++) {
+        int group = (int)m->inwards[i], block = (int)m->block[group];
         for (int p = D - 1; p >= 0; p--) {
             int d = x->order[group][p];
+            if (!(x->bound[group][d] > 1.0)) continue;
             x->loop_dim[x->loops] = d;
             x->loop_bound[x->loops] = x->bound[group][d];
-            x->loop_block[x->loops++] = (int)m->block[group];
+            x->loop_block[x->loops] = block;
+            x->loop_spatial[x->loops++] = m->spatial[block] == group;
         }
     }
 }

@@ -36,6 +36,11 @@ int64_t row_of(const Table *table, uint64_t key) {
     return -1;
 }
 
+/* A key will be looked up soon. */
+void coming(const Table *table, uint64_t key) {
+    if (table->size) prefetch(table->keys + ((key * MIX) >> (64 - table->bits)) * table->key_step);
+}
+
 /* Whether a key of a table is on no list yet; it is from then on. */
 static int fresh(Run *run, uint64_t key) {
     if (4 * (run->asked_count + 1) > 3 * ((int64_t)1 << run->asked_bits)) {

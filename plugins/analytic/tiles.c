@@ -32,7 +32,7 @@ static void granule_of(const Model *m, Run *run, Design *x, int t) {
     for (int d = 0; d < m->D; d++) below[d] = 1.0;
     for (int p = 0; p < x->loops; p++) {
         int d = x->loop_dim[p];
-        if (!(x->loop_bound[p] > 1.0) || !relevant[d]) continue;
+        if (!relevant[d]) continue;
         int form = form_at(m, x, t, ++place);
         if (format >= 0) {
             g->outer |= m->form_compressed[form] != 0;
@@ -156,48 +156,55 @@ uint64_t metadata_capacity(const Model *m, const Design *x) {
     return found;
 }
 
-/* 7.1: per leader, the probability that its tile of an access to tensor t at `level` is empty, 0 where the action does
- * nothing with this leader, and the words of that tile, infinity there. */
-static void leaders_empty(const Model *m, Run *run, Design *x, int t, int level, const Action *a, int blind, Effect *found) {
-    int S = m->S, D = m->D, child = (int)m->child[t * S + level], inner = child < 0 ? S : child;
-    int dim[LOOPS], spatial[LOOPS], searched[LOOPS], R[LOOPS], P = 0, outermost = -1;
-    double bound[LOOPS];
-    const int64_t *relevant = m->relevant + t * D;
-    for (int s = inner - 1; s >= level; s--)
-        for (int which = 0; which < 2; which++) {
-            int group = (int)(which ? m->temporal[s] : m->spatial[s]);
-            if (group < 0 || (which && child < 0)) continue;
-            for (int p = D - 1; p >= 0; p--, P++) {
-                dim[P] = x->order[group][p];
-                bound[P] = x->bound[group][dim[P]];
-                spatial[P] = !which;
-                /* at the compute unit only the spatial loops of the innermost level are searched for a target */
-                searched[P] = child >= 0 || s == S - 1;
-                outermost += searched[P];
-            }
+/* `stay`: per dimension, iterations of the loops outside a level over which the tile of t stays in the next one. */
+static void stay_of(const Model *m, const Design *x, int t, int level, double *found) {
+    int moved = x->moves[t][level];
+    for (int d = 0; d < m->D; d++) found[d] = 1.0;
+    for (int s = level - 1; s >= 0; s--)
+        for (int p = m->D - 1; p >= 0 && !moved; p--) {
+            int d = x->order[m->temporal[s]][p];
+            double bound = x->bound[m->temporal[s]][d];
+            moved = bound > 1.0 && m->relevant[t * m->D + d];
+            if (!moved) found[d] = found[d] * bound;
         }
-    if (!P) { /* the scalar case */
-        dim[0] = spatial[0] = outermost = 0;
-        bound[0] = 1.0;
-        searched[0] = P = 1;
+}
+
+/* 7.1: per leader, the probability that its tile of an access to tensor t at `level` is empty, 0 where the action does
+ * nothing with this leader, and the words of that tile, infinity there. `stays`: all that the tile of t meets in the child. */
+static void leaders_empty(const Model *m, Run *run, Design *x, int t, int level, const Action *a, int blind, const double *stays,
+                          double *empty, double *words) {
+    int S = m->S, D = m->D, child = (int)m->child[t * S + level], inner = child < 0 ? S : child, spatial = -1;
+    int dim[LOOPS], R[LOOPS], P = 0, target = -1, hit = 0, first = 0, moved = 0, last = -1;
+    double bound[LOOPS], e[DIMS], region[DIMS];
+    const int64_t *relevant = m->relevant + t * D;
+    for (int d = 0; d < D; d++) e[d] = region[d] = 1.0;
+    for (int p = 0; p < x->loops; p++) { /* those between the level and its child, at the unit only the spatial ones */
+        int block = x->loop_block[p], d = x->loop_dim[p], of = x->loop_spatial[p], moves = relevant[d] != 0;
+        if (block < level || block >= inner || (child < 0 && !of)) continue;
+        /* at the compute unit only the spatial loops of the innermost level are searched for a target */
+        int inside = !hit && (child >= 0 || block == S - 1), outside = !inside;
+        moved |= outside && !of && moves;
+        int spans = outside && (of || (!moves && !moved && first));
+        if (inside && moves) {
+            hit = 1;
+            target = d;
+            first = of;
+        }
+        if (inside) e[d] *= x->loop_bound[p];
+        if (inside || spans) region[d] *= x->loop_bound[p];
+        R[P] = spans || (inside && moves);
+        bound[P] = x->loop_bound[p];
+        dim[P++] = d;
     }
-    int target = outermost, hit = 0, moved = 0;
-    for (int p = 0; p < P && !hit; p++)
-        if (bound[p] > 1.0 && relevant[dim[p]] && searched[p]) target = p, hit = 1;
-    int first = hit ? spatial[target] : 0;
-    double to_target[DIMS], to_region[DIMS], e[DIMS], region[DIMS];
-    for (int d = 0; d < D; d++) to_target[d] = to_region[d] = 1.0;
-    for (int p = 0; p < P; p++) {
-        int moves = relevant[dim[p]] != 0, outside = p > target && bound[p] > 1.0;
-        moved |= outside && !spatial[p] && moves;
-        int spans = outside && (spatial[p] || (!moves && !moved && first));
-        if (p <= target) to_target[dim[p]] *= bound[p];
-        if (p <= target || spans) to_region[dim[p]] *= bound[p];
-        R[p] = spans || (p == target && hit);
+    if (!hit) { /* as Timeloop has it: the outermost loop that is searched, whatever its bound; without any, the outermost */
+        for (int s = level; s < S; s++)
+            if (m->spatial[s] >= 0) spatial = spatial < 0 ? (int)m->spatial[s] : spatial, last = s;
+        int group = child >= 0 ? (int)m->temporal[level] : last == S - 1 ? (int)m->spatial[last] : spatial;
+        target = group < 0 ? 0 : x->order[group][0];
     }
     for (int d = 0; d < D; d++) {
-        e[d] = x->extent[inner][d] * to_target[d];
-        region[d] = x->extent[inner][d] * to_region[d];
+        e[d] = x->extent[inner][d] * e[d];
+        region[d] = x->extent[inner][d] * region[d];
     }
     double g = volume(m, t, e);
     for (int i = 0; i < a->leaders; i++) {
@@ -223,13 +230,13 @@ static void leaders_empty(const Model *m, Run *run, Design *x, int t, int level,
                 if (several <= 1) need = need / factor[d];
             }
         if (need > 1.0) {
-            int d = dim[target < 0 ? P - 1 : target];
-            f[d] = trunc(f[d] * need);
+            f[target] = trunc(f[target] * need);
         }
+        for (int d = 0; stays && d < D; d++) f[d] = f[d] * stays[d];
         if (blind && x->granule[c].there)
             for (int d = 0; d < D; d++) f[d] = max2(f[d], x->granule[c].extent[d]);
-        found->words[i] = idle ? INFINITY : volume(m, c, f);
-        found->empty[i] = idle ? 0.0 : empty_of(m, run, x, c, f);
+        words[i] = idle ? INFINITY : volume(m, c, f);
+        empty[i] = idle ? 0.0 : empty_of(m, run, x, c, f);
     }
 }
 
@@ -244,6 +251,7 @@ static void strongest(const Model *m, const Design *x, int timed, Removal *found
             if (found->kind[t][s] != NONE && !(e->share > found->share[t][s])) continue;
             found->kind[t][s] = which;
             found->share[t][s] = e->share;
+            found->still[t][s] = e->still;
             for (int c = 0; c < m->T; c++) found->empty[t][c][s] = 0.0;
             for (int l = 0; l < e->action->leaders; l++) found->empty[t][e->action->leader[l]][s] = e->empty[l];
         }
@@ -268,6 +276,16 @@ static double caught(const Run *run, double empty, double possible, double share
     return 1.0 - power(run, 1.0 - empty, one(&run->log1p, -share) / one(&run->log1p, -possible));
 }
 
+/* The share that an action removes where its leaders' tiles are empty with these chances; with other than two operands
+ * these become what it catches of each leader. */
+static double removed(const Model *m, const Run *run, const Action *a, int candidate, double *empty) {
+    double full = 1.0;
+    for (int l = 0; l < a->leaders; l++) full = full * (1.0 - empty[l]);
+    double share = eliminated(run, a, candidate, 1.0 - full);
+    for (int l = 0; m->operands != 2 && l < a->leaders; l++) empty[l] = caught(run, empty[l], 1.0 - full, share);
+    return share;
+}
+
 void filters(const Model *m, Run *run, Design *x) {
     int any = 0;
     x->effects = 0;
@@ -282,16 +300,20 @@ void filters(const Model *m, Run *run, Design *x) {
             int *led = &x->led[a->leader[l]][a->holder[l]];
             *led = kind > *led ? kind : *led;
         }
-        double full = 1.0;
         e->action = a;
         e->kind = kind;
         e->level = (int)a->level;
         e->passes = a->passes[candidate] != 0;
         any |= e->passes;
-        leaders_empty(m, run, x, (int)a->target, e->level, a, a->blind[candidate] != 0, e);
-        for (int l = 0; l < a->leaders; l++) full = full * (1.0 - e->empty[l]);
-        e->share = eliminated(run, a, candidate, 1.0 - full);
-        for (int l = 0; m->operands != 2 && l < a->leaders; l++) e->empty[l] = caught(run, e->empty[l], 1.0 - full, e->share);
+        int t = (int)a->target, blind = a->blind[candidate] != 0;
+        leaders_empty(m, run, x, t, e->level, a, blind, NULL, e->empty, e->words);
+        e->share = e->still = removed(m, run, a, candidate, e->empty);
+        if (m->option[STAY] && e->level && m->child[t * m->S + e->level] >= 0) {
+            double stays[DIMS], empty[TENSORS], words[TENSORS];
+            stay_of(m, x, t, e->level, stays);
+            leaders_empty(m, run, x, t, e->level, a, blind, stays, empty, words);
+            e->still = removed(m, run, a, candidate, empty);
+        }
     }
     strongest(m, x, 0, &x->energy);
     x->differ = 0;
@@ -303,20 +325,14 @@ void filters(const Model *m, Run *run, Design *x) {
         int acts = 0;
         for (int s = 0; s < m->S; s++) acts |= x->time.kind[t][s] != NONE;
         for (int s = 0; s < m->S; s++)
-            x->differ |= x->energy.share[t][s] != x->time.share[t][s] || (acts && x->energy.kind[t][s] != x->time.kind[t][s]);
+            x->differ |= x->energy.share[t][s] != x->time.share[t][s] || x->energy.still[t][s] != x->time.still[t][s] ||
+                         (acts && x->energy.kind[t][s] != x->time.kind[t][s]);
     }
 }
 
-/* A rank of a tensor (6.1). */
-typedef struct {
-    int block, format, pointed;
-    double length, longest, positions;
-    double box[DIMS], below[DIMS], group[DIMS];
-} Rank;
-
 /* The ranks of tensor t, the innermost first; `counts`: how many are in the tile of every level. Returns how many. */
-static int ranks_of(const Model *m, Run *run, Design *x, int t, Rank *rank, int *counts) {
-    int D = m->D, S = m->S, count = 0, parts_of = m->by_shape[t] ? (m->ranks[t] ? (int)m->ranks[t] : 1) : 1;
+static int ranks_of(const Model *m, Run *run, Design *x, int t, int n, Rank *rank, int *counts) {
+    int D = m->D, S = m->S, count = 0;
     const int64_t *relevant = m->relevant + t * D;
     int plain = !(m->windowed[t] || m->strided[t] || m->by_shape[t]);
     double extent[DIMS], words = 1.0, positions = 1.0;
@@ -324,7 +340,7 @@ static int ranks_of(const Model *m, Run *run, Design *x, int t, Rank *rank, int 
     for (int p = 0; p < x->loops; p++) {
         int d = x->loop_dim[p];
         double bound = x->loop_bound[p];
-        if (!(bound > 1.0) || !relevant[d]) continue;
+        if (!relevant[d]) continue;
         Rank *r = &rank[count];
         r->block = x->loop_block[p];
         r->format = form_at(m, x, t, count++);
@@ -347,7 +363,7 @@ static int ranks_of(const Model *m, Run *run, Design *x, int t, Rank *rank, int 
                 }
                 double *into = which ? r->box : r->below;
                 if (m->by_shape[t]) {
-                    memcpy(into, widths, parts_of * sizeof *into);
+                    memcpy(into, widths, n * sizeof *into);
                 } else {
                     part = widths[0];
                     for (int i = 1; i < m->ranks[t]; i++) part = part * widths[i];
@@ -361,21 +377,21 @@ static int ranks_of(const Model *m, Run *run, Design *x, int t, Rank *rank, int 
         }
         if (m->blocks) { /* the positions of such a rank are its blocks */
             double block = min2(m->form_block[r->format], r->length), share = (block - 1.0) / (r->length - 1.0);
-            for (int i = 0; i < parts_of; i++) r->below[i] = floor(r->below[i] + (r->box[i] - r->below[i]) * share + 0.5);
+            for (int i = 0; i < n; i++) r->below[i] = floor(r->below[i] + (r->box[i] - r->below[i]) * share + 0.5);
             r->length = ceil(r->length / block);
         }
         if (m->groups) {
             double share = (min2(m->form_group[r->format], r->length) - 1.0) / max2(r->length - 1.0, 1.0);
-            for (int i = 0; i < parts_of; i++) r->group[i] = floor(r->below[i] + (r->box[i] - r->below[i]) * share + 0.5);
+            for (int i = 0; i < n; i++) r->group[i] = floor(r->below[i] + (r->box[i] - r->below[i]) * share + 0.5);
         }
         r->longest = r->length;
         if (m->padded && m->form_padded[r->format]) {
             double key[2 * DIMS + 1], whole = r->box[0];
-            for (int i = 1; i < parts_of; i++) whole = whole * r->box[i];
-            memcpy(key, r->box, parts_of * sizeof *key);
-            memcpy(key + parts_of, r->below, parts_of * sizeof *key);
-            key[2 * parts_of] = volume(m, t, m->sizes) / whole;
-            r->longest = min2(number(run, x, &run->longest[t], key, 2 * parts_of + 1), r->length);
+            for (int i = 1; i < n; i++) whole = whole * r->box[i];
+            memcpy(key, r->box, n * sizeof *key);
+            memcpy(key + n, r->below, n * sizeof *key);
+            key[2 * n] = volume(m, t, m->sizes) / whole;
+            r->longest = min2(number(run, x, &run->longest[t], key, 2 * n + 1), r->length);
         }
     }
     for (int s = 0; s < S; s++) {
@@ -389,7 +405,7 @@ static int ranks_of(const Model *m, Run *run, Design *x, int t, Rank *rank, int 
     if (m->pads || m->every_fiber) { /* what the next compressed rank outside keeps together (6.5) */
         int next = -1;
         for (int i = count - 1; i >= 0; i--) {
-            for (int j = 0; j < parts_of; j++)
+            for (int j = 0; j < n; j++)
                 if (next >= 0 || m->every_fiber) rank[i].box[j] = next >= 0 ? rank[next].below[j] : INFINITY;
             if (m->form_compressed[rank[i].format]) next = i;
         }
@@ -429,77 +445,128 @@ static int name_bits(const Run *run, double positions) {
     return bits;
 }
 
-/* The units of a rank of the tile of tensor t at level s (6.2): a further entry. */
-static void unit(const Model *m, Run *run, Design *x, int t, int s, int place, const Rank *r, double above) {
+/* A component of a fingerprint. */
+static inline uint64_t hashed(const Run *run, Design *x, double value, int place) {
+    if (!(value < 9.2e18)) {
+        x->odd = 1;
+        return 0;
+    }
+    return (uint64_t)(int64_t)value * (uint64_t)run->factors[place];
+}
+
+/* Lists what is asked of a rank that its table lacks, in the order of `Ranks`. */
+static void unit_lacks(const Model *m, Run *run, Design *x, const Asked *a, int n) {
     double key[4 * DIMS + 6];
-    int n = m->by_shape[t] ? (m->ranks[t] ? (int)m->ranks[t] : 1) : 1, count = 0;
-    const double *tile = m->by_shape[t] ? x->width[t][s] : &x->words[t][s];
+    int count = 0, t = a->t;
+    const double *tile = m->by_shape[t] ? x->width[t][a->s] : &x->words[t][a->s];
     for (int i = 0; i < n; i++) key[count++] = tile[i];
-    for (int i = 0; i < n; i++) key[count++] = min2(r->box[i], tile[i]);
-    for (int i = 0; i < n; i++) key[count++] = r->below[i];
-    key[count++] = r->length;
-    key[count++] = above;
-    key[count++] = r->format;
-    key[count++] = r->positions;
-    key[count++] = m->parent[t * m->S + s] >= 0 ? 1.0 : 0.0;
-    for (int i = 0; m->groups && i < n; i++) key[count++] = r->group[i];
-    uint64_t print = fingerprint(run, x, key, count, 8);
-    int64_t row = x->odd ? -1 : row_of(&run->unit[t], print);
-    if (row < 0) {
-        key[count++] = r->longest; /* which follows from the others, and is asked for */
-        lacks(run, x, &run->unit[t], print, key, count);
-        return;
-    }
-    const Table *units = &run->unit[t];
-    Entry *e = &x->entry[x->entries++];
-    *e = (Entry){.t = t, .s = s, .place = place, .metadata = cell(units, 0, row), .payload = cell(units, 1, row),
-                 .largest_metadata = cell(units, 2, row), .largest_payload = cell(units, 3, row), .metadata_bits = cell(units, 4, row),
-                 .payload_bits = cell(units, 5, row)};
-    if (r->pointed) {
-        int bits = name_bits(run, r->positions + 1.0);
-        e->payload = cell(units, 6, row);
-        e->largest_payload = cell(units, 7, row);
-        if (bits < 0 || bits >= m->bit_count)
-            x->odd = 1;
-        else
-            e->payload_bits = m->bits[bits];
-    }
-    if (!place) e->payload = e->payload * 0.0, e->largest_payload = e->largest_payload * 0.0; /* that is the data */
+    for (int i = 0; i < n; i++) key[count++] = min2(a->rank->box[i], tile[i]);
+    for (int i = 0; i < n; i++) key[count++] = a->rank->below[i];
+    key[count++] = a->rank->length;
+    key[count++] = a->above;
+    key[count++] = a->rank->format;
+    key[count++] = a->rank->positions;
+    key[count++] = m->parent[t * m->S + a->s] >= 0 ? 1.0 : 0.0;
+    for (int i = 0; m->groups && i < n; i++) key[count++] = a->rank->group[i];
+    key[count++] = a->rank->longest; /* which follows from the others */
+    lacks(run, x, &run->unit[t], a->key, key, count);
 }
 
 /* 6.2: the units of every rank of every tensor at every level that stores it, and the bits of the fullest tiles. */
 void metadata(const Model *m, Run *run, Design *x) {
-    int S = m->S;
-    x->entries = 0;
+    enum { FIRST = 8 }; /* component of a fingerprint of ranks */
+    int S = m->S, asked = 0, entries = 0;
     memset(x->largest_bits, 0, sizeof x->largest_bits);
+    memset(x->begin, 0, sizeof x->begin);
+    memset(x->end, 0, sizeof x->end);
     memset(x->rank_counts, 0, sizeof x->rank_counts);
     for (int t = 0; t < m->T; t++) {
         if (!x->packed[t]) continue;
-        Rank rank[LOOPS];
-        int counts[LEVELS];
-        int before = x->lacking;
+        int n = m->by_shape[t] && m->ranks[t] ? (int)m->ranks[t] : 1, counts[LEVELS], before = x->lacking;
+        Rank *rank = x->rank + t * LOOPS;
         x->lacking = 0;
-        ranks_of(m, run, x, t, rank, counts);
-        if (x->lacking) continue; /* the fullest fiber of a padded rank is not known yet */
-        x->lacking = before;
+        int all_ranks = ranks_of(m, run, x, t, n, rank, counts), lacking = x->lacking;
+        x->lacking |= before;
+        for (int s = 0; s < S; s++) x->rank_counts[t][s] = counts[s] > 1 ? counts[s] : 1;
+        if (lacking) continue; /* the fullest fiber of a padded rank is not known yet */
+        if (FIRST + 4 * n + 5 > FACTORS) {
+            x->odd = 1;
+            return;
+        }
         int last = x->slot[t][m->R - 1];
+        if (m->one_word && m->form_one_word[last]) { /* a tile of one word has a rank without width */
+            Rank *lone = &rank[all_ranks++];
+            *lone = (Rank){.format = (int)m->form_row[last], .pointed = m->form_own[last] != 0, .length = 1.0, .longest = 1.0,
+                           .positions = 1.0};
+            for (int i = 0; i < n; i++) lone->box[i] = lone->below[i] = lone->group[i] = 1.0;
+        }
+        for (int i = 0; i < all_ranks; i++) {
+            Rank *r = &rank[i];
+            r->key = hashed(run, x, r->length, FIRST + 3 * n) + hashed(run, x, r->format, FIRST + 3 * n + 2) +
+                     hashed(run, x, r->positions, FIRST + 3 * n + 3);
+            for (int j = 0; j < n; j++) {
+                r->key += hashed(run, x, r->below[j], FIRST + 2 * n + j);
+                if (m->groups) r->key += hashed(run, x, r->group[j], FIRST + 3 * n + 5 + j);
+            }
+        }
         for (int s = 0; s < S; s++) {
-            x->rank_counts[t][s] = counts[s] > 1 ? counts[s] : 1;
             if (!m->stored[t * S + s]) continue;
-            int begin = x->entries;
-            double all = counts[s] ? rank[counts[s] - 1].positions : 1.0, bits = 0.0;
-            for (int i = 0; i < counts[s]; i++) unit(m, run, x, t, s, i, &rank[i], all / rank[i].positions);
-            if (!counts[s] && m->one_word && m->form_one_word[last]) { /* a rank without width */
-                Rank lone = {.format = (int)m->form_row[last], .pointed = m->form_own[last] != 0, .length = 1.0,
-                             .longest = 1.0, .positions = 1.0};
-                for (int i = 0; i < DIMS; i++) lone.box[i] = lone.below[i] = lone.group[i] = 1.0;
-                unit(m, run, x, t, s, 0, &lone, 1.0);
+            int lone = !counts[s] && m->one_word && m->form_one_word[last], count = lone ? 1 : counts[s];
+            const double *tile = m->by_shape[t] ? x->width[t][s] : &x->words[t][s];
+            double all = counts[s] ? rank[counts[s] - 1].positions : 1.0;
+            uint64_t key = m->parent[t * S + s] >= 0 ? (uint64_t)run->factors[FIRST + 3 * n + 4] : 0;
+            for (int j = 0; count && j < n; j++) key += hashed(run, x, tile[j], FIRST + j);
+            for (int i = 0; i < count; i++) {
+                Asked *a = &x->asked[asked++];
+                a->t = t;
+                a->s = s;
+                a->place = i;
+                a->rank = &rank[lone ? all_ranks - 1 : i];
+                a->above = all / a->rank->positions;
+                a->key = key + a->rank->key + hashed(run, x, a->above, FIRST + 3 * n + 1);
+                for (int j = 0; j < n; j++) a->key += hashed(run, x, min2(a->rank->box[j], tile[j]), FIRST + n + j);
+                a->key |= 1;
+                coming(&run->unit[t], a->key);
             }
-            for (int i = begin; i < x->entries; i++) {
-                const Entry *e = &x->entry[i];
-                bits += e->largest_metadata * e->metadata_bits + e->largest_payload * e->payload_bits;
-            }
-            x->largest_bits[t][s] = ceil(bits);
         }
     }
+    if (x->odd) return;
+    for (int i = 0; i < asked; i++) {
+        Asked *a = &x->asked[i];
+        a->row = row_of(&run->unit[a->t], a->key);
+        if (a->row >= 0)
+            prefetch(run->unit[a->t].column[0] + a->row * run->unit[a->t].column_step);
+        else
+            unit_lacks(m, run, x, a, m->by_shape[a->t] && m->ranks[a->t] ? (int)m->ranks[a->t] : 1);
+    }
+    if (x->lacking) return;
+    double sums[TENSORS][LEVELS] = {{0}};
+    for (int i = 0; i < asked; i++) {
+        const Asked *a = &x->asked[i];
+        const Table *units = &run->unit[a->t];
+        Entry *e = &x->entry[entries];
+        if (!a->place) x->begin[a->t][a->s] = entries;
+        x->end[a->t][a->s] = ++entries;
+        e->place = a->place;
+        e->metadata = cell(units, 0, a->row);
+        e->largest_metadata = cell(units, 2, a->row);
+        e->metadata_bits = cell(units, 4, a->row);
+        if (a->rank->pointed) {
+            int bits = name_bits(run, a->rank->positions + 1.0);
+            e->payload = cell(units, 6, a->row);
+            e->largest_payload = cell(units, 7, a->row);
+            if (bits < 0 || bits >= m->bit_count)
+                x->odd = 1;
+            else
+                e->payload_bits = m->bits[bits];
+        } else {
+            e->payload = cell(units, 1, a->row);
+            e->largest_payload = cell(units, 3, a->row);
+            e->payload_bits = cell(units, 5, a->row);
+        }
+        if (!a->place) e->payload = e->payload * 0.0, e->largest_payload = e->largest_payload * 0.0; /* that is the data */
+        sums[a->t][a->s] += e->largest_metadata * e->metadata_bits + e->largest_payload * e->payload_bits;
+    }
+    for (int t = 0; t < m->T; t++)
+        for (int s = 0; s < S; s++) x->largest_bits[t][s] = ceil(sums[t][s]);
 }

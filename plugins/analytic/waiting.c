@@ -264,9 +264,7 @@ static void tile_work(const Model *m, const Design *x, const Thinned *thin, int 
 
 /* Deviation, over the mean, of the words that come with a tile of operand t at level h, 0 where it is left out. */
 static double uneven_words(const Model *m, Run *run, Design *x, int t, int h) {
-    double left = 1.0, square = 0.0;
-    for (int s = 0; s < h; s++)
-        if (x->saving->kind[t][s] != NONE) left = 1.0 - x->saving->share[t][s];
+    double left = 1.0 - x->comes[t][h], square = 0.0;
     if (x->packed[t]) {
         int i = 0, count = m->ranks[t] ? (int)m->ranks[t] : 1;
         while (m->operand[i] != t) i++;
@@ -418,8 +416,9 @@ static double pipelined(const Model *m, Run *run, Design *x, const Transfers *f,
 /* `overlap`: cycles of the whole run; a level that is not double-buffered adds the time of its transfers. */
 double overlapped(const Model *m, Run *run, Design *x, double mean, double compute, const double *level) {
     Transfers f;
-    double time = compute;
+    double time = compute, goes[TENSORS][LEVELS];
     transfers_of(m, x, &f);
+    along(m, x, x->saving, x->comes, goes);
     for (int s = 0; s < m->S; s++) {
         int to_units = 0;
         for (int t = 0; t < m->T; t++) to_units |= (m->stored[t * m->S + s] && m->child[t * m->S + s] < 0) << t;
