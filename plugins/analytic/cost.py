@@ -20,7 +20,6 @@ from .cycles import Cycles
 from .layout import Layout, by_level
 from .nest import Nest
 from .prepared import DesignChoices, ModelTables
-from .public import chip_counts
 from .traffic import Traffic
 
 PRICES = {"fill": "write", "update": "write", "metadata_fill": "metadata_write", "metadata_update": "metadata_write"}
@@ -69,6 +68,8 @@ def cost_of(
     if options.network:
         spent["network"] = network_pj(known, nest, traffic, counts, chip)
     if known.strangers:
+        from .public import chip_counts
+
         public = chip_counts(nest, counts, cycles.total)
         for charge in known.strangers:
             spent[charge.type_name] = charged(charge, "pj", public, chip)
@@ -167,20 +168,21 @@ def leakage_pj_per_cycle(chip: Chip, used: PerLevel | float) -> Array:
     return power_mw * NS / chip.clock_hz  # mW * ns = pJ
 
 
+def gated_extra(chip: Chip, action: str) -> Array:
+    """(S, 1) or (S, B) pJ of a gated access above its own price."""
+    return np.maximum(0.0, chip.gated_residual * price(chip, action) - price(chip, f"gated_{action}"))
+
+
 def gated_pj(chip: Chip, counts: Counts, positions: bool) -> PerDesign:
     """(B,) what gated accesses and computes cost beyond their own price (docs/model.md, `gated`); with `positions` a unit
     that passes an empty one is clocked as well."""
     own, residual = counts.columns.energy, chip.gated_residual
 
-    def extra(action: str) -> Array:
-        """pJ of a gated access above its own price."""
-        return np.maximum(0.0, residual * price(chip, action) - price(chip, f"gated_{action}"))
-
-    spent = own(counts.gone_read) * extra("read") + own(counts.gone_update) * extra("update")
+    spent = own(counts.gone_read) * gated_extra(chip, "read") + own(counts.gone_update) * gated_extra(chip, "update")
     for action in ("read", "update"):
         bits = counts.bits.get(f"gated_{action}")
         if bits is not None:
-            spent = spent + np.ceil(own(bits) / by_level(chip.metadata_width)) * extra(f"metadata_{action}")
+            spent = spent + np.ceil(own(bits) / by_level(chip.metadata_width)) * gated_extra(chip, f"metadata_{action}")
     added = total(spent * ((own(counts.kind) == GATE) * counts.active))
     each = np.maximum(0.0, residual * chip.mac_pj["compute"] - chip.mac_pj["gated"])
     idle = own(counts.computes.gated)

@@ -18,7 +18,6 @@ from .counts import CountColumns, Counts
 from .layout import by_level, limited
 from .nest import Nest
 from .prepared import DesignChoices, ModelTables
-from .public import chip_counts
 from .removal import Removals
 from .traffic import Traffic
 
@@ -71,7 +70,8 @@ def cycles_of(
     if options.imbalance:
         thinned = Thinned.of(known, nest, choices, removals.time)
         ratio = waiting_ratio(known, nest, choices, thinned)
-        compute = compute if ratio is None else np.minimum(whole(compute * ratio), nest.steps[-1])
+        if ratio is not None:
+            compute = np.where(ratio > 1.0, np.minimum(whole(compute * ratio), nest.steps[-1]), compute)
     if options.intersection:
         compute = looked_at(known, nest, choices, traffic, removals.time, counts, compute)
     demand = demand_of(chip, counts)
@@ -85,6 +85,8 @@ def cycles_of(
         uneven = Uneven(known, nest, choices, removals.time, thinned, mean) if options.imbalance else None
         total = np.maximum(total, overlapped(transfers, lay.problem.buffers, compute, level, uneven))
     if known.strangers:
+        from .public import chip_counts
+
         public = chip_counts(nest, counts, total)
         for charge in known.strangers:
             total = np.maximum(total, charged(charge, "cycles", public, chip))

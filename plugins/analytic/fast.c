@@ -21,12 +21,11 @@ static void release(Views *views) {
     while (views->count > 0) PyBuffer_Release(&views->held[--views->count]);
 }
 
-/* The buffer of an array in one piece, of one of the `kinds` (formats of buffers), with so many dimensions. */
-static Py_buffer *view(Views *views, PyObject *array, const char *kinds, int ndim, int writes) {
+/* The buffer of an array, of one of the `kinds` (formats of buffers), with so many dimensions. */
+static Py_buffer *buffer(Views *views, PyObject *array, const char *kinds, int ndim, int flags) {
     if (views->count == MOST) return NULL;
     Py_buffer *found = &views->held[views->count];
-    int flags = PyBUF_FORMAT | PyBUF_C_CONTIGUOUS | (writes ? PyBUF_WRITABLE : 0);
-    if (PyObject_GetBuffer(array, found, flags) < 0) {
+    if (PyObject_GetBuffer(array, found, flags | PyBUF_FORMAT) < 0) {
         PyErr_Clear();
         return NULL;
     }
@@ -36,6 +35,14 @@ static Py_buffer *view(Views *views, PyObject *array, const char *kinds, int ndi
     if ((kind[0] == 'l' || kind[0] == 'q' || kind[0] == 'd') && found->itemsize != 8) return NULL;
     return found;
 }
+
+/* The same of one in one piece. */
+static Py_buffer *view(Views *views, PyObject *array, const char *kinds, int ndim, int writes) {
+    return buffer(views, array, kinds, ndim, PyBUF_C_CONTIGUOUS | (writes ? PyBUF_WRITABLE : 0));
+}
+
+/* One number of an array with one dimension, whatever lies between them. */
+#define AT(type, of, i) (*(const type *)((const char *)(of)->buf + (Py_ssize_t)(i) * (of)->strides[0]))
 
 static PyObject *none(Views *views) {
     release(views);
@@ -91,7 +98,9 @@ static PyObject *probe(PyObject *self, PyObject *const *args, Py_ssize_t nargs) 
     Py_buffer *parts[7];
     if (nargs != 7) return none(&views);
     for (int i = 0; i < 7; i++)
-        if (i != 3 && i != 4 && !(parts[i] = view(&views, args[i], "lq", 1, i > 4))) return none(&views);
+        if (i != 3 && i != 4 && !(parts[i] = i > 4 ? view(&views, args[i], "lq", 1, 1)
+                                                   : buffer(&views, args[i], "lq", 1, i ? PyBUF_STRIDES : PyBUF_C_CONTIGUOUS)))
+            return none(&views);
     long bits = PyLong_AsLong(args[3]);
     int64_t mix = PyLong_AsLongLong(args[4]);
     if (PyErr_Occurred()) PyErr_Clear();
@@ -99,14 +108,15 @@ static PyObject *probe(PyObject *self, PyObject *const *args, Py_ssize_t nargs) 
     if (bits < 1 || bits > 40 || size != (Py_ssize_t)1 << bits || parts[2]->shape[0] != size || parts[5]->shape[0] != n ||
         parts[6]->shape[0] != n)
         return none(&views);
-    const int64_t *keys = parts[0]->buf, *table = parts[1]->buf, *row_of = parts[2]->buf;
+    const int64_t *keys = parts[0]->buf;
+    const Py_buffer *table = parts[1], *row_of = parts[2];
     int64_t *rows = parts[5]->buf, *missing = parts[6]->buf;
     uint64_t mask = (uint64_t)size - 1;
     for (Py_ssize_t i = 0; i < n; i++) {
         uint64_t place = ((uint64_t)keys[i] * (uint64_t)mix) >> (64 - bits);
-        while (table[place] != keys[i] && table[place]) place = (place + 1) & mask;
-        rows[i] = row_of[place];
-        if (table[place] != keys[i]) missing[count++] = i;
+        while (AT(int64_t, table, place) != keys[i] && AT(int64_t, table, place)) place = (place + 1) & mask;
+        rows[i] = AT(int64_t, row_of, place);
+        if (AT(int64_t, table, place) != keys[i]) missing[count++] = i;
     }
     return done(&views, count);
 }
@@ -121,13 +131,12 @@ static PyObject *gather(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
     const int64_t *rows = at->buf;
     Py_ssize_t n = at->shape[0];
     for (Py_ssize_t j = 0; j < out->shape[0]; j++) {
-        Py_buffer *column = view(&views, PyTuple_GET_ITEM(args[2], j), "d", 1, 0);
+        Py_buffer *column = buffer(&views, PyTuple_GET_ITEM(args[2], j), "d", 1, PyBUF_STRIDES);
         if (!column) return none(&views);
-        const double *from = column->buf;
         double *to = (double *)out->buf + j * n;
         for (Py_ssize_t i = 0; i < n; i++) {
             if (rows[i] < 0 || rows[i] >= column->shape[0]) return none(&views);
-            to[i] = from[rows[i]];
+            to[i] = AT(double, column, rows[i]);
         }
         PyBuffer_Release(&views.held[--views.count]);
     }

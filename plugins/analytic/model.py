@@ -30,6 +30,7 @@ from sparsemap.problem.chip import Chip
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.problem import Problem
 
+from . import native
 from .bound import LowerBound
 from .bound_words import LeastWords
 from .chain import Chain
@@ -151,6 +152,22 @@ class AnalyticModel(CostModel):
 
 
 def evaluated(known: ModelTables, reasons: Reasons, designs: Designs, chip: Chip, detail: bool) -> Evaluation:
+    """By the compiled model, where there is one that knows them, else by the chain."""
+    found = None
+    if native.kernel is not None and not detail:
+        from . import compiled
+
+        found = compiled.evaluated(known, reasons, designs, chip)
+    if found is None:
+        return chained(known, reasons, designs, chip, detail)
+    energy, cycles, wrong, left = found
+    if left.size:
+        rest = chained(known, reasons, designs.take(left), chip, detail)
+        energy[left], cycles[left], wrong[left] = rest.costs.own["energy_pj"], rest.costs.own["cycles"], rest.reasons
+    return Evaluation({"energy_pj": energy, "cycles": cycles}, wrong, reasons.names)
+
+
+def chained(known: ModelTables, reasons: Reasons, designs: Designs, chip: Chip, detail: bool) -> Evaluation:
     """Cheap checks on all designs; then the chain on those that are left, or with `detail` on all."""
     bounds, order, slots, genes = (designs.columns[name] for name in AnalyticModel.needs)
     batch = bounds.shape[-1]

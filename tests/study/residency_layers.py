@@ -10,7 +10,6 @@ from typing import Any
 
 import attrs
 import numpy as np
-from sparsemap.study.conversion import with_conversions
 
 from sparsemap.pieces.data_specs import Converter
 from sparsemap.pieces.loading import load
@@ -18,7 +17,6 @@ from sparsemap.problem.designs import Designs
 from sparsemap.problem.load import load_problem
 from sparsemap.problem.network import Node
 from sparsemap.problem.problem import Problem
-from sparsemap.searching.hull import thinned
 from sparsemap.study.interleaved import Member, interleaved
 from sparsemap.study.join import JoinedPlan, Step, TablePoint, joined
 from sparsemap.study.packets import PLAIN, Packet, TensorPlace, with_conversions

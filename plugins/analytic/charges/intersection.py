@@ -9,7 +9,7 @@ import numpy as np
 from sparsemap.pieces.contracts.base import Array, PerDesign, Rows
 
 from ..actions import SKIP
-from ..layout import by_level, limited
+from ..layout import by_level
 from ..nest import Nest
 from ..prepared import DesignChoices, ModelTables
 from ..removal import Removal
@@ -47,8 +47,10 @@ def looked_at(
         limit = width_of(
             chip.lookahead[some.action.place.storage or 0], some.action.width, some.action.gene, choices, rows
         )
-        if some.kind != SKIP or t == lay.output or not limited(limit):
+        narrow = np.isfinite(limit)  # design by design: others in the batch must not matter
+        if some.kind != SKIP or t == lay.output or not narrow.any():
             continue
+        some, rows, limit = some.take(narrow), rows[narrow], limit[narrow]
         left, child, listed = left_of(removal, t, s, rows), lay.child(t, s), np.ones(len(rows))
         if some.action.gene in compared:
             listed = compared[some.action.gene][rows]

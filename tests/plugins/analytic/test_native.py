@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from native_settings import SETTINGS
 from sparsemap_plugins.analytic import native
 from sparsemap_plugins.analytic.layout import Layout
 from sparsemap_plugins.analytic.leaders import Region
@@ -25,63 +26,6 @@ from sparsemap.pieces.loading import load
 
 SOURCE = Path(native.__file__).with_name("fast.c")
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-PRODUCT = {"einsum": "Z[m,n] = P[m,k] * Q[k,n]", "dims": {"m": 48, "k": 32, "n": 64}, "density": {"P": 0.2, "Q": 0.3}}
-HOLES = {
-    "technology": "12nm",
-    "compute": {"name": "MAC", "gate_skip": True},
-    "levels": [
-        {"name": "DRAM", "class": "dram", "fanout": 2},
-        {"name": "A", "class": "sram", "capacity": "1 MB", "fanout": 8, "gate_skip": True, "bypass": ["role:Z"]},
-        {
-            "name": "B",
-            "class": "sram",
-            "capacity": "64 KB",
-            "fanout": 8,
-            "gate_skip": True,
-            "bypass": ["role:P", "role:Q"],
-        },
-        {"name": "C", "class": "regfile", "capacity": "1 KB", "fanout": 4, "gate_skip": True, "bypass": ["role:P"]},
-    ],
-}
-"""Hardware that tensors pass by."""
-SETTINGS = {
-    "bypass": (PRODUCT, HOLES, "full", "physical"),
-    "product": (PRODUCT, "cloud", "full", "physical"),
-    "timeloop": (PRODUCT, "edge", "paper", "timeloop"),
-    "strided": (
-        {
-            "einsum": "O[n,p,q] = I[c,2*p+r,2*q+s] * W[n,c,r,s]",
-            "dims": {"n": 8, "c": 8, "p": 6, "q": 6, "r": 3, "s": 3},
-            "density": {"I": 0.4, "W": 0.3},
-        },
-        "mobile", "full", "physical",
-    ),
-    "batched": (
-        {
-            "einsum": "Z[b,m,n] = P[b,m,k] * Q[b,k,n]",
-            "dims": {"b": 4, "m": 16, "k": 16, "n": 16},
-            "density": {"P": 0.3, "Q": 0.1},
-        },
-        "clustered", "full", "physical",
-    ),
-    "one operand": ({"einsum": "Z[i] = P[i,k]", "dims": {"i": 64, "k": 64}, "density": {"P": 0.1}}, "edge", "full", "physical"),
-    "four operands": (
-        {
-            "einsum": "Z[i,j] = P[i,k] * Q[k,j] * R[i,j] * S[k,i]",
-            "dims": {"i": 16, "j": 16, "k": 16},
-            "density": {"P": 0.2, "Q": 0.3, "R": 0.5, "S": 0.4},
-        },
-        "cloud", "full", "physical",
-    ),
-    "shapes": (
-        {
-            "einsum": "Z[m,n] = P[m,k] * Q[k,n]",
-            "dims": {"m": 32, "k": 32, "n": 32},
-            "density": {"P": {"type": "n-of-m", "n": 2, "m": 4}, "Q": {"type": "banded", "half_width": 5}},
-        },
-        "cloud", "full", "physical",
-    ),
-}  # fmt: skip
 
 
 def built(source: str, folder: Path):
@@ -111,6 +55,7 @@ def compiled(tmp_path_factory):
 def evaluated(monkeypatch, fast, setting, registry):
     """What a batch of random and a batch of valid designs cost, tables empty; and the second one again."""
     monkeypatch.setattr(native, "fast", fast)
+    monkeypatch.setattr(native, "kernel", None)
     SHARED.clear()
     workload, hardware, space, model = SETTINGS[setting]
     problem = sparsemap.load_problem(workload, hardware, space, cost_model=model, registry=registry)
@@ -130,6 +75,7 @@ def test_a_search_finds_the_same_design(compiled, monkeypatch, registry):
     best = []
     for fast in (compiled, None):
         monkeypatch.setattr(native, "fast", fast)
+        monkeypatch.setattr(native, "kernel", None)
         SHARED.clear()
         workload, hardware, *_ = SETTINGS["one operand"]
         problem = sparsemap.load_problem(workload, hardware, registry=registry)
@@ -220,8 +166,8 @@ MUTANTS = [
     ("keys[i] |= 1", "keys[i] |= 2"),
     (">> (64 - bits)", ">> (63 - bits) & mask >> 1 >> 0 ^ 1"),
     ("missing[count++] = i", "missing[count++] = 0"),
-    ("rows[i] = row_of[place]", "rows[i] = row_of[place] ^ (i == 7)"),
-    ("to[i] = from[rows[i]]", "to[i] = (float)from[rows[i]]"),
+    ("rows[i] = AT(int64_t, row_of, place)", "rows[i] = AT(int64_t, row_of, place) ^ (i == 7)"),
+    ("to[i] = AT(double, column, rows[i])", "to[i] = (float)AT(double, column, rows[i])"),
     ("bound[p * n + i] > 1.0 && relevant", "relevant"),
     ("&& searched[p]) at", ") at"),
     ("int first = found && spatial[at]", "int first = spatial[at]"),
