@@ -24,7 +24,7 @@ from sparsemap.problem.designs import Designs
 from . import native
 from .actions import Action
 from .charges.imbalance import limits_of, maxima_of, rank_of
-from .charges.maxima import DEVIATIONS, LANES, Maxima, WorkBoxes
+from .charges.maxima import DEVIATIONS, LANES, NORMAL_MAXIMA, Maxima, WorkBoxes
 from .charges.network import tree_sides
 from .cost import gated_extra, price
 from .occupancy import Ranks
@@ -71,7 +71,7 @@ class Kernel:
     def __init__(self, known: ModelTables, reasons: Reasons, chip: Chip, slots: int) -> None:
         """`slots`: of the formats of a tensor."""
         self.known, self.chip, self.slots, lay, options = known, chip, slots, known.layout, known.options
-        strange = known.quirks or known.strangers or known.joint is not None or known.places.deals
+        strange = bool(known.quirks or known.strangers or known.joint is not None or known.places.deals)
         moves = lay.problem.slides or lay.streamed.any() or any(lay.linked) or known.formats.flattened.any()
         vectors = options.vectors and lay.problem.levels[-1].memory.vectors
         others = set(attrs.asdict(options)) - {*OPTIONS, "run_lengths", "vectors"}
@@ -281,7 +281,7 @@ def _laid_out(
         lay.sizes, forms.block, forms.group, densities, [float(np.floor(1e6 * x + 0.5) / 1e6) for x in densities],
         [problem.resident.get((t, problem.homes[t]), np.nan) for t in range(lay.T)],
         np.ones((lay.T, lay.S)) if known.copies is None else known.copies,
-        np.log2(LANES), DEVIATIONS, sparsity._BITS,
+        np.log2(LANES), DEVIATIONS, *NORMAL_MAXIMA, sparsity._BITS,
     ]  # fmt: skip
     for action in [*actions, *([] if unit is None else [unit])]:
         level, rest = action.place.storage, [0] * (TENSORS - len(action.leaders))

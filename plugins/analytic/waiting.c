@@ -111,12 +111,48 @@ static double ratio_of(const Model *m, Run *run, Design *x, const Work *w, const
     return 1.0;
 }
 
+/* np.interp of `ys` over the numbers of lanes that are tabulated. */
+static double over_lanes(const Model *m, const Run *run, double units, const double *ys) {
+    double at = one(&run->log2, max2(units, 1.0));
+    const double *xs = m->lane_logs;
+    int count = m->lanes, j = 0;
+    if (at <= xs[0]) return ys[0];
+    if (at >= xs[count - 1]) return ys[count - 1];
+    while (xs[j + 1] <= at) j++;
+    if (xs[j] == at) return ys[j];
+    double slope = (ys[j + 1] - ys[j]) / (xs[j + 1] - xs[j]);
+    return slope * (at - xs[j]) + ys[j];
+}
+
+/* A point at which units wait. */
+typedef struct {
+    double ratio, turns, units, loop[LOOPS];
+} Point;
+
+/* The ratio of a point at which some of the units wait for each other already at another one, as often or more often. */
+static double together(const Model *m, const Run *run, const Point *outer, const Point *all, int points, int loops) {
+    double found = outer->ratio;
+    for (const Point *inner = all; inner < all + points; inner++) {
+        int within = outer->units > inner->units && inner->units > 1.0 && inner->turns >= outer->turns && outer->ratio > 1.0 &&
+                     inner->ratio > 1.0;
+        for (int k = 0; within && k < loops; k++) within = inner->loop[k] == 1.0 || inner->loop[k] == outer->loop[k];
+        if (!within) continue;
+        double groups = over_lanes(m, run, outer->units / inner->units, m->normal_mean);
+        double deviation = over_lanes(m, run, inner->units, m->normal_deviation);
+        double less = deviation * groups / over_lanes(m, run, outer->units, m->normal_mean);
+        found = max2(found, inner->ratio + (outer->ratio - 1.0) * less);
+    }
+    return found;
+}
+
 /* `imbalance`: the largest ratio of the fullest unit's work to the mean, of all points at which units wait; NAN: nothing
  * thins the work. */
 double waiting_ratio(const Model *m, Run *run, Design *x) {
     int S = m->S, D = m->D, any = 0, loops = 0, dim[LOOPS], block[LOOPS];
     double spatial[LOOPS], loop[LOOPS], temporal[LEVELS][DIMS], extent[DIMS], found = 1.0;
     const Thinned *thin = &x->thin;
+    Point point[(LEVELS - 1) * TENSORS + 1];
+    int points = 0;
     Work w;
     for (int i = 0; i < m->operands; i++) any |= thin->looks[i] < INFINITY;
     if (!any || !(x->used[S] > 1.0)) return NAN;
@@ -175,8 +211,13 @@ double waiting_ratio(const Model *m, Run *run, Design *x) {
                 if (d == w.grows) w.pitch = stays ? apart * stays[d] : apart;
             }
             boxed(m, extent, loop, dim, loops, &w);
-            found = max2(found, ratio_of(m, run, x, &w, thin->looks));
+            Point *here = &point[points++];
+            here->ratio = ratio_of(m, run, x, &w, thin->looks);
+            here->turns = w.turns;
+            here->units = w.units;
+            memcpy(here->loop, loop, loops * sizeof *loop);
         }
+    for (int j = 0; j < points && !x->lacking; j++) found = max2(found, together(m, run, &point[j], point, points, loops));
     return found;
 }
 
@@ -199,22 +240,9 @@ static double product_of(const double *widths, int count) {
     return found;
 }
 
-/* np.interp over the numbers of lanes that are tabulated. */
-static double deviation_of(const Model *m, const Run *run, double units) {
-    double at = one(&run->log2, max2(units, 1.0));
-    const double *xs = m->lane_logs, *ys = m->deviations;
-    int count = m->lanes, j = 0;
-    if (at <= xs[0]) return ys[0];
-    if (at >= xs[count - 1]) return ys[count - 1];
-    while (xs[j + 1] <= at) j++;
-    if (xs[j] == at) return ys[j];
-    double slope = (ys[j + 1] - ys[j]) / (xs[j + 1] - xs[j]);
-    return slope * (at - xs[j]) + ys[j];
-}
-
 /* `spreads`: deviation of the longest work of the units that use a tile, over the mean; and the chance that there is any. */
 static void spread_of(const Model *m, Run *run, Design *x, const Work *w, const double *looks, double *spread, double *there) {
-    double longest = deviation_of(m, run, w->units) * (ratio_of(m, run, x, w, looks) - 1.0);
+    double longest = over_lanes(m, run, w->units, m->deviations) * (ratio_of(m, run, x, w, looks) - 1.0);
     double square = 1.0, some = 1.0, share = 1.0, pairs = w->points * w->units, apart = w->points;
     int single = 1, finite = 0;
     for (int i = 0; i < m->operands; i++) {

@@ -121,10 +121,11 @@ class Whole:
     @cached_property
     def staying(self) -> dict[str, list[Cell]]:
         """By content of the layers, the cells whose tensors on chip can live there as a whole, the layer by itself first."""
-        found = {}
+        found, fused = {}, self.fused
         for content, some in self.cells.items():
-            group = [] if self.fused is None else self.fused.layers[content]
-            sets = {(), *(self.fused.kept(one, key) for one in group for key in self.fused.keys(one) if self.fused)}
+            sets: set[Kept] = {()}
+            if fused is not None:
+                sets |= {fused.kept(one, key) for one in fused.layers[content] for key in fused.keys(one)}
             found[content] = [cell for kept, cell in some.items() if kept in sets]
         return found
 
