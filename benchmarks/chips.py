@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import shutil
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -20,9 +21,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-import attrs
 from sparsemap_plugins.chips.layers import layers_of, registry_of
-from sparsemap_plugins.chips.search import DesignTask, designed
+from sparsemap_plugins.chips.search import REFERENCE, DesignTask, designed
 
 from sparsemap import load_problem
 from sparsemap.files import markdown_table, percent, write_text
@@ -71,8 +71,8 @@ def area(platform: str) -> float:
 
 def task_of(given: argparse.Namespace, networks: Sequence[str], out: Path, jobs: int, **more: Any) -> DesignTask:
     limit = () if more.get("share") == "units" else (f"area_mm2 <= {area(given.platform)!r}",)
-    about = {"budget": given.budget, "layer_budget": given.layer_budget, "seed": given.seed, "constraints": limit}
-    about |= {"fuse": not given.layers}
+    about: dict[str, Any] = {"budget": given.budget, "layer_budget": given.layer_budget, "seed": given.seed}
+    about |= {"constraints": limit, "fuse": not given.layers}
     return DesignTask(
         networks=tuple(networks), **{"hardware": given.hardware, "out": out, "jobs": jobs, **about, **more}
     )
@@ -96,18 +96,16 @@ def several(tasks: Mapping[Any, DesignTask], jobs: int) -> dict[Any, dict[str, A
 
 
 def found(given: argparse.Namespace, networks: Sequence[str], work: Path) -> str:
-    sizes = {name: len(layers_of((name,), ())) for name in networks}
-    parts = {
-        name: max(1, round(given.jobs * size / sum(sizes.values()) / len(KINDS) + 0.5)) for name, size in sizes.items()
-    }
-    tasks = {
-        (name, kind): task_of(given, [name], work / f"{label(name)}--{kind.replace(' ', '-')}", parts[name], **more)
-        for name in networks
-        for kind, more in KINDS.items()
-    }
-    if given.thorough:
-        tasks |= {(name, "chip"): attrs.evolve(tasks[name, "chip"], thorough=True) for name in networks}
-    results = several(tasks, len(tasks))
+    results = {}
+    for name in networks:
+        before = None
+        for kind, more in KINDS.items():
+            out = work / f"{label(name)}--{kind.replace(' ', '-')}"
+            if before and not (out / REFERENCE).exists():  # it is the same
+                shutil.copytree(before / REFERENCE, out / REFERENCE)
+            thorough = {"thorough": given.thorough and kind == "chip"}
+            results[name, kind] = run(task_of(given, [name], out, given.jobs, **thorough, **more))
+            before = out
     head = ["network", "EDP of the chip, J s", f"{given.platform}, best shared units", "better by", "best random chip"]
     rows, chips = [[*head, "better by", "each layer any units"]], [
         ["network", "chip", "sizes", "mm2", "W", "formats", "mechanisms", "searched whole", "stopped"]

@@ -61,7 +61,7 @@ class Inner:
     cost_model: Any = None
     """Of the designs of a layer; absent: that of the space, or the usual one."""
     searcher: Any = "brief"
-    """Of the designs of a layer; None: the usual one."""
+    """Of the designs of a layer."""
     plugin_dirs: tuple[str, ...] = ()
     """Folders of plugins."""
 

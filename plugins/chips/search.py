@@ -35,6 +35,8 @@ from .worth import COSTS, evaluated_chip, executed_design
 REFERENCE, TRIED_FILE = "reference", "chips.jsonl"
 SEARCHER, FRONT_SEARCHER = "chips", "nsga2"
 """Of chips, for one value and for several."""
+COLD = {"extends": "sparsemap", "classes": 0.0, "jumps": 0.0, "prune": False}
+"""The searcher of layers that have nothing to start from: the usual one without bounds."""
 LEAST = 0.25
 """Of the designs of a layer, what one that hardly counts gets."""
 WIDER = 4
@@ -195,7 +197,7 @@ def _reference(task: DesignTask, problem: Problem, tried: Tried, told: Told) -> 
         kept = json.loads(file.read_text("utf-8"))
         if kept.get("about") == about:
             return kept["found"]
-    wide = attrs.evolve(task.inner, budget=WIDER * task.layer_budget, searcher=None)  # nothing to start from
+    wide = attrs.evolve(task.inner, budget=WIDER * task.layer_budget, searcher=COLD)
     count = len(layers_of(task.networks, task.plugin_dirs))
     run = _layers(tried, lambda done: told("reference designs", done, count, math.inf))
     found = evaluated_chip(table, wide, folder=task.out / REFERENCE, run=run)
