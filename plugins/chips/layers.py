@@ -61,7 +61,7 @@ class Inner:
     cost_model: Any = None
     """Of the designs of a layer; absent: that of the space, or the usual one."""
     searcher: Any = "brief"
-    """Of the designs of a layer; None: the usual one."""
+    """Of the designs of a layer."""
     plugin_dirs: tuple[str, ...] = ()
     """Folders of plugins."""
 
@@ -121,12 +121,11 @@ class Whole:
     @cached_property
     def staying(self) -> dict[str, list[Cell]]:
         """By content of the layers, the cells whose tensors on chip can live there as a whole, the layer by itself first."""
-        found, fused = {}, self.fused
-        for content, some in self.cells.items():
-            sets: set[Kept] = {()}
-            if fused is not None:
-                sets |= {fused.kept(one, key) for one in fused.layers[content] for key in fused.keys(one)}
-            found[content] = [cell for kept, cell in some.items() if kept in sets]
+        found, fused = {content: list(some.values()) for content, some in self.cells.items()}, self.fused
+        if fused is not None:
+            for content, group in fused.layers.items():
+                sets = {(), *(fused.kept(one, key) for one in group for key in fused.keys(one))}
+                found[content] = [cell for kept, cell in self.cells[content].items() if kept in sets]
         return found
 
     def planned(self, outcomes: Mapping[str, Outcome], chains: bool = True) -> JoinedPlan | None:
@@ -238,12 +237,11 @@ def searched(
 def _given(problem: Problem, node: Node, index: int, inner: Inner, near: Sequence[KnownChip]) -> list[Array]:
     """Genomes of the designs that a layer has on other chips, as one array; none where none has a counterpart here."""
     with suppress(DesignError):
-        designs = [_design(chip, inner, node, genome) for chip in near for genome in chip.genomes[index][:GIVEN]]
+        designs = []
+        for chip in near:
+            there = inner.problem(node, chip.table)
+            genomes = [np.array([genome], np.int64) for genome in chip.genomes[index][:GIVEN]]
+            designs += [Design.of(there, there.space.decode(genome)) for genome in genomes]
         start = start_of(problem, designs, count=len(designs), seed=inner.seed) if designs else None
         return [] if start is None else [start.genomes]
     return []
-
-
-def _design(source: KnownChip, inner: Inner, node: Node, genome: Sequence[int]) -> Design:
-    problem = inner.problem(node, source.table)
-    return Design.of(problem, problem.space.decode(np.array([genome], np.int64)))

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import numpy as np
 
 from sparsemap import Budget, Problem, Search, SearchError, SpecError, __version__
 from sparsemap.files import write_text
-from sparsemap.pieces.contracts import Array, Searcher
+from sparsemap.pieces.contracts import Searcher
 from sparsemap.problem.costs import ALIASES
 from sparsemap.problem.hardware_space import fixed_table, wrong_choices
 from sparsemap.problem.load import make_problem, objective_of
@@ -30,13 +29,14 @@ from .layers import Inner, KnownChip, folders_of, layers_of, registry_of
 from .model import ChipModel, Tried, digest_of, segment_of, source_of, whole
 from .neighbours import neighbours_of
 from .result import ChipResult
+from .starts import starts_of, weights_of
 from .worth import COSTS, evaluated_chip, executed_design
 
 REFERENCE, TRIED_FILE = "reference", "chips.jsonl"
 SEARCHER, FRONT_SEARCHER = "chips", "nsga2"
 """Of chips, for one value and for several."""
-LEAST = 0.25
-"""Of the designs of a layer, what one that hardly counts gets."""
+COLD = {"extends": "sparsemap", "classes": 0.0, "jumps": 0.0, "prune": False}
+"""The searcher of layers that have nothing to start from: the usual one without bounds."""
 WIDER = 4
 """How many times the designs of a layer are allowed for those of reference, and for the layers of the chosen chip."""
 Told = Callable[[str, int, int, float], None]
@@ -134,8 +134,8 @@ def designed(task: DesignTask, told: Told | None = None) -> ChipResult:
         reference = _reference(task, problem, tried, told)
         table = fixed_table(problem.hardware)
         tried.reference = KnownChip(table=table, genomes=[row["genomes"] for row in reference["layers"]])
-        tried.weights = _weights(reference)
-        start = _start(problem, reference, max(task.budget // 3, 1))
+        tried.weights = weights_of(reference)
+        start = starts_of(problem, reference, max(task.budget // 3, 1))
         if start is not None:
             tried.spared = digest_of(segment_of(problem).table(start[0], problem))
         start = start if searcher.takes_migrants else None
@@ -195,7 +195,7 @@ def _reference(task: DesignTask, problem: Problem, tried: Tried, told: Told) -> 
         kept = json.loads(file.read_text("utf-8"))
         if kept.get("about") == about:
             return kept["found"]
-    wide = attrs.evolve(task.inner, budget=WIDER * task.layer_budget, searcher=None)  # nothing to start from
+    wide = attrs.evolve(task.inner, budget=WIDER * task.layer_budget, searcher=COLD)
     count = len(layers_of(task.networks, task.plugin_dirs))
     run = _layers(tried, lambda done: told("reference designs", done, count, math.inf))
     found = evaluated_chip(table, wide, folder=task.out / REFERENCE, run=run)
@@ -204,39 +204,6 @@ def _reference(task: DesignTask, problem: Problem, tried: Tried, told: Told) -> 
     found["seconds"] = found["cycles"] / float(problem.chip.clock_hz)
     write_text(file, json.dumps({"about": about, "found": found}))
     return found
-
-
-def _weights(reference: Mapping[str, Any]) -> list[float]:
-    """By distinct layer, the share of the designs that it gets while chips are compared: less where it is less of the whole
-    than the mean, `LEAST` at least."""
-    sizes = [math.sqrt(row["energy_pj"] * row["cycles"]) for row in reference["layers"]]
-    return [min(1.0, max(LEAST, size * len(sizes) / math.fsum(sizes))) for size in sizes]
-
-
-def _start(problem: Problem, reference: Mapping[str, Any], most: int) -> Array | None:
-    """Chips that the search starts from, `most` at most and all within the constraints that need no search: the hardware as
-    it stands with the units that its layers have used most, and with none; one size stepped until they hold; one size a
-    step larger, or smaller, and another stepped until they hold. None if its values are not among the choices."""
-    segment = segment_of(problem)
-    own = segment.own(problem, reference["used_most"])
-    if own is None:
-        return None
-    size = [g for g, gene in enumerate(segment.every(problem)) if gene.unit is None]
-    high = np.array([len(gene.values) - 1 for gene in segment.every(problem)])
-    bare = own.copy()
-    bare[[gene.unit is not None for gene in segment.every(problem)]] = 0
-    found: list[Array | None] = [own, *(segment.shrunk(own, gene, problem) for gene in size), bare]
-    for by in (1, -1):
-        for gene in size:
-            moved = own.copy()
-            moved[gene] += by
-            if 0 <= moved[gene] <= high[gene]:
-                found += [segment.shrunk(moved, other, problem) for other in size if other != gene]
-    held = [genes for genes in found if genes is not None and not segment.excess(genes, problem)]
-    if not held:
-        return None
-    starts = np.stack(held)
-    return starts[np.sort(np.unique(starts, axis=0, return_index=True)[1])][:most]
 
 
 def _chosen(

@@ -54,8 +54,8 @@ def evaluated_chip(
     """Totals of a chip over all networks, what each distinct layer costs, and the units in use, as plain data.
 
     After a leg that is not the last it has what the designs found by then come to: planned without interleaved layers, and
-    after the first not planned at all. With a folder the results of all layers and plans are written there. `run` may search
-    several layers at a time.
+    after the first leg not planned at all. With a folder the results of all layers and plans are written there. `run` may
+    search several layers at a time.
     """
     wholes = wholes_on(table, inner, folder)
     indices = range(len(layers_of(inner.networks, inner.plugin_dirs)))

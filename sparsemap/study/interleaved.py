@@ -155,6 +155,8 @@ def _sums(
     """Rows with one more layer, of every row and every point that go together: those that fit and are worth keeping."""
     rows = [(i, row) for i, some in enumerate(by_loop.values()) for row in some]
     points = [(i, point) for i, some in enumerate(by_next.values()) for point in some]
+    if not rows or not points:
+        return []
     between = [[live[loop, following] for following in by_next] for loop in by_loop]
     words = np.array([[np.inf if slid is None else slid.words for slid in some] for some in between])
     first, second = np.array([i for i, _ in rows]), np.array([i for i, _ in points])
