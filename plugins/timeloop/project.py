@@ -154,7 +154,10 @@ def _rest(
     constraints = list(directives(constraint_rows(project, parts), [*names, compute.name]))
     list_unread(mapped, notes, "design")
     list_unread(constraints, notes)
-    decisive = mapped if any(one.kind == "lists" for one in mapped) or not constraints else constraints
+    listed = {one.target for one in mapped if one.kind == "lists"}
+    decisive = mapped if listed or not constraints else constraints
+    if "nodes" in project.table("architecture"):  # v0.4 has the lists of nodes wherever a mapping has none
+        decisive = [*mapped, *(one for one in constraints if one.target not in listed)]
     bypass = bypass_of(decisive, list(tensors))
     idle = {p.name for p in parts if p.dummy or (tensors and set(bypass.get(p.name, [])) >= set(tensors))}
     below = dict(zip(names, [*parts[1:], compute], strict=True))
