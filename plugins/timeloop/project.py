@@ -65,11 +65,14 @@ class Imported:
 
 
 def files_of(paths: Sequence[Path]) -> list[Path]:
-    """The files, those of folders in their order; `SpecError` if there is none."""
+    """The files, those of folders in their order, but for those that lie beside Timeloop's outputs further down; `SpecError`
+    if there is none."""
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
+            written = {stats.parent for stats in path.rglob("*.stats.txt")} - {path}
             inside = sorted(file for file in path.rglob("*") if file.suffix in (".yaml", ".yml") and file.is_file())
+            inside = [file for file in inside if not written.intersection(file.parents)]
             if len(inside) > FILES:
                 raise SpecError.at(shown(path), "", f"has {len(inside)} YAML files; name those of one project")
             found += inside

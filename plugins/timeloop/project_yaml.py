@@ -264,7 +264,9 @@ def merged(paths: list[Path]) -> YamlTable:
                 whole[key].update({name: item for name, item in value.items() if name not in whole[key]})
                 whole[key].lines.update(table[key].lines)
             elif key in whole and whole[key] != value and key not in ("version",):
-                raise error(table.at(key), f"stands in two files: expected one '{key}'")
+                raise error(
+                    table.at(key), f"stands in another file too; name the files of one project, with one '{key}'"
+                )
             else:
                 whole[key] = value
     return whole

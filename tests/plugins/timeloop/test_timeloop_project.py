@@ -481,6 +481,18 @@ def test_a_design_that_is_no_longer_there_is_deleted(tmp_path):
     assert not (out / "design.toml").exists()
 
 
+def test_what_timeloop_wrote_is_no_part_of_a_folder(tmp_path, registry):
+    """But the folder of outputs itself may be given, with the inputs that lie there."""
+    (tmp_path / "outputs").mkdir()
+    (tmp_path / "chip.yaml").write_text("".join(DENSE))
+    (tmp_path / "outputs" / "timeloop-model.stats.txt").write_text("")
+    (tmp_path / "outputs" / "timeloop-model.map.yaml").write_text(MAPPING.replace("B=0", "B=2"))
+    (tmp_path / "outputs" / "parsed-processed-input.yaml").write_text("".join(DENSE[:3]))
+    given, written = import_project([tmp_path]), import_project([tmp_path / "outputs"])
+    assert given.tables["design"]["mapping"] == written.tables["design"]["mapping"]
+    assert numbers(given, registry) == numbers(written, registry)
+
+
 def test_set_ups_are_compared_with_their_outputs(tmp_path, registry):
     folder = tmp_path / "mine" / "ref_outputs"
     (folder / "output").mkdir(parents=True)
