@@ -77,18 +77,8 @@ class Silicon(NamedTuple):
 
 
 HEADER = [
-    "hardware",
-    "technology",
-    "mm2",
-    "MiB",
-    "leak mW/MiB",
-    "leak W",
-    "+ MAC W",
-    "+ RAM W",
-    "mW/mm2",
-    "all",
-    "DRAM W",
-]
+    "hardware", "technology", "mm2", "MiB", "leak mW/MiB", "leak W", "+ MAC W", "+ RAM W", "mW/mm2", "all", "DRAM W"
+]  # fmt: skip
 """Powers add up to the right; mW/mm2 without and with accesses; DRAM is idle."""
 
 

@@ -111,29 +111,19 @@ def check_codec(piece: of.Format, parents: Iterable[of.Format] = (), seed: int =
             tiles = rng.permuted(np.tile(np.arange(96) < nonzeros, (300, 1)), axis=1).reshape(300, *shape)
             coding = Coding.of(formats, shape, usual=usual_shares(formats, shape, nonzeros))
             found = encode(tiles, coding)
-            same = (decode(found, coding) == tiles).all()
-            expect(piece, same, f"{nonzeros} of 96 words{below} do not decode to themselves")
+            again = decode(found, coding)
+            expect(piece, (again == tiles).all(), f"{nonzeros} of 96 words{below} do not decode to themselves")
             sizes = found.sizes.sum(axis=1)
             stored = round(len(found.data) / 300)
             free = math.log2(math.comb(96, nonzeros)) - math.log2(math.comb(max(stored, nonzeros), nonzeros))
-            expect(
-                piece,
-                sizes.mean() >= free * 0.999,
-                f"bits for {nonzeros} of 96 words{below}",
-                f"at least {free:.1f}",
-                sizes.mean(),
-            )
+            enough = sizes.mean() >= free * 0.999
+            expect(piece, enough, f"bits for {nonzeros} of 96 words{below}", f"at least {free:.1f}", sizes.mean())
             if not nonzeros or any(form.padded for form in formats):
                 continue
             expected = expected_bits(formats, shape, nonzeros)
             near = abs(sizes.mean() - expected) <= 4.5 * sizes.std() / 300**0.5 + 0.01 * expected + 0.02
-            expect(
-                piece,
-                near,
-                f"mean bits for {nonzeros} of 96 words{below}: `encoded` says",
-                f"{sizes.mean():.2f}",
-                f"{expected:.2f}",
-            )
+            what = f"mean bits for {nonzeros} of 96 words{below}: `encoded` says"
+            expect(piece, near, what, f"{sizes.mean():.2f}", f"{expected:.2f}")
 
 
 def decodable(formats: Sequence[of.Format]) -> bool:
