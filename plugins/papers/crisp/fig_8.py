@@ -208,10 +208,8 @@ def draw(found: Mapping[str, Fig8Cells]) -> Figure:
     for what, quantity in (("cycles", "cycles"), ("energy with DRAM", "energy_pj")):
         for model, of in found.items():
             gains = {design: [of.over_dense(quantity, design, layer) for layer in names] for design in shown}
-            lines, title = (
-                [Series(design, places, gain) for design, gain in gains.items()],
-                f"{what} by layer, 90 %, model {model}",
-            )
+            lines = [Series(design, places, gain) for design, gain in gains.items()]
+            title = f"{what} by layer, 90 %, model {model}"
             panels.append(Panel("", f"{what} of dense over it", lines, title=title, **look))
     for model, of in found.items():
         lines = [
