@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import attrs
-import numpy as np
 
 from sparsemap.errors import SparseMapError
 from sparsemap.pieces.contracts.base import Array
@@ -16,7 +15,6 @@ from sparsemap.problem.problem import Problem
 from sparsemap.searching.best import Best
 from sparsemap.searching.executed import Execution
 
-from .charges import ChargedTrial
 from .comparison import FULL, CountComparison
 from .simulate import Simulation
 
@@ -44,11 +42,7 @@ def execution(best: Best, seed: int) -> Execution | str:
     if not claim.valid[0]:
         return f"with shorter loops it is invalid: {', '.join(claim.reasons_of(0))}"
     comparison = CountComparison(sim)
-    for number, sequence in enumerate(np.random.SeedSequence(seed).spawn(TRIALS)):
-        trial = sim.trial(np.random.default_rng(sequence), charged=True)
-        if not trial.energy.tally.correct:
-            raise AssertionError("the output is not the dense product")
-        comparison.add(ChargedTrial(sim, trial), effects=not number)
+    comparison.run(TRIALS, seed, effects=1)
     claimed = float(claim.energy_pj[0]), float(claim.cycles[0])
     found = {one.name: one.executed for one in comparison.fidelities()} or {"": claimed}
     names = "energy_pj", "cycles"
