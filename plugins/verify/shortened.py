@@ -9,6 +9,7 @@ import attrs
 
 from sparsemap.errors import SparseMapError
 from sparsemap.pieces.contracts.base import Array
+from sparsemap.pieces.contracts.hardware import BANDWIDTHS, FULL_ACTIONS
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.load import load_problem
 from sparsemap.problem.problem import Problem
@@ -123,9 +124,8 @@ def _hardware(problem: Problem, bounds: Array, designs: Designs) -> Any:
             used = [float(part[outside].prod()) for part in (before, bounds)]
             here, then = (count + (level.instances - count) * off for count in used)
             made["leakage_mw"] *= here / then if then > 0.0 else 1.0
-        actions = ("read", "write", "metadata_read", "metadata_write")
-        made["energy"] = {action: problem.energy_pj(level.index, action) for action in actions}
-        for key in ("bandwidth", "read_bandwidth", "write_bandwidth"):
+        made["energy"] = {action: problem.energy_pj(level.index, action) for action in FULL_ACTIONS}
+        for key in BANDWIDTHS:
             limit = getattr(level, key)
             if limit is not None:
                 made[key] = f"{limit * share:g} words/cycle"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any
@@ -11,6 +12,7 @@ import attrs
 import numpy as np
 
 from ..pieces import contracts as of
+from ..pieces.contracts.hardware import FULL_ACTIONS, LEFT_OUT
 from ..pieces.streams import Coding, block_of, decode, encode
 from ..problem.levels import Place
 from ..problem.problem import Problem
@@ -32,10 +34,6 @@ def array_of(piece: of.Piece, value: Any, shape: tuple[int, ...], what: str, kin
     expect(piece, array.dtype.kind in kinds, f"{what} has a wrong type", f"a kind of '{kinds}'", array.dtype)
     expect(piece, not np.isnan(array.astype(np.float64)).any(), f"{what} holds NaN")
     return array
-
-
-ACCESSES = ("read", "fill", "update")
-GENERAL_ACTIONS = ("read", "write", "metadata_read", "metadata_write")
 
 
 def fibers(count: int, seed: int = 0) -> of.Fiber:
@@ -263,13 +261,11 @@ def check_technology(piece: of.Technology, problem: Problem) -> None:
         return float(given)
 
     for level in problem.levels:
-        energies = {
-            action: check(f"energy_pj('{level.name}', '{action}')", piece.energy_pj(level, action))
-            for action in GENERAL_ACTIONS
-        }
-        for state, metadata, access in product(("gated_", "skipped_"), ("", "metadata_"), ACCESSES):
-            action, full = state + metadata + access, energies[metadata + ("read" if access == "read" else "write")]
-            check(f"energy_pj('{level.name}', '{action}')", piece.energy_pj(level, action), full)
+        full_pj = dict.fromkeys(FULL_ACTIONS, np.inf)
+        for action in (*FULL_ACTIONS, *LEFT_OUT):
+            whole = re.sub("^(gated|skipped)_", "", re.sub("fill|update", "write", action))
+            pj = check(f"energy_pj('{level.name}', '{action}')", piece.energy_pj(level, action), full_pj[whole])
+            full_pj |= {action: pj} if action == whole else {}
     full = check("mac_pj(16, 'compute')", piece.mac_pj(16, "compute"))
     for action in ("gated", "skipped"):
         check(f"mac_pj(16, '{action}')", piece.mac_pj(16, action), full)
