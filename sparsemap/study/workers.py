@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import SearchError, need
-from ..searching.journal import JOURNAL_FILE
+from ..pieces.defaults import JOURNAL_FILE
 from ..searching.result import RESULT_FILE
 from .cells import Cell, Outcome
 
