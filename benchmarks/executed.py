@@ -25,12 +25,13 @@ from common import asked, mean, publish, say
 from sparsemap_plugins.verify import executed_over_analytic
 
 from sparsemap import Problem, load_problem, search
+from sparsemap.pieces.contracts.hardware import BANDWIDTHS, FULL_ACTIONS
 from sparsemap.pieces.loading import load
 from sparsemap.problem.network import nodes_of
 
 COMPUTES, BUDGET, SAMPLED, RANDOM, TRIALS = 150_000, 1500, 1000, 2, 3
 PRODUCTS = 2_000
-BANDWIDTHS = (1.0, 4.0, 16.0)
+FASTER = (1.0, 4.0, 16.0)
 MODELS = ("timeloop", "physical")
 WORKLOADS = ("mm1", "mm2", "mm3", "mm5", "mm6", "mm12", "mm13", "conv1", "conv2", "conv4", "conv8", "conv13")
 CELLS = [(workload, hardware) for workload in WORKLOADS for hardware in ("cloud", "mobile")]
@@ -95,13 +96,12 @@ def scaled(workload: str, hardware: str, registry: Any, bandwidth: float = 1.0) 
     steps = computes / math.prod(fanout / level.fanout for level, fanout in zip(full.levels, fanouts, strict=True))
     for level, fanout, table in zip(full.levels, fanouts, full.hardware.levels, strict=True):
         made = dict(table)
-        actions = ("read", "write", "metadata_read", "metadata_write")
         made["leakage_mw"] = full.leakage_mw(level.index) * computes / steps / instances
-        made["energy"] = {action: full.energy_pj(level.index, action) for action in actions}
+        made["energy"] = {action: full.energy_pj(level.index, action) for action in FULL_ACTIONS}
         if level.capacity_bits is not None:
             each = words if level.index < len(full.levels) - 1 else words / instances
             made["capacity"] = f"{max(16, round(level.capacity_bits / level.word_bits * min(1.0, each)))} words"
-        for key in ("bandwidth", "read_bandwidth", "write_bandwidth"):
+        for key in BANDWIDTHS:
             limit = getattr(level, key)
             if limit is not None:
                 faster = 1.0 if level.index else bandwidth
@@ -142,7 +142,7 @@ def claims(cells: list[tuple[str, str]], bandwidth: float, budget: int, registry
 
 def summary(found: list[Claim]) -> list[list[str]]:
     rows = [["designs", "DRAM", "cost model", "n", "quantity", "geometric mean", "within 10 %", "within 15 %", "worst"]]
-    for kind, bandwidth, model in itertools.product(("chosen", "random"), BANDWIDTHS, MODELS):
+    for kind, bandwidth, model in itertools.product(("chosen", "random"), FASTER, MODELS):
         mine = [x.ratios[model] for x in found if (x.kind, x.bandwidth) == (kind, bandwidth) and model in x.ratios]
         for quantity, ratios in zip(("energy", "cycles", "EDP"), zip(*mine, strict=True), strict=False):
             near = [sum(1 / (1 + part) <= x <= 1 + part for x in ratios) / len(ratios) for part in (0.10, 0.15)]
@@ -166,12 +166,12 @@ def main() -> None:
         __doc__, budget=BUDGET, out={"type": Path, "help": "write the page to this file too"},
         cell={"action": "append", "default": [], "help": "a cell such as mm3/cloud; by default all"},
         layers={"action": "store_true", "help": "eight layers of networks as well"},
-        bandwidth={"action": "append", "type": float, "choices": BANDWIDTHS, "help": "of DRAM; by default all"},
+        bandwidth={"action": "append", "type": float, "choices": FASTER, "help": "of DRAM; by default all"},
     )  # fmt: skip
     cells = CELLS + ([layer[:2] for layer in LAYERS] if given.layers else [])
     cells = [cell for cell in cells if not given.cell or "/".join(cell) in given.cell]
     registry, found = load(), list[Claim]()
-    for bandwidth in given.bandwidth or BANDWIDTHS:
+    for bandwidth in given.bandwidth or FASTER:
         found += claims(cells, bandwidth, given.budget, registry)
     publish(
         "executed", given.out, given=given, some="".join(f" --cell {cell}" for cell in given.cell), cells=len(cells),

@@ -6,17 +6,16 @@ import math
 from typing import Any
 
 import attrs
-import numpy as np
 
 from sparsemap.errors import SparseMapError
 from sparsemap.pieces.contracts.base import Array
+from sparsemap.pieces.contracts.hardware import BANDWIDTHS, FULL_ACTIONS
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.load import load_problem
 from sparsemap.problem.problem import Problem
 from sparsemap.searching.best import Best
 from sparsemap.searching.executed import Execution
 
-from .charges import ChargedTrial
 from .comparison import FULL, CountComparison
 from .simulate import Simulation
 
@@ -44,11 +43,7 @@ def execution(best: Best, seed: int) -> Execution | str:
     if not claim.valid[0]:
         return f"with shorter loops it is invalid: {', '.join(claim.reasons_of(0))}"
     comparison = CountComparison(sim)
-    for number, sequence in enumerate(np.random.SeedSequence(seed).spawn(TRIALS)):
-        trial = sim.trial(np.random.default_rng(sequence), charged=True)
-        if not trial.energy.tally.correct:
-            raise AssertionError("the output is not the dense product")
-        comparison.add(ChargedTrial(sim, trial), effects=not number)
+    comparison.run(TRIALS, seed, effects=1)
     claimed = float(claim.energy_pj[0]), float(claim.cycles[0])
     found = {one.name: one.executed for one in comparison.fidelities()} or {"": claimed}
     names = "energy_pj", "cycles"
@@ -129,9 +124,8 @@ def _hardware(problem: Problem, bounds: Array, designs: Designs) -> Any:
             used = [float(part[outside].prod()) for part in (before, bounds)]
             here, then = (count + (level.instances - count) * off for count in used)
             made["leakage_mw"] *= here / then if then > 0.0 else 1.0
-        actions = ("read", "write", "metadata_read", "metadata_write")
-        made["energy"] = {action: problem.energy_pj(level.index, action) for action in actions}
-        for key in ("bandwidth", "read_bandwidth", "write_bandwidth"):
+        made["energy"] = {action: problem.energy_pj(level.index, action) for action in FULL_ACTIONS}
+        for key in BANDWIDTHS:
             limit = getattr(level, key)
             if limit is not None:
                 made[key] = f"{limit * share:g} words/cycle"

@@ -55,18 +55,8 @@ COLUMNS |= {name: name for name in ("formats", "decoded")}
 NAMED = ("workload", "hardware", "objective", "cost_model")
 """What may be a file, beside the design or in the working directory."""
 ABOUT = ("kind", "name", "description", "workload", "hardware", "cost_model", "objective")
-KNOWN: tuple[str, ...] = (
-    *ABOUT,
-    "mapping",
-    "padding",
-    "formats",
-    "beyond_format",
-    "gate_skip",
-    "decoded",
-    "segments",
-    "score",
-)
-KNOWN += ("scenarios", "pieces")
+PARTS = ("mapping", "padding", "formats", "beyond_format", "gate_skip", "decoded", "segments")
+KNOWN = (*ABOUT, *PARTS, "score", "scenarios", "pieces")
 LOOP = re.compile(r"\s*(.+?)\s*=\s*(\d+)\s*")
 
 

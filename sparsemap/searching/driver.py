@@ -191,13 +191,12 @@ class Search:
                 scored = attrs.evolve(scored, scores=self.problem.evaluator.score(evaluation, opening=True))
         if first := self._first:
             self._first, self.started, self._migrants = None, first.told(scores), scored
+        elif self._migrants is None:
+            self._scored = scored
         else:
-            if self._migrants is not None:
-                from .start import mixed
+            from .start import mixed
 
-                self._scored, self._migrants = mixed(scored, self._migrants), None
-            else:
-                self._scored = scored
+            self._scored, self._migrants = mixed(scored, self._migrants), None
         self._take(genomes, scores, values, evaluation)
 
     def _scores(self, evaluation: Evaluation) -> tuple[Array, Array | None]:

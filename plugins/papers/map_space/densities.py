@@ -81,18 +81,11 @@ def tested(
 
 
 def _tested(runner: Runner, name: str, stage: Stage, pattern: str) -> list[TestedDesign]:
-    found = evaluated(runner, name, stage, "P", pattern, TESTED)
-    return [
-        TestedDesign(
-            cell.workload,
-            cell.hardware,
-            cell.seed,
-            cell.searcher,
-            tuple(float(evaluation.edp[row]) for evaluation in found),
-            tuple(evaluation.reasons_of(row) for evaluation in found),
-        )
-        for row, cell in enumerate(stage)
-    ]
+    found, designs = evaluated(runner, name, stage, "P", pattern, TESTED), []
+    for row, cell in enumerate(stage):
+        edps, reasons = zip(*((float(one.edp[row]), one.reasons_of(row)) for one in found), strict=True)
+        designs.append(TestedDesign(cell.workload, cell.hardware, cell.seed, cell.searcher, edps, reasons))
+    return designs
 
 
 def searched(

@@ -19,7 +19,7 @@ from ..charts import GREY, Chart, Mark, roofs, scale
 from ..design_charts import traffic
 from ..outcome import DesignOutcome
 from ..sides import NETWORK, json_of, sides_of
-from ..tables import PageTable, number, share
+from ..tables import PageTable, number, scientific, share
 from ..wording import area_text, power_text, time_text
 from .content import Headline, Page, Section, command, made
 
@@ -32,17 +32,19 @@ Box = tuple[float, float, float, float]
 def chip(folder: Path, registry: Registry) -> Page:
     """The page of a chip: floor plan, roofline with all layers, the chips that were tried, and what each choice is worth."""
     found = json_of(folder / CHIP)
-    edp, base = found["edp_js"], found["reference"]["edp_js"]
-    tiles = [
-        Headline("EDP, J · s", number(edp, lambda x: f"{x:.3e}", "edp_js"), f"{times(edp / base)} of {found['base']}"),
-        Headline("energy", number(found["energy_pj"], format_energy, "energy_pj")),
-        Headline("time", number(found["seconds"], time_text, "seconds"), f"{format_count(found['cycles'])} cycles"),
-        Headline(
-            "area", number(found["area_mm2"], area_text, "area_mm2"), f"{area_text(found['units_mm2'])} sparse units"
+    told = {
+        "edp_js": (
+            "EDP, J · s",
+            scientific,
+            f"{times(found['edp_js'] / found['reference']['edp_js'])} of {found['base']}",
         ),
-        Headline("power", number(found["power_w"], power_text, "power_w")),
-        Headline("chips", number(found["chips"], "{:,.0f}".format, "chips"), f"{found['stopped']:,} stopped"),
-    ]
+        "energy_pj": ("energy", format_energy, ""),
+        "seconds": ("time", time_text, f"{format_count(found['cycles'])} cycles"),
+        "area_mm2": ("area", area_text, f"{area_text(found['units_mm2'])} sparse units"),
+        "power_w": ("power", power_text, ""),
+        "chips": ("chips", "{:,.0f}".format, f"{found['stopped']:,} stopped"),
+    }
+    tiles = [Headline(label, number(found[key], how, key), note) for key, (label, how, note) in told.items()]
     roofline = [chart] if (chart := _roofline(folder, found, registry)) else []
     plan = "planned with tensors on chip" if found["fuse"] else "layer by layer"
     sections = [

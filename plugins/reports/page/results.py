@@ -49,14 +49,10 @@ def network(folder: Path, registry: Registry) -> Page:
     tiles.append(Headline("layers", PrintedNumber(count, f"{count:,}"), searched))
     warnings = [f"No total counts {listed(found['lacks'])}."] if found.get("lacks") else []
     warnings += [] if found["complete"] else ["Not every layer has a design, so that there are no totals."]
-    pages, charts = (
-        dict(_designs(side, registry)),
-        [_bars(side, "energy_pj"), _bars(side, "seconds"), timeline(side.parts)],
-    )
+    pages = dict(_designs(side, registry))
+    charts = [chart for chart in (_bars(side, "energy_pj"), _bars(side, "seconds"), timeline(side.parts)) if chart]
     about = "Numbers are of one repetition, shares of all; a name leads to its design."
-    where = Section(
-        "Where energy and time go", [x for x in charts if x], "By layer, all repetitions; one after the other."
-    )
+    where = Section("Where energy and time go", charts, "By layer, all repetitions; one after the other.")
     sections = [where, Section("Layers", [_layers(side, pages)], about), *pages.values()]
     said, flag = _most(side), ""
     if (plan := found.get("fused") or {}).get("complete"):
