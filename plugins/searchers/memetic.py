@@ -41,9 +41,7 @@ from sparsemap.pieces.contracts import (
 )
 
 from .genes import Seen, neighbourhood, renewed
-from .operators.crossover import SegmentCrossover
-from .operators.mutation import SegmentMoves
-from .operators.selection import GreedyRanking
+from .operators.segments import GreedyRanking, SegmentCrossover, SegmentMoves
 from .variation import Variation
 
 EXHAUSTED = 50
