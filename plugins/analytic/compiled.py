@@ -31,7 +31,7 @@ from .occupancy import Ranks
 from .occupancy.lookup import FACTORS, Table
 from .prepared import ModelTables
 from .rank_loops import decoded_of
-from .validity import Reasons, data_words
+from .validity import data_words
 
 DONE = 1
 """State of a design that the kernel has evaluated; 0: it lacks something."""
@@ -49,17 +49,15 @@ OPTIONS = (
 )  # fmt: skip
 
 
-def evaluated(known: ModelTables, reasons: Reasons, designs: Designs, chip: Chip) -> tuple[Array, ...] | None:
+def evaluated(known: ModelTables, designs: Designs, chip: Chip) -> tuple[Array, ...] | None:
     """Energy, cycles, reasons (B,) of a batch, and which designs (n,) are left to NumPy; None: all are."""
     if chip.batch is not None:
         return None
     slots = designs.columns["formats"].shape[1]
-    last: list[Kernel] = known.layout.problem.remember(
-        (Kernel, known.quirks, known.options, known.strangers), lambda: [Kernel(known, reasons, chip, slots)]
-    )
-    kernel = last[0]
-    if kernel.chip is not chip or kernel.slots != slots:
-        kernel = last[0] = Kernel(known, reasons, chip, slots)
+    kernel = known.kernels[0] if known.kernels else None
+    if kernel is None or kernel.chip is not chip or kernel.slots != slots:
+        kernel = Kernel(known, chip, slots)
+        known.kernels[:] = [kernel]
     if not kernel.knows or decoded_of(known.layout, designs.columns.get("decoded")) is not None:
         return None
     return kernel.evaluated(designs)
@@ -68,10 +66,10 @@ def evaluated(known: ModelTables, reasons: Reasons, designs: Designs, chip: Chip
 class Kernel:
     """One problem on one chip as the compiled model sees it."""
 
-    def __init__(self, known: ModelTables, reasons: Reasons, chip: Chip, slots: int) -> None:
+    def __init__(self, known: ModelTables, chip: Chip, slots: int) -> None:
         """`slots`: of the formats of a tensor."""
         self.known, self.chip, self.slots, lay, options = known, chip, slots, known.layout, known.options
-        strange = known.quirks or known.strangers or known.joint is not None or known.places.deals
+        strange = bool(known.quirks or known.strangers or known.joint or known.places.deals)
         moves = lay.problem.slides or lay.streamed.any() or any(lay.linked) or known.formats.flattened.any()
         vectors = options.vectors and lay.problem.levels[-1].memory.vectors
         others = set(attrs.asdict(options)) - {*OPTIONS, "run_lengths", "vectors"}
@@ -81,7 +79,7 @@ class Kernel:
             return
         self.gaps = gaps_of(known)
         self.maxima = maxima_of(known, float(chip.instances[-1].max())) if options.imbalance else None
-        wholes, reals = _laid_out(known, reasons, chip, slots, self.maxima)
+        wholes, reals = _laid_out(known, chip, slots, self.maxima)
         self.wholes = np.concatenate([np.asarray(part, dtype=np.int64).reshape(-1) for part in wholes])
         self.reals = np.concatenate([np.asarray(part, dtype=np.float64).reshape(-1) for part in reals])
         self.parts = [max(1, len(lay.ranks[t])) if known.tables[t].by_shape else 1 for t in range(lay.T)]
@@ -91,6 +89,8 @@ class Kernel:
         ]
         pairs = math.comb(len(lay.operands), 2)
         self.ratio_width = 4 + sum(4 + self.parts[t] for t in lay.operands) + pairs
+        self.tables = list(self._tables())
+        self.last: tuple[int, list[Any]] = (-1, [])
         locks = {id(lock): lock for lock in self._locks()}
         self.locks = [locks[number] for number in sorted(locks)]
 
@@ -126,7 +126,7 @@ class Kernel:
             with self._locked():
                 works = [(tiles.maxima, tiles.moments) for tiles, _ in self.work]
                 missing = native.kernel.evaluate(
-                    self.wholes, self.reals, functions, FACTORS, self._tables(), works, *columns, state, energy, cycles,
+                    self.wholes, self.reals, functions, FACTORS, self._opened(), works, *columns, state, energy, cycles,
                     found,
                 )  # fmt: skip
             if missing is None:
@@ -138,34 +138,36 @@ class Kernel:
                 self._fill(place, np.frombuffer(data))
         return energy, cycles, found, np.flatnonzero(state != DONE)
 
-    def _tables(self) -> list[Any]:
-        """In the order of `kernel.c`: what each is asked for has so many numbers."""
-        found: list[Any] = []
+    def _opened(self) -> list[Any]:
+        """The tables in the order of `kernel.c`, as they are now: keys, rows, columns, and how many numbers each is asked for."""
+        changes = sum([table.changes for table, *_ in self.tables if table is not None])
+        if changes != self.last[0]:
+            self.last = (
+                changes,
+                [
+                    None if table is None else (table._keys, table._row_of, tuple(table.columns[:columns]), width)
+                    for table, width, columns in self.tables
+                ],
+            )
+        return self.last[1]
 
-        def add(table: Table[Any], width: int, columns: int = 1) -> None:
-            found.append((table._keys, table._row_of, tuple(table.columns[:columns]), width))
-
+    def _tables(self) -> Iterator[tuple[Table[Any] | None, int, int]]:
+        """All tables, the width of what each is asked for, and how many of its columns matter."""
         lay = self.known.layout
         for t, tables in enumerate(self.known.tables):
             n = self.parts[t]
-            add(tables.tiles.table, n, 4)
-            add(tables._empty, n)
-            add(tables._largest_stored, 2 * n)
-            add(tables._longest, 2 * n + 1)
-            add(tables._units, 3 * n + 6 + (n if self.groups else 0), 8)
+            yield tables.tiles.table, n, 4
+            yield tables._empty, n, 1
+            yield tables._largest_stored, 2 * n, 1
+            yield tables._longest, 2 * n + 1, 1
+            yield tables._units, 3 * n + 6 + (n if self.groups else 0), 8
             for r in range(lay.D):
-                if (t, r) in self.gaps:
-                    add(self.gaps[t, r][0], 3 + 2 * len(lay.ranks[t][r]))
-                else:
-                    found.append(None)
+                gap = self.gaps.get((t, r))
+                yield (None, 0, 0) if gap is None else (gap[0], 3 + 2 * len(lay.ranks[t][r]), 1)
         for tiles, width in self.work:
-            add(tiles.table, width)
-        found += [None] * (len(lay.operands) - len(self.work))
-        if self.maxima is None:
-            found.append(None)
-        else:
-            add(self.maxima.table, self.ratio_width)
-        return found
+            yield tiles.table, width, 1
+        yield from [(None, 0, 0)] * (len(lay.operands) - len(self.work))
+        yield (None, 0, 0) if self.maxima is None else (self.maxima.table, self.ratio_width, 1)
 
     def _fill(self, place: int, data: Array) -> None:
         """Asks for the rows that a table lacks, which puts them there."""
@@ -243,9 +245,7 @@ def _ranks(data: Array, n: int, groups: bool) -> Ranks:
     return Ranks(tile, box, below, length, above, form, positions, drops, columns[-1], columns[3 * n + 5 : -1])
 
 
-def _laid_out(
-    known: ModelTables, reasons: Reasons, chip: Chip, slots: int, maxima: Maxima | None
-) -> tuple[list[Any], list[Any]]:
+def _laid_out(known: ModelTables, chip: Chip, slots: int, maxima: Maxima | None) -> tuple[list[Any], list[Any]]:
     """The runs of whole and of real numbers that `model_of` in `kernel.c` reads, in its order."""
     lay, forms, places, options = known.layout, known.formats, known.places, known.options
     problem = lay.problem
@@ -267,7 +267,7 @@ def _laid_out(
         [[_or(lay.parent(t, s)) for s in range(lay.S)] for t in range(lay.T)],
         [[_or(lay.child(t, s)) for s in range(lay.S)] for t in range(lay.T)],
         [[lay.spans(t, s) for s in range(lay.S)] for t in range(lay.T)], problem.homes, lay.operands,
-        *_bits(known, reasons, chip),
+        *_bits(known, chip),
         forms.compressed, forms.padded, forms.anywhere, forms.linked, forms.offsets, forms.needs_ends, forms.own_offsets,
         forms.of_one_word, forms.row,
         [[r < len(lay.gaps[t]) and lay.gaps[t][r] is not None for r in range(lay.D)] for t in range(lay.T)],
@@ -327,9 +327,9 @@ def _terms(known: ModelTables) -> list[list[list[int]]]:
     ]
 
 
-def _bits(known: ModelTables, reasons: Reasons, chip: Chip) -> list[list[int]]:
+def _bits(known: ModelTables, chip: Chip) -> list[list[int]]:
     """Places of the reasons: by dimension, group, tensor, place, and twice by level; -1: none."""
-    lay, at = known.layout, {name: i for i, name in enumerate(reasons.names)}
+    lay, at = known.layout, {name: i for i, name in enumerate(known.reasons.names)}
     groups = [(m.spatial, chip.names[m.storage]) for m in lay.problem.mapping_levels]
     return [
         [at[f"factors:{dim}"] for dim in lay.dims],
