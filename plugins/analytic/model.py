@@ -213,7 +213,7 @@ def chained(known: ModelTables, designs: Designs, chip: Chip, detail: bool) -> E
             if "Q9" in known.quirks:
                 for t, impossible in zip(known.layout.operands, chain.counts.computes.impossible, strict=True):
                     name = known.layout.tensors[t].name
-                    reasons.mark(left, f"operand-probability:{name}", chain.counts.columns.energy(impossible))
+                    reasons.mark(left, f"operand-probability:{name}", impossible)
             energy[rows], cycles[rows], found[rows] = chain.cost.energy_pj, chain.cost.cycles, left
             if detail:
                 lacking = reasons.needed(chain.data_words, chain.metadata_bits, products, chip, found)

@@ -126,14 +126,6 @@ class Granules:
         parts = (part[mine] for part in (self.density, self.width, self.dim, self.longest, self.outer))
         return Granules(self.t, place[self.rows[mine]], self.extent[:, kept], *parts)
 
-    def twice(self, columns: Rows) -> Granules:
-        """With the rows in columns (B,) too that are none of the B designs' own; for the computes."""
-        more = np.flatnonzero(columns[self.rows] >= len(columns))
-        rows, density = columns[self.rows[more]], self.density[more]
-        return attrs.evolve(
-            self, rows=np.concatenate([self.rows, rows]), density=np.concatenate([self.density, density])
-        )
-
     def joined(self, extent: Array | Sequence[Array], rows: Rows) -> list[Array]:
         """Extents (D, n) of what is known to be empty if extents (D, n) of the designs `rows` are: all granules they touch."""
         return [np.maximum(e, self.extent[d][rows]) for d, e in enumerate(extent)]

@@ -118,13 +118,13 @@ class Transfers:
 
     @classmethod
     def of(cls, nest: Nest, traffic: Traffic, counts: Counts, demand: Demand, chip: Chip) -> Transfers:
-        lay, columns = nest.layout, counts.columns
+        lay = nest.layout
         share = counts.active / nest.instances_used[: lay.S]
         filled, drained, sent = share * demand.filled, np.zeros(share.shape), share * demand.read
         leaving, output = traffic.leaving, lay.output
         if counts.leaving is not None:
-            reads = columns.time(counts.read[output])
-            part = columns.time(counts.leaving) / np.where(reads > 0.0, reads, 1.0)
+            reads = counts.read[output]
+            part = counts.leaving / np.where(reads > 0.0, reads, 1.0)
             leaving = np.clip(part, 0.0, 1.0) * demand.read[output]
         drained[output] = share[output] * leaving
         if counts.leaving is not None:
