@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from typing import Any
 
 import attrs
@@ -33,8 +33,6 @@ from .prepared import ModelTables
 from .rank_loops import decoded_of
 from .validity import data_words
 
-DONE = 1
-"""State of a design that the kernel has evaluated; 0: it lacks something."""
 PASSES = 16
 """Calls for one batch, at most: tables that are dropped in between would be asked for again and again."""
 TENSORS = 5
@@ -77,7 +75,12 @@ class Kernel:
         self.knows = not (strange or moves or vectors or (options.imbalance and lay.alike))
         if not self.knows:
             return
-        self.gaps = gaps_of(known)
+        self.gaps: dict[tuple[int, int], Any] = {}
+        some = [(t, r) for t, ranks in enumerate(lay.gaps) for r, there in enumerate(ranks) if there is not None]
+        for t, r in some if options.holes else ():
+            from .charges.holes import gap_table
+
+            self.gaps[t, r] = gap_table(lay, t, r)
         self.maxima = maxima_of(known, float(chip.instances[-1].max())) if options.imbalance else None
         wholes, reals = _laid_out(known, chip, slots, self.maxima)
         self.wholes = np.concatenate([np.asarray(part, dtype=np.int64).reshape(-1) for part in wholes])
@@ -91,39 +94,23 @@ class Kernel:
         self.ratio_width = 4 + sum(4 + self.parts[t] for t in lay.operands) + pairs
         self.tables = list(self._tables())
         self.last: tuple[int, list[Any]] = (-1, [])
-        locks = {id(lock): lock for lock in self._locks()}
+        own = [table.lock for table in known.tables] + [lock for _, lock in self.gaps.values()]
+        locks = {id(lock): lock for lock in own + ([] if self.maxima is None else [self.maxima.lock])}
         self.locks = [locks[number] for number in sorted(locks)]
-
-    def _locks(self) -> Iterator[Any]:
-        yield from (table.lock for table in self.known.tables)
-        yield from (lock for _, lock in self.gaps.values())
-        if self.maxima is not None:
-            yield self.maxima.lock
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """With all tables, always in one order."""
-        for lock in self.locks:
-            lock.acquire()
-        try:
-            yield
-        finally:
-            for lock in reversed(self.locks):
-                lock.release()
 
     def evaluated(self, designs: Designs) -> tuple[Array, ...] | None:
         """As of the function of this name."""
-        columns = [designs.columns[name] for name in ("bounds", "order", "formats", "mechanisms")]
-        types = [np.float64, np.int8, np.int8, np.int8]
-        if any(column.dtype != kind for column, kind in zip(columns, types, strict=True)):
+        columns = [np.ascontiguousarray(designs.columns[name]) for name in ("bounds", "order", "formats", "mechanisms")]
+        if [column.dtype.char for column in columns] != ["d", "b", "b", "b"]:
             return None
-        columns = [np.ascontiguousarray(column) for column in columns]
         batch = len(designs)
         state, found = np.zeros(batch, dtype=np.int8), np.zeros(batch, dtype=np.uint64)
         energy, cycles = np.full(batch, np.inf), np.full(batch, np.inf)
         functions = np.power, np.log2, np.exp, np.hypot, np.log1p
         for _ in range(PASSES):
-            with self._locked():
+            with ExitStack() as held:
+                for lock in self.locks:  # always in one order
+                    held.enter_context(lock)
                 works = [(tiles.maxima, tiles.moments) for tiles, _ in self.work]
                 missing = native.kernel.evaluate(
                     self.wholes, self.reals, functions, FACTORS, self._opened(), works, *columns, state, energy, cycles,
@@ -136,7 +123,7 @@ class Kernel:
                 break
             for place, data in missing:
                 self._fill(place, np.frombuffer(data))
-        return energy, cycles, found, np.flatnonzero(state != DONE)
+        return energy, cycles, found, np.flatnonzero(state != 1)  # 0: it lacks something, 2: unknown
 
     def _opened(self) -> list[Any]:
         """The tables in the order of `kernel.c`, as they are now: keys, rows, columns, and how many numbers each is asked for."""
@@ -219,17 +206,6 @@ class Kernel:
         limits = [limits_of(self.known, t) for t in lay.operands]
         pairs = dict(zip(names, rest, strict=True))
         return WorkBoxes(boxes, limits, growth, least, lanes, pairs, units, points, depth, turns), np.array(looks)
-
-
-def gaps_of(known: ModelTables) -> dict[tuple[int, int], Any]:
-    """By tensor and rank with positions that are no words, what is known of shares of words (`holes`)."""
-    lay = known.layout
-    some = [(t, r) for t in range(lay.T) for r, there in enumerate(lay.gaps[t]) if there is not None]
-    if not some or not known.options.holes:
-        return {}
-    from .charges.holes import gap_table
-
-    return {(t, r): gap_table(lay, t, r) for t, r in some}
 
 
 def _columns(data: Array, width: int) -> list[Array]:
@@ -315,15 +291,10 @@ def _or(level: int | None) -> int:
 
 def _terms(known: ModelTables) -> list[list[list[int]]]:
     """By tensor and rank: how many terms, dimension and factor of the first and of the second."""
-    lay = known.layout
     return [
-        [
-            [len(ranks[r]), *(x for term in ranks[r] for x in term), *[0] * (4 - 2 * len(ranks[r]))]
-            if r < len(ranks)
-            else [0] * 5
-            for r in range(lay.D)
-        ]
-        for ranks in lay.ranks
+        [([len(rank), *(x for term in rank for x in term)] + [0] * 4)[:5] for rank in ranks]
+        + [[0] * 5] * (known.layout.D - len(ranks))
+        for ranks in known.layout.ranks
     ]
 
 

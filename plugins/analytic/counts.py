@@ -9,12 +9,11 @@ import numpy as np
 
 from sparsemap.pieces.contracts.base import Array, PerLevel, PerTile, Rows
 
-from .accesses import MetadataAccesses, accesses
 from .actions import GATE, NONE, SKIP
 from .charges.drains import OutputCounts, drained
 from .computes import Computes, computes_of, less
 from .layout import Layout
-from .metadata import Metadata
+from .metadata import Metadata, MetadataAccesses, accesses
 from .nest import Nest
 from .prepared import DesignChoices, ModelTables
 from .removal import Removal, Removals

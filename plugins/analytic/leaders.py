@@ -6,6 +6,7 @@ Names are those of docs/model.md, 7.1: the target loop, R, e, f, g, q, agg, need
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -14,7 +15,9 @@ from sparsemap.pieces.contracts.base import Array, Rows
 
 from .nest import Nest
 from .occupancy import TensorTables
-from .stored import Granules
+
+if TYPE_CHECKING:
+    from .granules import Granules
 
 
 @attrs.frozen(eq=False)

@@ -216,7 +216,11 @@ def chained(known: ModelTables, designs: Designs, chip: Chip, detail: bool) -> E
                     reasons.mark(left, f"operand-probability:{name}", impossible)
             energy[rows], cycles[rows], found[rows] = chain.cost.energy_pj, chain.cost.cycles, left
             if detail:
-                lacking = reasons.needed(chain.data_words, chain.metadata_bits, products, chip, found)
+                lacking: list[list[Any]] = [[] for _ in range(batch)]
+                if found.any():
+                    from .shortfalls import needed
+
+                    lacking = needed(reasons, chain.data_words, chain.metadata_bits, products, chip, found)
                 told = chain.detail(lacking)
     valid = found == 0
     energy, cycles = np.where(valid, energy, np.inf), np.where(valid, cycles, np.inf)
