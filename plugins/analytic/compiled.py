@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from typing import Any
 
 import attrs
@@ -31,10 +31,8 @@ from .occupancy import Ranks
 from .occupancy.lookup import FACTORS, Table
 from .prepared import ModelTables
 from .rank_loops import decoded_of
-from .validity import Reasons, data_words
+from .validity import data_words
 
-DONE = 1
-"""State of a design that the kernel has evaluated; 0: it lacks something."""
 PASSES = 16
 """Calls for one batch, at most: tables that are dropped in between would be asked for again and again."""
 TENSORS = 5
@@ -49,17 +47,15 @@ OPTIONS = (
 )  # fmt: skip
 
 
-def evaluated(known: ModelTables, reasons: Reasons, designs: Designs, chip: Chip) -> tuple[Array, ...] | None:
+def evaluated(known: ModelTables, designs: Designs, chip: Chip) -> tuple[Array, ...] | None:
     """Energy, cycles, reasons (B,) of a batch, and which designs (n,) are left to NumPy; None: all are."""
     if chip.batch is not None:
         return None
     slots = designs.columns["formats"].shape[1]
-    last: list[Kernel] = known.layout.problem.remember(
-        (Kernel, known.quirks, known.options, known.strangers), lambda: [Kernel(known, reasons, chip, slots)]
-    )
-    kernel = last[0]
-    if kernel.chip is not chip or kernel.slots != slots:
-        kernel = last[0] = Kernel(known, reasons, chip, slots)
+    kernel = known.kernels[0] if known.kernels else None
+    if kernel is None or kernel.chip is not chip or kernel.slots != slots:
+        kernel = Kernel(known, chip, slots)
+        known.kernels[:] = [kernel]
     if not kernel.knows or decoded_of(known.layout, designs.columns.get("decoded")) is not None:
         return None
     return kernel.evaluated(designs)
@@ -68,20 +64,27 @@ def evaluated(known: ModelTables, reasons: Reasons, designs: Designs, chip: Chip
 class Kernel:
     """One problem on one chip as the compiled model sees it."""
 
-    def __init__(self, known: ModelTables, reasons: Reasons, chip: Chip, slots: int) -> None:
+    def __init__(self, known: ModelTables, chip: Chip, slots: int) -> None:
         """`slots`: of the formats of a tensor."""
         self.known, self.chip, self.slots, lay, options = known, chip, slots, known.layout, known.options
         strange = bool(known.quirks or known.strangers or known.joint is not None or known.places.deals)
         moves = lay.problem.slides or lay.streamed.any() or any(lay.linked) or known.formats.flattened.any()
         vectors = options.vectors and lay.problem.levels[-1].memory.vectors
+        wide = bool((chip.access_words > 1).any())  # leaders of accesses of several words
+        passing = not options.filter_metadata and lay.spatial[-1] is None and not lay.stored[:, -1].all()  # 7.1, scalar
         others = set(attrs.asdict(options)) - {*OPTIONS, "run_lengths", "vectors"}
         strange = strange or any(getattr(options, name) for name in others)
-        self.knows = not (strange or moves or vectors or (options.imbalance and lay.alike))
+        self.knows = not (strange or moves or wide or passing or vectors or (options.imbalance and lay.alike))
         if not self.knows:
             return
-        self.gaps = gaps_of(known)
+        self.gaps: dict[tuple[int, int], Any] = {}
+        some = [(t, r) for t, ranks in enumerate(lay.gaps) for r, there in enumerate(ranks) if there is not None]
+        for t, r in some if options.holes else ():
+            from .charges.holes import gap_table
+
+            self.gaps[t, r] = gap_table(lay, t, r)
         self.maxima = maxima_of(known, float(chip.instances[-1].max())) if options.imbalance else None
-        wholes, reals = _laid_out(known, reasons, chip, slots, self.maxima)
+        wholes, reals = _laid_out(known, chip, slots, self.maxima)
         self.wholes = np.concatenate([np.asarray(part, dtype=np.int64).reshape(-1) for part in wholes])
         self.reals = np.concatenate([np.asarray(part, dtype=np.float64).reshape(-1) for part in reals])
         self.parts = [max(1, len(lay.ranks[t])) if known.tables[t].by_shape else 1 for t in range(lay.T)]
@@ -91,42 +94,28 @@ class Kernel:
         ]
         pairs = math.comb(len(lay.operands), 2)
         self.ratio_width = 4 + sum(4 + self.parts[t] for t in lay.operands) + pairs
-        locks = {id(lock): lock for lock in self._locks()}
+        self.tables = list(self._tables())
+        self.last: tuple[int, list[Any]] = (-1, [])
+        own = [table.lock for table in known.tables] + [lock for _, lock in self.gaps.values()]
+        locks = {id(lock): lock for lock in own + ([] if self.maxima is None else [self.maxima.lock])}
         self.locks = [locks[number] for number in sorted(locks)]
-
-    def _locks(self) -> Iterator[Any]:
-        yield from (table.lock for table in self.known.tables)
-        yield from (lock for _, lock in self.gaps.values())
-        if self.maxima is not None:
-            yield self.maxima.lock
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """With all tables, always in one order."""
-        for lock in self.locks:
-            lock.acquire()
-        try:
-            yield
-        finally:
-            for lock in reversed(self.locks):
-                lock.release()
 
     def evaluated(self, designs: Designs) -> tuple[Array, ...] | None:
         """As of the function of this name."""
-        columns = [designs.columns[name] for name in ("bounds", "order", "formats", "mechanisms")]
-        types = [np.float64, np.int8, np.int8, np.int8]
-        if any(column.dtype != kind for column, kind in zip(columns, types, strict=True)):
+        columns = [np.ascontiguousarray(designs.columns[name]) for name in ("bounds", "order", "formats", "mechanisms")]
+        if [column.dtype.char for column in columns] != ["d", "b", "b", "b"]:
             return None
-        columns = [np.ascontiguousarray(column) for column in columns]
         batch = len(designs)
         state, found = np.zeros(batch, dtype=np.int8), np.zeros(batch, dtype=np.uint64)
         energy, cycles = np.full(batch, np.inf), np.full(batch, np.inf)
         functions = np.power, np.log2, np.exp, np.hypot, np.log1p
         for _ in range(PASSES):
-            with self._locked():
+            with ExitStack() as held:
+                for lock in self.locks:  # always in one order
+                    held.enter_context(lock)
                 works = [(tiles.maxima, tiles.moments) for tiles, _ in self.work]
                 missing = native.kernel.evaluate(
-                    self.wholes, self.reals, functions, FACTORS, self._tables(), works, *columns, state, energy, cycles,
+                    self.wholes, self.reals, functions, FACTORS, self._opened(), works, *columns, state, energy, cycles,
                     found,
                 )  # fmt: skip
             if missing is None:
@@ -136,36 +125,38 @@ class Kernel:
                 break
             for place, data in missing:
                 self._fill(place, np.frombuffer(data))
-        return energy, cycles, found, np.flatnonzero(state != DONE)
+        return energy, cycles, found, np.flatnonzero(state != 1)  # 0: it lacks something, 2: unknown
 
-    def _tables(self) -> list[Any]:
-        """In the order of `kernel.c`: what each is asked for has so many numbers."""
-        found: list[Any] = []
+    def _opened(self) -> list[Any]:
+        """The tables in the order of `kernel.c`, as they are now: keys, rows, columns, and how many numbers each is asked for."""
+        changes = sum([table.changes for table, *_ in self.tables if table is not None])
+        if changes != self.last[0]:
+            self.last = (
+                changes,
+                [
+                    None if table is None else (table._keys, table._row_of, tuple(table.columns[:columns]), width)
+                    for table, width, columns in self.tables
+                ],
+            )
+        return self.last[1]
 
-        def add(table: Table[Any], width: int, columns: int = 1) -> None:
-            found.append((table._keys, table._row_of, tuple(table.columns[:columns]), width))
-
+    def _tables(self) -> Iterator[tuple[Table[Any] | None, int, int]]:
+        """All tables, the width of what each is asked for, and how many of its columns matter."""
         lay = self.known.layout
         for t, tables in enumerate(self.known.tables):
             n = self.parts[t]
-            add(tables.tiles.table, n, 4)
-            add(tables._empty, n)
-            add(tables._largest_stored, 2 * n)
-            add(tables._longest, 2 * n + 1)
-            add(tables._units, 3 * n + 6 + (n if self.groups else 0), 8)
+            yield tables.tiles.table, n, 4
+            yield tables._empty, n, 1
+            yield tables._largest_stored, 2 * n, 1
+            yield tables._longest, 2 * n + 1, 1
+            yield tables._units, 3 * n + 6 + (n if self.groups else 0), 8
             for r in range(lay.D):
-                if (t, r) in self.gaps:
-                    add(self.gaps[t, r][0], 3 + 2 * len(lay.ranks[t][r]))
-                else:
-                    found.append(None)
+                gap = self.gaps.get((t, r))
+                yield (None, 0, 0) if gap is None else (gap[0], 3 + 2 * len(lay.ranks[t][r]), 1)
         for tiles, width in self.work:
-            add(tiles.table, width)
-        found += [None] * (len(lay.operands) - len(self.work))
-        if self.maxima is None:
-            found.append(None)
-        else:
-            add(self.maxima.table, self.ratio_width)
-        return found
+            yield tiles.table, width, 1
+        yield from [(None, 0, 0)] * (len(lay.operands) - len(self.work))
+        yield (None, 0, 0) if self.maxima is None else (self.maxima.table, self.ratio_width, 1)
 
     def _fill(self, place: int, data: Array) -> None:
         """Asks for the rows that a table lacks, which puts them there."""
@@ -219,17 +210,6 @@ class Kernel:
         return WorkBoxes(boxes, limits, growth, least, lanes, pairs, units, points, depth, turns), np.array(looks)
 
 
-def gaps_of(known: ModelTables) -> dict[tuple[int, int], Any]:
-    """By tensor and rank with positions that are no words, what is known of shares of words (`holes`)."""
-    lay = known.layout
-    some = [(t, r) for t in range(lay.T) for r, there in enumerate(lay.gaps[t]) if there is not None]
-    if not some or not known.options.holes:
-        return {}
-    from .charges.holes import gap_table
-
-    return {(t, r): gap_table(lay, t, r) for t, r in some}
-
-
 def _columns(data: Array, width: int) -> list[Array]:
     """(N,) each, of N rows of so many numbers."""
     return list(np.ascontiguousarray(data.reshape(-1, width).T))
@@ -243,9 +223,7 @@ def _ranks(data: Array, n: int, groups: bool) -> Ranks:
     return Ranks(tile, box, below, length, above, form, positions, drops, columns[-1], columns[3 * n + 5 : -1])
 
 
-def _laid_out(
-    known: ModelTables, reasons: Reasons, chip: Chip, slots: int, maxima: Maxima | None
-) -> tuple[list[Any], list[Any]]:
+def _laid_out(known: ModelTables, chip: Chip, slots: int, maxima: Maxima | None) -> tuple[list[Any], list[Any]]:
     """The runs of whole and of real numbers that `model_of` in `kernel.c` reads, in its order."""
     lay, forms, places, options = known.layout, known.formats, known.places, known.options
     problem = lay.problem
@@ -267,7 +245,7 @@ def _laid_out(
         [[_or(lay.parent(t, s)) for s in range(lay.S)] for t in range(lay.T)],
         [[_or(lay.child(t, s)) for s in range(lay.S)] for t in range(lay.T)],
         [[lay.spans(t, s) for s in range(lay.S)] for t in range(lay.T)], problem.homes, lay.operands,
-        *_bits(known, reasons, chip),
+        *_bits(known, chip),
         forms.compressed, forms.padded, forms.anywhere, forms.linked, forms.offsets, forms.needs_ends, forms.own_offsets,
         forms.of_one_word, forms.row,
         [[r < len(lay.gaps[t]) and lay.gaps[t][r] is not None for r in range(lay.D)] for t in range(lay.T)],
@@ -315,21 +293,16 @@ def _or(level: int | None) -> int:
 
 def _terms(known: ModelTables) -> list[list[list[int]]]:
     """By tensor and rank: how many terms, dimension and factor of the first and of the second."""
-    lay = known.layout
     return [
-        [
-            [len(ranks[r]), *(x for term in ranks[r] for x in term), *[0] * (4 - 2 * len(ranks[r]))]
-            if r < len(ranks)
-            else [0] * 5
-            for r in range(lay.D)
-        ]
-        for ranks in lay.ranks
+        [([len(rank), *(x for term in rank for x in term)] + [0] * 4)[:5] for rank in ranks]
+        + [[0] * 5] * (known.layout.D - len(ranks))
+        for ranks in known.layout.ranks
     ]
 
 
-def _bits(known: ModelTables, reasons: Reasons, chip: Chip) -> list[list[int]]:
+def _bits(known: ModelTables, chip: Chip) -> list[list[int]]:
     """Places of the reasons: by dimension, group, tensor, place, and twice by level; -1: none."""
-    lay, at = known.layout, {name: i for i, name in enumerate(reasons.names)}
+    lay, at = known.layout, {name: i for i, name in enumerate(known.reasons.names)}
     groups = [(m.spatial, chip.names[m.storage]) for m in lay.problem.mapping_levels]
     return [
         [at[f"factors:{dim}"] for dim in lay.dims],

@@ -92,7 +92,6 @@ void cycled(const Model *m, Run *run, Design *x) {
     if (m->option[IMBALANCE]) {
         thinned(m, x);
         double ratio = waiting_ratio(m, run, x);
-        if (x->lacking) return;
         if (ratio > 1.0) compute = min2(whole(compute * ratio), x->steps[m->S - 1]);
     }
     if (m->option[INTERSECTION]) compute = looked_at(m, run, x, compute);

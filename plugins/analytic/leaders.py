@@ -6,16 +6,18 @@ Names are those of docs/model.md, 7.1: the target loop, R, e, f, g, q, agg, need
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
 from sparsemap.pieces.contracts.base import Array, Rows
 
-from . import native
 from .nest import Nest
 from .occupancy import TensorTables
-from .stored import Granules
+
+if TYPE_CHECKING:
+    from .granules import Granules
 
 
 @attrs.frozen(eq=False)
@@ -76,12 +78,6 @@ class Region:
             dim, bound = np.zeros((1, len(rows)), dtype=np.int8), np.ones((1, len(rows)))
             is_spatial, searched = np.zeros((1, 1), dtype=bool), np.ones((1, 1), dtype=bool)
         outermost, inside = int(searched.sum()) - 1, np.take(nest.extents[inner], rows, axis=1)
-        if native.fast is not None:
-            target, target_spatial = np.empty(len(rows), np.int64), np.empty(len(rows), bool)
-            R, (e, f) = np.empty(bound.shape, bool), np.empty((2, *inside.shape))
-            loops = (dim, bound, is_spatial.ravel(), searched.ravel(), lay.relevant[t], inside, outermost)
-            if native.fast.region(*loops, target, target_spatial, R, e, f) is not None:
-                return cls(t, dim, bound, target, target_spatial, R, list(e), list(f), words, scalar, along)
         busy, relevant = bound > 1.0, lay.relevant[t][dim]
         candidates = busy & relevant & searched
         found = candidates.any(axis=0)
@@ -110,12 +106,6 @@ class Region:
         several dimensions, Timeloop divides in their order; `apart`: each by itself.
         """
         lay, g = nest.layout, nest.volume(self.t, self.e)
-        if native.fast is not None and self.words == 1.0 and (apart or not self.scalar):
-            tile, ineffective = np.array(self.f), np.empty(len(g), bool)
-            columns = (self.dim, self.bound, self.R, self.target, self.target_spatial)
-            moves = lay.relevant[self.t], lay.relevant[c]
-            if native.fast.leader(*columns, *moves, g, apart, tile, ineffective) is not None:
-                return list(tile), ineffective
         moves_t, moves_c = (lay.relevant[tensor][self.dim] for tensor in (self.t, c))
         both = self.R & moves_t & moves_c & (apart or not self.scalar)
         before = np.concatenate([np.zeros((1, both.shape[1]), dtype=bool), np.logical_or.accumulate(both)[:-1]])

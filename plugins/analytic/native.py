@@ -15,10 +15,8 @@ logger = logging.getLogger(__name__)
 
 
 def _loaded(name: str) -> Any:
-    if os.environ.get("SPARSEMAP_NATIVE", "1") == "0":
-        return None
     try:
-        return import_module(f"{__package__}.{name}")
+        return import_module(f"{__package__}.{name}") if os.environ.get("SPARSEMAP_NATIVE", "1") != "0" else None
     except ImportError:
         logger.info(
             "without compiled '%s', which takes a C compiler when SparseMap is installed; NumPy is slower", name

@@ -67,16 +67,13 @@ def looked_at(
     unit = known.places.compute
     if unit is not None:
         skips = unit.kind[choices.genes[unit.gene]] == SKIP
-        reached = counts.columns.time(counts.computes.left) / nest.instances_used[lay.S]
+        reached = counts.computes.left / nest.instances_used[lay.S]
         limit = np.where(skips, width_of(chip.lookahead[-1], unit.width, unit.gene, choices, slice(None)), np.inf)
         waits[-1] = np.where(skips, passed(positions, reached, width) - reached, 0.0)
         lists = skips & unit.entries[choices.genes[unit.gene]]
         if lists.any():
             inside, there = choices.inside(lay), counts.computes.there
-            chances = [
-                np.where(lists & inside[t], counts.columns.time(own), np.nan)
-                for t, own in zip(lay.operands, there, strict=True)
-            ]
+            chances = [np.where(lists & inside[t], own, np.nan) for t, own in zip(lay.operands, there, strict=True)]
             reached = reached * comparing(nest, lay.S - 1, lay.operands, np.array(chances), limit)
             limit = np.where(lists, 1.0, limit)
         positions, width = np.where(skips, reached, positions), np.where(skips, limit, width)
@@ -117,14 +114,14 @@ def compared_pj(known: ModelTables, choices: DesignChoices, counts: Counts) -> P
     from ..cost import total
     from ..counts import led
 
-    chip, own, added = choices.chip, counts.columns.energy, np.zeros(choices.genes.shape[-1])
+    chip, added = choices.chip, np.zeros(choices.genes.shape[-1])
     if "read" in counts.bits:
         looked = led(known, choices, SKIP)
-        accesses = np.ceil(own(counts.bits["read"]) / by_level(chip.metadata_width))
+        accesses = np.ceil(counts.bits["read"] / by_level(chip.metadata_width))
         added = total(accesses * looked * counts.active * by_level(chip.add_pj["metadata"]))
     unit = known.places.compute
     if unit is not None:
         skips = unit.kind[choices.genes[unit.gene]] == SKIP
-        seen = own(counts.computes.actual) + own(counts.computes.skipped)  # at least one operand is there
+        seen = counts.computes.actual + counts.computes.skipped  # at least one operand is there
         added = added + skips * seen * chip.add_pj["word"][-1]
     return added

@@ -55,6 +55,8 @@ class Table(Generic[Row]):
     def __init__(self, row: type[Row], most: int = 1 << 18) -> None:
         """A table that would have more than `most` rows starts afresh."""
         self.row, self.most = row, most
+        self.changes = 0
+        """How often rows came or went."""
         self.clear()
 
     @property
@@ -64,6 +66,7 @@ class Table(Generic[Row]):
 
     def clear(self) -> None:
         self.count = 0
+        self.changes += 1
         self.columns = self.row(*[np.zeros(0)] * len(self.row.__annotations__))
         self._resize(10)
 
@@ -121,6 +124,7 @@ class Table(Generic[Row]):
         """Distinct new keys."""
         start = self.count
         self.count = start + len(keys)
+        self.changes += 1
         if self.count > len(self.columns[0]) or not start:
             fields = [(name, new.dtype) for name, new in zip(self.row.__annotations__, values, strict=True)]
             rows = np.zeros(

@@ -136,7 +136,7 @@ def test_designs_of_the_default_model_are_none_of_numpys(kernel, monkeypatch):
         known = problem.cost_model._prepared(problem)
         genomes = np.concatenate(batches_of(problem, 60))
         designs = problem.space.decode(genomes)
-        *_, left = compiled.evaluated(known, problem.cost_model._reasons(problem), designs, problem.chip)
+        *_, left = compiled.evaluated(known, designs, problem.chip)
         assert not left.size
 
 
@@ -149,14 +149,14 @@ def test_a_model_with_quirks_is_left_to_numpy(model, kernel, monkeypatch):
     problem = sparsemap.load_problem(workload, hardware, space, cost_model=model, registry=REGISTRY)
     designs, model = problem.space.decode(problem.space.sample(20, np.random.default_rng(0))), problem.cost_model
     known = model._prepared(problem)
-    assert compiled.evaluated(known, model._reasons(problem), designs, problem.chip) is None
+    assert compiled.evaluated(known, designs, problem.chip) is None
 
 
 def test_what_is_out_of_bounds_is_left_to_numpy(kernel, monkeypatch):
     monkeypatch.setattr(native, "kernel", kernel)
     problem = problem_of("product")
     model = problem.cost_model
-    known, reasons = model._prepared(problem), model._reasons(problem)
+    known = model._prepared(problem)
     designs = problem.space.decode(problem.space.guess(8, np.random.default_rng(0)))
     columns = {name: column.copy() for name, column in designs.columns.items()}
     columns["bounds"][0, 0, 0] = np.nan
@@ -165,11 +165,11 @@ def test_what_is_out_of_bounds_is_left_to_numpy(kernel, monkeypatch):
     columns["order"][0, 0, 3] = columns["order"][0, 1, 3]
     columns["formats"][0, 0, 4] = 99
     columns["mechanisms"][0, 5] = -1
-    *_, left = compiled.evaluated(known, reasons, type(designs)(columns), problem.chip)
+    *_, left = compiled.evaluated(known, type(designs)(columns), problem.chip)
     np.testing.assert_array_equal(left, range(6))
-    numbers = compiled.Kernel(known, reasons, problem.chip, 5).wholes
+    numbers = compiled.Kernel(known, problem.chip, 5).wholes
     for wholes in (numbers[:-1], numbers[:20], np.append(numbers, 0), np.where(numbers == 2, 4096, numbers)):
-        other = compiled.Kernel(known, reasons, problem.chip, 5)
+        other = compiled.Kernel(known, problem.chip, 5)
         other.wholes = wholes
         assert other.evaluated(designs) is None and not other.knows
 
