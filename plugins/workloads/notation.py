@@ -12,7 +12,8 @@ T = TypeVar("T")
 Rank = tuple[tuple[str, int], ...]
 """The terms of one index: dimension and coefficient."""
 
-_TOKEN = re.compile(r"([A-Za-z_]\w*|\d+|\+=|[][=*+,])|\S")
+_NAME = r"[A-Za-z_]\w*"
+_TOKEN = re.compile(rf"({_NAME}|\d+|\+=|[][=*+,])|\S")
 MAX_LENGTH = 1000
 MAX_OPERANDS = 4
 _NOTATION = "expected a form such as 'Z[m, n] = P[m, k] * Q[k, n]'"
@@ -54,7 +55,8 @@ class Einsum:
         output = reader.access()
         reader.take("=", "+=")
         operands = reader.several(reader.access, "*")
-        reader.end()
+        if reader.next:
+            reader.fail("the end, '*' or an operand")
         if len(operands) > MAX_OPERANDS:
             raise ValueError(f"has {len(operands)} operands right of '=', expected one to four: {_NOTATION}")
         names = [access.name for access in (*operands, output)]
@@ -93,36 +95,26 @@ class _Reader:
             found.append(read())
         return found
 
-    def end(self) -> None:
-        if self.next:
-            self.fail("the end, '*' or an operand")
-
     def fail(self, expected: str) -> None:
         found = f"'{self.next}' at character {self.tokens[self.place][1] + 1}" if self.next else "the end"
         raise ValueError(f"'{self.text}' has {found} where {expected} should stand; {_NOTATION}")
 
-    def name(self, what: str) -> str:
-        token = self.next
-        if not re.match(r"[A-Za-z_]", token):
+    def word(self, pattern: str, what: str) -> str:
+        if not re.fullmatch(pattern, self.next):
             self.fail(what)
-        self.place += 1
-        return token
+        return self.take(self.next)
 
     def access(self) -> Access:
         """A tensor with its indices; `Z[]` is a single value."""
-        name = self.name("the name of a tensor")
+        name = self.word(_NAME, "the name of a tensor")
         self.take("[")
-        ranks: list[Rank] = [] if self.next == "]" else self.several(self.rank, ",")
+        ranks: list[Rank] = [] if self.next == "]" else self.several(lambda: tuple(self.several(self.term, "+")), ",")
         self.take("]")
         dims = [dim for rank in ranks for dim, _ in rank]
         for dim in dims:
             if dims.count(dim) > 1:
                 raise ValueError(f"'{dim}' indexes '{name}' twice; diagonals are not supported")
         return Access(name, tuple(ranks))
-
-    def rank(self) -> Rank:
-        """A sum of terms, such as `2*p + r`."""
-        return tuple(self.several(self.term, "+"))
 
     def term(self) -> tuple[str, int]:
         """A dimension, or its product with a whole number on either side."""
@@ -132,7 +124,7 @@ class _Reader:
             if self.next != "*":
                 self.fail(f"'*' and a dimension after {coefficient} (constant offsets belong to the size)")
             self.take("*")
-        dim = self.name("a dimension")
+        dim = self.word(_NAME, "a dimension")
         if self.next == "*":
             self.take("*")
             coefficient *= self.number()
@@ -141,10 +133,7 @@ class _Reader:
         return dim, coefficient
 
     def number(self) -> int:
-        if not self.next.isdigit():
-            self.fail("a whole number")
-        self.place += 1
-        return int(self.tokens[self.place - 1][0])
+        return int(self.word(r"\d+", "a whole number"))
 
 
 def _tokens(text: str) -> list[tuple[str, int]]:
