@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import numpy as np
@@ -16,10 +16,12 @@ from ..errors import DesignError, SearchError, unknown
 from ..pieces.contracts import Operation, Searcher, Workload
 from ..pieces.data_specs import WARM_STARTS, Network, Study
 from ..pieces.registry import Registry, is_path
+from ..problem.chip import Chip
 from ..problem.design_file import workload_table
 from ..problem.evaluation import Evaluation
 from ..problem.load import load_problem
 from ..problem.network import INPUT, Node, distinct, nodes_of
+from ..problem.problem import Problem
 from ..problem.similarity import METRICS, nearness
 from ..searching.driver import default_searcher, searcher_of
 from ..searching.start import COUNT, check_takes, given_designs, nearest
@@ -27,10 +29,6 @@ from ..spec.unstructuring import plain
 from .cells import KEPT, Cell, Outcome, as_data, cells_of, chosen_in, labels_of
 from .graph import graph_of, handed_on, passed
 from .network_result import LayerResult, NetworkResult
-
-if TYPE_CHECKING:
-    from ..problem.chip import Chip
-    from ..problem.problem import Problem
 
 WARM_START = "edit"
 """By default, where the searcher takes designs; `benchmarks/warm_start.py` says what it is worth."""

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.searchers.evolution import Evolution
-from sparsemap_plugins.searchers.operators.crossover import SegmentCrossover
-from sparsemap_plugins.searchers.operators.mutation import SegmentMoves
+from sparsemap_plugins.searchers.operators.segments import SegmentCrossover, SegmentMoves
 from sparsemap_plugins.searchers.variation import Variation
 from toy_problem import toy_problem
 
