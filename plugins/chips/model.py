@@ -237,7 +237,7 @@ class ChipModel(CostModel):
 
     def ranked(self, problem: Problem, rows: Sequence[Mapping[str, Any]]) -> list[int]:
         """Places of chips, the best first: those that the fewest others beat in everything, then by the first value."""
-        values = self._values(problem, rows)
+        values = self.values(problem, rows)
         beaten = [int(((values <= mine).all(axis=1) & (values < mine).any(axis=1)).sum()) for mine in values]
         return sorted(range(len(rows)), key=lambda i: (beaten[i], *values[i].tolist(), i))
 
@@ -249,7 +249,7 @@ class ChipModel(CostModel):
         gains = zip(COSTS, best["course"][-1], best["course"][stage], strict=True)
         return {**row, **{name: row[name] * (end / then if name in MOVED else 1.0) for name, end, then in gains}}
 
-    def _values(self, problem: Problem, rows: Sequence[Mapping[str, Any]]) -> Array:
+    def values(self, problem: Problem, rows: Sequence[Mapping[str, Any]]) -> Array:
         """(n, M) what the objective says of chips."""
         objective = objective_of(problem.registry, self.inner.aim, costs=COSTS)
         return values_of(
@@ -283,7 +283,7 @@ class ChipModel(CostModel):
 
         found = [] if tried.reference is None else [tried.reference]
         if earlier:
-            values = self._values(problem, earlier)[:, 0]
+            values = self.values(problem, earlier)[:, 0]
             best = min(range(len(earlier)), key=lambda i: (distance(earlier[i]), values[i], earlier[i]["digest"]))
             found.insert(0, source_of(earlier[best], segment, problem))
         return found

@@ -37,6 +37,8 @@ SEARCHER, FRONT_SEARCHER = "chips", "nsga2"
 """Of chips, for one value and for several."""
 COLD = {"extends": "sparsemap", "classes": 0.0, "jumps": 0.0, "prune": False}
 """The searcher of layers that have nothing to start from: the usual one without bounds."""
+FINALISTS, CLOSE = 3, 1.02
+"""Chips, at most, of which the layers are searched longer before one is chosen: those that cost so much of the best."""
 WIDER = 4
 """How many times the designs of a layer are allowed for those of reference, and for the layers of the chosen chip."""
 Told = Callable[[str, int, int, float], None]
@@ -223,7 +225,7 @@ def _chosen(
         raise SearchError(f"none of {len(tried.rows):,} chips is valid: {text or 'none was tried'}")
     model = problem.cost_model
     assert isinstance(model, ChipModel)
-    best = ended[model.ranked(problem, ended)[0]]
+    best, *others = [ended[place] for place in model.ranked(problem, ended)]
     about = f"One chip for {', '.join(task.networks)}, from the space of {problem.hardware.name}"
     named = {
         "kind": "hardware",
@@ -233,6 +235,11 @@ def _chosen(
     }
     longer = partial(_longer, task, problem, tried, told)
     platform = _platform(problem, tried, reference, longer)
+    least = float(model.values(problem, [best])[0, 0])
+    close = [best, *(row for row in others if model.values(problem, [row])[0, 0] <= CLOSE * least)][:FINALISTS]
+    if len(close) > 1:
+        finals = [longer(row["hardware"], row) for row in close]
+        best = close[model.ranked(problem, finals)[0]]
     hardware = named | {key: value for key, value in best["hardware"].items() if key not in named}
     final = longer(hardware, best, task.out)
     own = tried.rows.get(tried.spared)

@@ -18,6 +18,7 @@ from sparsemap_plugins.chips.constraints import broken_of
 from sparsemap_plugins.chips.layers import layers_of
 from sparsemap_plugins.chips.model import digest_of, segment_of, whole, worth_of
 from sparsemap_plugins.chips.search import DesignTask, designed, outer_problem
+from sparsemap_plugins.chips.starts import starts_of, weights_of
 from sparsemap_plugins.chips.worth import STAGES
 from sparsemap_plugins.verify.run import verify
 
@@ -320,6 +321,29 @@ def chip_area(task) -> float:
     segment = segment_of(problem)
     largest = [len(gene.values) - 1 if gene.unit is None else 0 for gene in segment.every(problem)]
     return float(task.layer_on(segment.table(np.array(largest), problem)).chip.total_area_mm2)
+
+
+def test_what_a_search_starts_from_is_within_the_area_around_the_given_hardware(task):
+    """Where that is itself too large, it comes a size smaller, by any size that can shrink; the space has two."""
+    problem = outer_problem(task)
+    own = segment_of(problem).own(problem, {"formats": {"P": ["bitmask"]}, "mechanisms": {}})
+    area = float(task.layer_on(segment_of(problem).table(own, problem)).chip.total_area_mm2)
+    reference = {"used_most": {"formats": {"P": ["bitmask"]}, "mechanisms": {}}}
+    assert np.array_equal(starts_of(problem, reference, 20)[0], own)
+    larger = own + np.array([gene.unit is None for gene in segment_of(problem).every(problem)])
+    values = [gene.values[int(g)] for gene, g in zip(segment_of(problem).every(problem), larger, strict=True)][:2]
+    levels = {"Buffer": {"capacity": values[0], "fanout": values[1]}}
+    hardware = {"extends": "small", "name": "s", "technology": "12nm-recommended", "levels": levels}
+    hardware |= {"choices": dict(problem.hardware.choices)}
+    limited = outer_problem(attrs.evolve(task, hardware=hardware, constraints=(f"area_mm2 <= {area!r}",)))
+    starts = starts_of(limited, reference, 20)
+    assert len(starts) > 2 and not any(segment_of(limited).broken(genes, limited) for genes in starts)
+    assert (starts[:, :2] != larger[:2]).any(axis=1).all()
+
+
+def test_layers_that_hardly_count_get_a_quarter_of_the_designs():
+    layers = [{"energy_pj": size, "cycles": size} for size in (8.0, 4.0, 0.0)]
+    assert weights_of({"layers": layers}) == [1.0, 1.0, 0.25]
 
 
 def test_equal_chips_are_written_once(task):
