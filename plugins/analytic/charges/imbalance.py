@@ -17,7 +17,7 @@ from ..nest import Nest
 from ..occupancy.shared import SHARED
 from ..prepared import DesignChoices, ModelTables
 from ..removal import Removal
-from .maxima import Maxima, WorkBoxes, lanes_for
+from .maxima import Maxima, WorkBoxes, lanes_for, normal_maximum
 
 
 @attrs.frozen(eq=False)
@@ -45,13 +45,35 @@ def waiting_ratio(known: ModelTables, nest: Nest, choices: DesignChoices, thinne
     rows = np.flatnonzero(skips)
     if not rows.size:
         return None
-    work = points(known, nest, thinned, rows)
+    work, loops = points(known, nest, thinned, rows)
     count = len(work.units) // len(rows)
     units = float(choices.chip.instances[-1].max())
-    found = maxima_of(known, units).ratios(work, np.tile(np.take(looks, rows, axis=1), count))
+    found = maxima_of(known, units).ratios(work, np.tile(np.take(looks, rows, axis=1), count)).reshape(count, -1)
+    turns, units_of = work.turns.reshape(count, -1), work.units.reshape(count, -1)
     ratio = np.ones(nest.batch)
-    ratio[rows] = found.reshape(count, -1).max(axis=0)
+    ratio[rows] = together(found, turns, units_of, loops.reshape(len(loops), count, len(rows))).max(axis=0)
     return ratio
+
+
+def together(ratios: Array, turns: Array, units: Array, loops: Array) -> Array:
+    """(J, n) ratios of points at which some of the units wait for each other already at another one, as often or more often:
+    a group of these takes `ratios` of that point, and groups vary less than units do. `ratios`, `turns`, `units` (J, n);
+    `loops` (K, J, n) bounds of the coupled loops."""
+    found = ratios.copy()
+    mean, deviation = normal_maximum(units)
+    for outer in range(len(ratios)):
+        for inner in range(len(ratios)):
+            within = ((loops[:, inner] == 1.0) | (loops[:, inner] == loops[:, outer])).all(axis=0)
+            rows = np.flatnonzero(
+                within & (units[outer] > units[inner]) & (units[inner] > 1.0) & (turns[inner] >= turns[outer])
+                & (ratios[outer] > 1.0) & (ratios[inner] > 1.0)
+            )  # fmt: skip
+            if rows.size:
+                groups, _ = normal_maximum(units[outer, rows] / units[inner, rows])
+                less = deviation[inner, rows] * groups / mean[outer, rows]
+                all_of_them = ratios[inner, rows] + (ratios[outer, rows] - 1.0) * less
+                found[outer, rows] = np.maximum(found[outer, rows], all_of_them)
+    return found
 
 
 def maxima_of(known: ModelTables, units: float) -> Maxima:
@@ -81,8 +103,9 @@ def finest_looks(known: ModelTables, choices: DesignChoices, removal: Removal) -
     return found
 
 
-def points(known: ModelTables, nest: Nest, thinned: Thinned, rows: Array) -> WorkBoxes:
-    """The points at which compute units wait: J of them one after the other, each for all n designs `rows`."""
+def points(known: ModelTables, nest: Nest, thinned: Thinned, rows: Array) -> tuple[WorkBoxes, Array]:
+    """The points at which compute units wait: J of them one after the other, each for all n designs `rows`; and (K, J n)
+    bounds of the spatial loops along which they do."""
     lay, depth = known.layout, known.layout.problem.buffers
     columns = (nest.bounds, nest.steps, thinned.held, thinned.grows)
     bounds, steps, held, grows = (np.take(column, rows, axis=-1) for column in columns)
@@ -141,10 +164,11 @@ def points(known: ModelTables, nest: Nest, thinned: Thinned, rows: Array) -> Wor
     add(0, 1.0, np.ones(spatial.shape, dtype=bool), 0, 1, np.full(len(rows), -1), np.ones(len(rows)))
     extent, loops = np.concatenate(extents, axis=-1), np.concatenate(coupled, axis=-1)
     copies, further = np.repeat(depths, len(rows)), np.tile(strides, len(extents))
-    return _boxes(
+    boxes = _boxes(
         known, nest, extent, loops, further, dim, copies, np.concatenate(next_dim), np.concatenate(turns),
         np.concatenate(pitches), {t: np.concatenate(own, axis=-1) for t, own in wide.items()},
     )  # fmt: skip
+    return boxes, loops
 
 
 def tile_work(known: ModelTables, nest: Nest, thinned: Thinned, t: int, h: int, rows: Array) -> WorkBoxes:

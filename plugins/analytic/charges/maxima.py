@@ -197,21 +197,31 @@ _AT = np.linspace(-9.0, 9.0, 6001)
 _NORMAL = 0.5 * np.array([1.0 + math.erf(x / math.sqrt(2.0)) for x in _AT])
 
 
-def _deviations() -> Array:
-    """Of the maximum of LANES normal numbers, two at least: its standard deviation over its mean."""
+def _normal_maxima() -> Array:
+    """Of the maximum of LANES normal numbers, one at least: (2, len(LANES)) mean and standard deviation."""
     middle, found = 0.5 * (_AT[1:] + _AT[:-1]), []
-    for count in np.maximum(LANES, 2.0):
+    for count in np.maximum(LANES, 1.0):
         p = np.diff(_NORMAL**count)
-        found.append(math.sqrt((p * middle**2).sum() - (p * middle).sum() ** 2) / (p * middle).sum())
-    return np.array(found)
+        mean = (p * middle).sum()
+        found.append((mean, math.sqrt((p * middle**2).sum() - mean**2)))
+    return np.array(found).T
 
 
-DEVIATIONS = _deviations()
+NORMAL_MAXIMA = _normal_maxima()
+_TWO = int(np.searchsorted(LANES, 2.0))
+DEVIATIONS = np.divide(*NORMAL_MAXIMA[::-1, np.maximum(np.arange(len(LANES)), _TWO)])
 
 
 def deviation_of(units: PerDesign) -> PerDesign:
-    """The deviation of the maximum of so many normal numbers, over what it exceeds their mean by."""
+    """The deviation of the maximum of so many normal numbers, two at least, over what it exceeds their mean by."""
     return np.interp(np.log2(np.maximum(units, 1.0)), np.log2(LANES), DEVIATIONS)
+
+
+def normal_maximum(units: PerDesign) -> tuple[PerDesign, PerDesign]:
+    """Mean and standard deviation of the maximum of so many normal numbers of mean 0 and deviation 1."""
+    at = np.log2(np.maximum(units, 1.0))
+    mean, deviation = (np.interp(at, np.log2(LANES), part) for part in NORMAL_MAXIMA)
+    return mean, deviation
 
 
 def pace(most: Array, there: Array, depth: Array, units: PerDesign) -> Array:
