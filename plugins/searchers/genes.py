@@ -20,14 +20,19 @@ class Seen:
 
     def new(self, genomes: Genomes) -> Rows:
         """Rows of genomes not seen before, ascending, the first of equal ones; all have been seen then."""
+        rows = self.unseen(genomes)
+        self.add(genomes[rows])
+        return rows
+
+    def unseen(self, genomes: Genomes) -> Rows:
+        """The same rows; nothing has been seen then that had not been before."""
+        first = {key: row for row, key in reversed(list(enumerate(_hashes(genomes)))) if key not in self.hashes}
+        return np.array(sorted(first.values()), dtype=np.int64)
+
+    def add(self, genomes: Genomes) -> None:
         if len(self.hashes) > self.limit:
             self.hashes.clear()
-        rows = []
-        for row, key in enumerate(_hashes(genomes)):
-            if key not in self.hashes:
-                self.hashes.add(key)
-                rows.append(row)
-        return np.array(rows, dtype=np.int64)
+        self.hashes.update(_hashes(genomes))
 
     def known(self, genomes: Genomes) -> PerDesign:
         """(n,) bool, which genomes have been seen."""

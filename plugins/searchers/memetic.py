@@ -7,6 +7,9 @@ all, and a tiling says little where they are bad: so all but the first guesses c
 mostly its loops. Selection, crossover and mutations are operators; unless others are named, mutations are the moves of the
 segments (loops swap levels, a tensor changes its formats).
 
+In the first rounds there are several times as many proposals as designs to evaluate: those are that a forecast from what has
+been tried finds most promising (`forecast`).
+
 Where the cost model knows classes of designs, each with a bound (`Space.classes`), no design is evaluated whose class has
 nothing better than the best design so far, which spends nothing. After the first sample a part of each comes from the
 classes with the best bounds, and from the second round on a part of the children moves into them.
@@ -35,11 +38,14 @@ from sparsemap.pieces.contracts import (
     Genomes,
     Mutation,
     Proposals,
+    Rows,
     Scored,
     Searcher,
     Selection,
 )
+from sparsemap.problem.designs import Decoded
 
+from .forecast import Forecast
 from .genes import Seen, neighbourhood, renewed
 from .operators.segments import GreedyRanking, SegmentCrossover, SegmentMoves
 from .variation import Variation
@@ -58,6 +64,8 @@ REMEMBERED = 4
 """Designs of a converged deme that take part in the population of all."""
 STEP = 0.2
 """Share of a sample that is drawn at once; what follows renews the best of it."""
+FORESEEN, MANY = 2_000, 6
+"""Designs of the rounds with a forecast, at most, and proposals for each one that is evaluated; later evaluating is cheaper."""
 LOOPS = 0.6
 """Share of the renewed designs that have other loops."""
 
@@ -185,6 +193,7 @@ class _Run:
         self.searcher, self.space, self.budget, self.rng = searcher, space, budget, rng
         self.variation = Variation(space, searcher.mutations, searcher.crossover, searcher.crossover_rate)
         self.seen = Seen()
+        self.forecast = Forecast.of(space)
         self.rounds = 0
         self.planned, self.end = 0, 0
         """Designs that the round is planned for, and those that the search then has."""
@@ -211,6 +220,8 @@ class _Run:
         while self.end <= least:
             self.end *= 10
         self.planned = self.end - self.budget.spent
+        if self.planned > FORESEEN:
+            self.forecast = None
         self.rounds += 1
 
     def demes(self, count: int, size: int) -> list[Deme]:
@@ -238,7 +249,8 @@ class _Run:
         share = max(8, min(self.searcher.offspring // len(demes), most))
         context = Context(self.space, self.rng, self.budget.spent / self.end)
         actions = [deme.proposes for deme in demes]
-        parts = [self._proposed(deme, share, len(demes), context) for deme in demes]
+        many = MANY if self.forecast is not None and self.forecast.knows else 1
+        parts, wanted = zip(*(self._proposed(deme, share, len(demes), many, context) for deme in demes), strict=True)
         owner = np.repeat(np.arange(len(demes)), [len(part) for part in parts])
         genomes = np.concatenate(parts)
         children = np.flatnonzero(np.array([action == "children" for action in actions])[owner])
@@ -251,37 +263,53 @@ class _Run:
         if self.classes is not None and self.searcher.prune:
             hopeful = np.flatnonzero(self.classes.hopeful(repaired.designs, self.best))
             repaired, owner = repaired.take(hopeful), owner[hopeful]
-        fresh = self.seen.new(self.space.canonical(repaired.genomes))
+        names = self.space.canonical(repaired.genomes)
+        fresh = self.seen.unseen(names)
+        if many > 1:
+            fresh = self._promising(repaired, fresh, owner, wanted)
+        self.seen.add(names[fresh])
         self.stale = 0 if fresh.size else self.stale + 1
         scored: Scored = yield repaired.take(fresh)
         self.best = min(self.best, scored.scores.min(initial=np.inf))
-        owner = owner[fresh][: len(scored)]
+        owner, tried = owner[fresh][: len(scored)], repaired.take(fresh[: len(scored)])
         if self.given is None:  # they are in place of the worst of the first batch
-            theirs = (scored.genomes != repaired.genomes[fresh][: len(scored)]).any(axis=1)
+            theirs = (scored.genomes != tried.genomes).any(axis=1)
             self.given, owner = scored.take(np.flatnonzero(theirs)), np.where(theirs, -1, owner)
+        if self.forecast is not None:
+            mine = np.flatnonzero(owner >= 0)
+            self.forecast.receive(tried.take(mine), scored.scores[mine])
         for place, (deme, action) in enumerate(zip(demes, actions, strict=True)):
             rows = np.flatnonzero(owner == place)
-            mine = scored.take(rows)
-            deme.receive(mine)
+            deme.receive(scored.take(rows))
             if action == "children" and rows.size < share // 8:
                 deme.stalled = 2 * deme.patience  # nearly everything within reach has been seen
 
-    def _proposed(self, deme: Deme, share: int, demes: int, context: Context) -> Genomes:
-        """What a deme proposes, (n, G), before mutation and repair."""
+    def _promising(self, proposed: Decoded, rows: Rows, owner: Array, wanted: Sequence[int]) -> Rows:
+        """Of some rows of what is proposed, as many of each deme as are `wanted`, ascending."""
+        assert self.forecast is not None
+        if not rows.size:
+            return rows
+        rows = rows[self.forecast.promise(proposed.take(rows)).argsort(kind="stable")]
+        return np.sort(np.concatenate([rows[owner[rows] == place][:most] for place, most in enumerate(wanted)]))
+
+    def _proposed(self, deme: Deme, share: int, demes: int, many: int, context: Context) -> tuple[Genomes, int]:
+        """What a deme proposes, (n, G), before mutation and repair, and how much of it is wanted: one of `many`."""
         if deme.proposes == "children":
-            return self.variation.cross(picked(self.searcher.selection, deme.parents, share, context), context)
+            pairs = picked(self.searcher.selection, deme.parents, share * many, context)
+            return self.variation.cross(pairs, context), share
         if deme.proposes == "sweep":
             deme.swept = True
-            return neighbourhood(self.space, deme.parents.genomes[0])
+            around = neighbourhood(self.space, deme.parents.genomes[0])
+            return around, len(around)
         whole = int(min(max(self.searcher.sample * self.planned / demes, 4 * deme.size), 10 * deme.size))
         deme.left = deme.left or whole
         count = min(deme.left, max(8, int(STEP * whole)))
         deme.left -= count
-        guesses = self._guessed(count)
+        guesses = self._guessed(count * many)
         if not deme.valid:
-            return guesses
-        parents = picked(self.searcher.selection, deme.parents, count, context)[:, 0]
-        return renewed(self.space, parents, guesses, LOOPS, self.rng)
+            return guesses, count
+        parents = picked(self.searcher.selection, deme.parents, count * many, context)[:, 0]
+        return renewed(self.space, parents, guesses, LOOPS, self.rng), count
 
     def _guessed(self, count: int) -> Genomes:
         """Designs (count, G) to start from; from the second sample on, a part is of the classes with the best bounds."""

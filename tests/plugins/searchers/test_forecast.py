@@ -1,0 +1,68 @@
+"""What a forecast tells of designs that have not been tried."""
+
+import numpy as np
+import pytest
+from sparsemap_plugins.searchers.forecast import FEWEST, MOST, Forecast
+from sparsemap_plugins.searchers.genes import Seen
+
+from sparsemap import load_problem
+from sparsemap.pieces.loading import load
+
+REGISTRY = load()
+
+
+def tried(problem, count, seed):
+    """Guesses, and what they score."""
+    rng = np.random.default_rng(seed)
+    designs = problem.space.repaired(problem.space.guess(count, rng), rng)
+    return designs, problem.evaluator.score(problem.evaluator.evaluate(designs.genomes))
+
+
+@pytest.mark.parametrize(("workload", "hardware"), [("mm7", "mobile"), ("conv4", "edge"), ("mm9", "cloud")])
+def test_promising_designs_are_better_than_others(workload, hardware):
+    problem = load_problem(workload, hardware, registry=REGISTRY)
+    forecast = Forecast.of(problem.space)
+    forecast.receive(*tried(problem, 200, 1))
+    designs, scores = tried(problem, 200, 2)
+    order = forecast.promise(designs).argsort(kind="stable")
+    assert np.median(scores[order[:50]]) < 0.3 * np.median(scores)
+
+
+def test_nothing_is_told_of_few_designs_and_few_are_kept():
+    problem = load_problem("mm1", "cloud", registry=REGISTRY)
+    forecast = Forecast.of(problem.space)
+    designs, scores = tried(problem, 500, 0)
+    forecast.receive(designs.take(np.arange(FEWEST - 1)), scores[: FEWEST - 1])
+    assert not forecast.knows
+    forecast.receive(designs, np.full(500, np.inf))
+    assert not forecast.knows
+    forecast.receive(designs, scores)
+    assert forecast.knows and len(forecast.scores) == MOST and forecast.scores.max() <= np.sort(np.log(scores))[MOST]
+
+
+def test_designs_whose_loops_bring_the_same_keep_their_order():
+    """Such as one design twice, wherever it stands: sums may round differently there."""
+    problem = load_problem("mm1", "cloud", registry=REGISTRY)
+    forecast = Forecast.of(problem.space)
+    forecast.receive(*tried(problem, 300, 0))
+    designs, _ = tried(problem, 37, 1)
+    told = forecast.promise(designs)
+    assert np.array_equal(forecast.promise(designs.take(np.arange(37).repeat(3))), told.repeat(3))
+
+
+class NoLoops:
+    """A space whose segments provide none."""
+
+    @staticmethod
+    def provides(column):
+        return False
+
+
+def test_a_space_without_loops_has_no_forecast():
+    assert Forecast.of(NoLoops()) is None
+
+
+def test_unseen_genomes_are_not_seen_by_being_asked_for():
+    seen, genomes = Seen(), np.array([[1, 2], [1, 2], [3, 4], [1, 2]])
+    assert seen.unseen(genomes).tolist() == seen.unseen(genomes).tolist() == [0, 2]
+    assert seen.new(genomes).tolist() == [0, 2] and seen.new(genomes).tolist() == []
