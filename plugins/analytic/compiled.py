@@ -24,7 +24,7 @@ from sparsemap.problem.designs import Designs
 from . import native
 from .actions import Action
 from .charges.imbalance import limits_of, maxima_of, rank_of
-from .charges.maxima import DEVIATIONS, LANES, Maxima, WorkBoxes
+from .charges.maxima import DEVIATIONS, LANES, NORMAL_MAXIMA, Maxima, WorkBoxes
 from .charges.network import tree_sides
 from .cost import gated_extra, price
 from .occupancy import Ranks
@@ -257,7 +257,7 @@ def _laid_out(known: ModelTables, chip: Chip, slots: int, maxima: Maxima | None)
         lay.sizes, forms.block, forms.group, densities, [float(np.floor(1e6 * x + 0.5) / 1e6) for x in densities],
         [problem.resident.get((t, problem.homes[t]), np.nan) for t in range(lay.T)],
         np.ones((lay.T, lay.S)) if known.copies is None else known.copies,
-        np.log2(LANES), DEVIATIONS, sparsity._BITS,
+        np.log2(LANES), DEVIATIONS, NORMAL_MAXIMA, sparsity._BITS,
     ]  # fmt: skip
     for action in [*actions, *([] if unit is None else [unit])]:
         level, rest = action.place.storage, [0] * (TENSORS - len(action.leaders))

@@ -116,7 +116,8 @@ static int model_of(Cursor *c, Model *m) {
     m->depth = ints(c, S * T), m->steals = ints(c, S), m->rank_of = ints(c, T * D);
     m->sizes = reals(c, D), m->form_block = reals(c, F), m->form_group = reals(c, F), m->density = reals(c, T);
     m->rounded = reals(c, T), m->room = reals(c, T), m->copies = reals(c, T * S);
-    m->lane_logs = reals(c, m->lanes), m->deviations = reals(c, m->lanes), m->bit_count = (int)ints(c, 1)[0];
+    m->lane_logs = reals(c, m->lanes), m->deviations = reals(c, m->lanes), m->normal_means = reals(c, m->lanes),
+    m->normal_deviations = reals(c, m->lanes), m->bit_count = (int)ints(c, 1)[0];
     m->bits = reals(c, m->bit_count), m->lane_one = (int)ints(c, 1)[0], m->lane_two = (int)ints(c, 1)[0];
     for (int i = 0; i < m->actions + (m->unit >= 0); i++) {
         Action *a = i < m->actions ? &m->action[i] : &m->at_unit;

@@ -48,7 +48,7 @@ typedef struct {
     const double *fanout, *data_words, *capacity, *shared, *metadata_capacity, *word_bits, *metadata_width, *access_words,
         *cluster, *instances, *read_bandwidth, *write_bandwidth, *bandwidth, *lookahead, *price, *mac, *extra, *leakage,
         *asleep, *side, *add_word, *add_metadata, *whole_box;
-    const double *lane_logs, *deviations;
+    const double *lane_logs, *deviations, *normal_means, *normal_deviations;
     const double *bits;
     double clock, gated_each, gated_passed, wire;
     int lanes, lane_count, bit_count, lane_one, lane_two; /* lanes: of `deviations`; lane_count: of the tables */

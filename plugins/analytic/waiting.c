@@ -111,11 +111,51 @@ static double ratio_of(const Model *m, Run *run, Design *x, const Work *w, const
     return 1.0;
 }
 
+/* np.interp over the numbers of lanes that are tabulated. */
+static double between(const Model *m, const Run *run, double units, const double *ys) {
+    double at = one(&run->log2, max2(units, 1.0));
+    const double *xs = m->lane_logs;
+    int count = m->lanes, j = 0;
+    if (at <= xs[0]) return ys[0];
+    if (at >= xs[count - 1]) return ys[count - 1];
+    while (xs[j + 1] <= at) j++;
+    if (xs[j] == at) return ys[j];
+    double slope = (ys[j + 1] - ys[j]) / (xs[j + 1] - xs[j]);
+    return slope * (at - xs[j]) + ys[j];
+}
+
+/* A point at which units wait: how long, in how many turns, and along which loops. */
+typedef struct {
+    double ratio, turns, units, loop[LOOPS];
+} Point;
+
+/* The largest ratio, where some of the units wait for each other already at another point, as often or more often. */
+static double together(const Model *m, const Run *run, const Point *point, int points, int loops) {
+    double found = 1.0;
+    for (int i = 0; i < points; i++) {
+        const Point *outer = &point[i];
+        found = max2(found, outer->ratio);
+        for (int j = 0; j < points; j++) {
+            const Point *inner = &point[j];
+            int within = outer->units > inner->units && inner->units > 1.0 && inner->turns >= outer->turns &&
+                         outer->ratio > 1.0 && inner->ratio > 1.0;
+            for (int k = 0; k < loops; k++) within = within && (inner->loop[k] == 1.0 || inner->loop[k] == outer->loop[k]);
+            if (!within) continue;
+            double groups = between(m, run, outer->units / inner->units, m->normal_means);
+            double less_so = between(m, run, inner->units, m->normal_deviations) * groups / between(m, run, outer->units, m->normal_means);
+            found = max2(found, inner->ratio + (outer->ratio - 1.0) * less_so);
+        }
+    }
+    return found;
+}
+
 /* `imbalance`: the largest ratio of the fullest unit's work to the mean, of all points at which units wait; NAN: nothing
  * thins the work. */
 double waiting_ratio(const Model *m, Run *run, Design *x) {
     int S = m->S, D = m->D, any = 0, loops = 0, dim[LOOPS], block[LOOPS];
-    double spatial[LOOPS], loop[LOOPS], temporal[LEVELS][DIMS], extent[DIMS], found = 1.0;
+    double spatial[LOOPS], loop[LOOPS], temporal[LEVELS][DIMS], extent[DIMS];
+    Point point[LEVELS * TENSORS + 1];
+    int points = 0;
     const Thinned *thin = &x->thin;
     Work w;
     for (int i = 0; i < m->operands; i++) any |= thin->looks[i] < INFINITY;
@@ -161,7 +201,7 @@ double waiting_ratio(const Model *m, Run *run, Design *x) {
                 w.turns = pace[t];
                 stays = thin->held[h - 1][t];
             } else {
-                memcpy(loop, spatial, sizeof loop);
+                memcpy(loop, spatial, loops * sizeof *loop);
             }
             w.pitch = 1.0;
             for (int d = 0; d < D; d++) {
@@ -175,9 +215,13 @@ double waiting_ratio(const Model *m, Run *run, Design *x) {
                 if (d == w.grows) w.pitch = stays ? apart * stays[d] : apart;
             }
             boxed(m, extent, loop, dim, loops, &w);
-            found = max2(found, ratio_of(m, run, x, &w, thin->looks));
+            Point *here = &point[points++];
+            here->ratio = ratio_of(m, run, x, &w, thin->looks);
+            here->turns = w.turns;
+            here->units = w.units;
+            memcpy(here->loop, loop, loops * sizeof *loop);
         }
-    return found;
+    return together(m, run, point, points, loops);
 }
 
 /* The row of what is known of the work with a tile of operand i (`WorkTiles.rows`). */
@@ -199,22 +243,9 @@ static double product_of(const double *widths, int count) {
     return found;
 }
 
-/* np.interp over the numbers of lanes that are tabulated. */
-static double deviation_of(const Model *m, const Run *run, double units) {
-    double at = one(&run->log2, max2(units, 1.0));
-    const double *xs = m->lane_logs, *ys = m->deviations;
-    int count = m->lanes, j = 0;
-    if (at <= xs[0]) return ys[0];
-    if (at >= xs[count - 1]) return ys[count - 1];
-    while (xs[j + 1] <= at) j++;
-    if (xs[j] == at) return ys[j];
-    double slope = (ys[j + 1] - ys[j]) / (xs[j + 1] - xs[j]);
-    return slope * (at - xs[j]) + ys[j];
-}
-
 /* `spreads`: deviation of the longest work of the units that use a tile, over the mean; and the chance that there is any. */
 static void spread_of(const Model *m, Run *run, Design *x, const Work *w, const double *looks, double *spread, double *there) {
-    double longest = deviation_of(m, run, w->units) * (ratio_of(m, run, x, w, looks) - 1.0);
+    double longest = between(m, run, w->units, m->deviations) * (ratio_of(m, run, x, w, looks) - 1.0);
     double square = 1.0, some = 1.0, share = 1.0, pairs = w->points * w->units, apart = w->points;
     int single = 1, finite = 0;
     for (int i = 0; i < m->operands; i++) {

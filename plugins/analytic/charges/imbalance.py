@@ -18,7 +18,7 @@ from ..nest import Nest
 from ..occupancy.shared import SHARED
 from ..prepared import DesignChoices, ModelTables
 from ..removal import Removal
-from .maxima import Maxima, WorkBoxes, lanes_for
+from .maxima import Maxima, WorkBoxes, lanes_for, normal_maximum
 
 
 @attrs.frozen(eq=False)
@@ -46,13 +46,35 @@ def waiting_ratio(known: ModelTables, nest: Nest, choices: DesignChoices, thinne
     rows = np.flatnonzero(skips)
     if not rows.size:
         return None
-    work = points(known, nest, thinned, rows)
+    work, loops = points(known, nest, thinned, rows)
     count = len(work.units) // len(rows)
     units = float(choices.chip.instances[-1].max())
-    found = maxima_of(known, units).ratios(work, np.tile(np.take(looks, rows, axis=1), count))
+    found = maxima_of(known, units).ratios(work, np.tile(np.take(looks, rows, axis=1), count)).reshape(count, -1)
+    turns, units_of = work.turns.reshape(count, -1), work.units.reshape(count, -1)
     ratio = np.ones(nest.batch)
-    ratio[rows] = found.reshape(count, -1).max(axis=0)
+    ratio[rows] = together(found, turns, units_of, loops.reshape(len(loops), count, len(rows))).max(axis=0)
     return ratio
+
+
+def together(ratios: Array, turns: Array, units: Array, loops: Array) -> Array:
+    """(J, n) ratios of points at which some of the units wait for each other already at another one, as often or more often:
+    a group of these takes `ratios` of that point, and groups vary less than units do. `ratios`, `turns`, `units` (J, n);
+    `loops` (K, J, n) bounds of the coupled loops."""
+    found = ratios.copy()
+    mean, deviation = normal_maximum(units)
+    for outer in range(len(ratios)):
+        for inner in range(len(ratios)):
+            within = ((loops[:, inner] == 1.0) | (loops[:, inner] == loops[:, outer])).all(axis=0)
+            rows = np.flatnonzero(
+                within & (units[outer] > units[inner]) & (units[inner] > 1.0) & (turns[inner] >= turns[outer])
+                & (ratios[outer] > 1.0) & (ratios[inner] > 1.0)
+            )  # fmt: skip
+            if rows.size:
+                groups, _ = normal_maximum(units[outer, rows] / units[inner, rows])
+                less = deviation[inner, rows] * groups / mean[outer, rows]
+                all_of_them = ratios[inner, rows] + (ratios[outer, rows] - 1.0) * less
+                found[outer, rows] = np.maximum(found[outer, rows], all_of_them)
+    return found
 
 
 def maxima_of(known: ModelTables, units: float) -> Maxima:
@@ -82,8 +104,9 @@ def finest_looks(known: ModelTables, choices: DesignChoices, removal: Removal) -
     return found
 
 
-def points(known: ModelTables, nest: Nest, thinned: Thinned, rows: Array) -> WorkBoxes:
-    """The points at which compute units wait: J of them one after the other, each for all n designs `rows`."""
+def points(known: ModelTables, nest: Nest, thinned: Thinned, rows: Array) -> tuple[WorkBoxes, Array]:
+    """The points at which compute units wait: J of them one after the other, each for all n designs `rows`; and (K, J n)
+    bounds of the spatial loops along which they do."""
     lay, depth = known.layout, known.layout.problem.buffers
     columns = (nest.bounds, nest.steps, thinned.held, thinned.grows)
     bounds, steps, held, grows = (np.take(column, rows, axis=-1) for column in columns)
@@ -91,15 +114,15 @@ def points(known: ModelTables, nest: Nest, thinned: Thinned, rows: Array) -> Wor
     stealing = [(s, group) for s, group in groups if lay.problem.levels[s].memory.shares_work]
     coupling = [(s, group) for s, group in groups if not lay.problem.levels[s].memory.shares_work]
     block, dim = np.repeat([s for s, _ in coupling], lay.D), np.tile(np.arange(lay.D), len(coupling))
-    strides = _strides(lay, bounds, [s for s, _ in coupling])
+    strides = np.zeros((0, len(rows)))
     spatial = np.concatenate([np.ones((0, len(rows))), *(bounds[group] for _, group in coupling)])
     temporal = np.cumprod(bounds[lay.temporal[::-1]], axis=0)[::-1]  # of block s and all inside
     extents, coupled, depths, next_dim, turns, pitches = [], [], [], [], [], []
     reach: dict[int, list[Array]] = {}
     if lay.alike:
-        from .alike import piece_of, reach_of
+        from .alike import piece_of, reach_of, strides_of
 
-        reach = reach_of(lay, bounds)
+        reach, strides = reach_of(lay, bounds), strides_of(lay, bounds, [s for s, _ in coupling])
     wide: dict[int, list[Array]] = {t: [] for t in reach}
 
     def add(
@@ -142,10 +165,11 @@ def points(known: ModelTables, nest: Nest, thinned: Thinned, rows: Array) -> Wor
     add(0, 1.0, np.ones(spatial.shape, dtype=bool), 0, 1, np.full(len(rows), -1), np.ones(len(rows)))
     extent, loops = np.concatenate(extents, axis=-1), np.concatenate(coupled, axis=-1)
     copies, further = np.repeat(depths, len(rows)), np.tile(strides, len(extents))
-    return _boxes(
+    boxes = _boxes(
         known, nest, extent, loops, further, dim, copies, np.concatenate(next_dim), np.concatenate(turns),
         np.concatenate(pitches), {t: np.concatenate(own, axis=-1) for t, own in wide.items()},
     )  # fmt: skip
+    return boxes, loops
 
 
 def tile_work(known: ModelTables, nest: Nest, thinned: Thinned, t: int, h: int, rows: Array) -> WorkBoxes:
@@ -161,13 +185,13 @@ def tile_work(known: ModelTables, nest: Nest, thinned: Thinned, t: int, h: int, 
     inside = np.prod([bounds[group] for group in lay.temporal[h:]], axis=0)
     stays = np.take(thinned.held[h - 1, t], rows, axis=1)
     apart = math.prod((bounds[group] for _, group in groups), start=inside)
-    wide: dict[int, Array] = {}
+    wide, strides = dict[int, Array](), np.zeros((0, len(rows)))
     if lay.alike:
-        from .alike import piece_of, reach_of
+        from .alike import piece_of, reach_of, strides_of
 
+        strides = strides_of(lay, bounds, [s for s, _ in groups])
         wide = {u: piece_of(lay, u, own[h], stays, apart) for u, own in reach_of(lay, bounds).items()}
     one, none = np.ones(len(rows)), np.full(len(rows), -1)
-    strides = _strides(lay, bounds, [s for s, _ in groups])
     return _boxes(known, nest, inside * stays, loops, strides, dim, one.astype(np.int64), none, one, one, wide)
 
 
@@ -243,15 +267,6 @@ def limits_of(known: ModelTables, t: int) -> Array:
     lay = known.layout
     whole = np.array(box(lay.ranks[t], lay.sizes) or (1.0,))
     return whole if known.tables[t].by_shape else whole.prod(keepdims=True)
-
-
-def _strides(lay: Layout, bounds: Array, blocks: list[int]) -> Array:
-    """(K, n) by how much one step of each spatial loop of these blocks moves its dimension."""
-    found = np.ones((len(blocks), lay.D, bounds.shape[-1]))
-    for strides, s in zip(found, blocks, strict=True):
-        for group in (*lay.temporal[s + 1 :], *(x for x in lay.spatial[s + 1 :] if x is not None)):
-            strides *= bounds[group]
-    return found.reshape(-1, bounds.shape[-1])
 
 
 def rank_of(lay: Layout, t: int) -> Array:

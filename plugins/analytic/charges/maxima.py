@@ -177,21 +177,31 @@ _AT = np.linspace(-9.0, 9.0, 6001)
 _NORMAL = 0.5 * np.array([1.0 + math.erf(x / math.sqrt(2.0)) for x in _AT])
 
 
-def _deviations() -> Array:
-    """Of the maximum of LANES normal numbers, two at least: its standard deviation over its mean."""
+def _normal_maxima() -> Array:
+    """Of the maximum of LANES normal numbers, one at least: (2, len(LANES)) mean and standard deviation."""
     middle, found = 0.5 * (_AT[1:] + _AT[:-1]), []
-    for count in np.maximum(LANES, 2.0):
+    for count in np.maximum(LANES, 1.0):
         p = np.diff(_NORMAL**count)
-        found.append(math.sqrt((p * middle**2).sum() - (p * middle).sum() ** 2) / (p * middle).sum())
-    return np.array(found)
+        mean = (p * middle).sum()
+        found.append((mean, math.sqrt((p * middle**2).sum() - mean**2)))
+    return np.array(found).T
 
 
-DEVIATIONS = _deviations()
+NORMAL_MAXIMA = _normal_maxima()
+_TWO = int(np.searchsorted(LANES, 2.0))
+DEVIATIONS = np.divide(*NORMAL_MAXIMA[::-1, np.maximum(np.arange(len(LANES)), _TWO)])
 
 
 def deviation_of(units: PerDesign) -> PerDesign:
-    """The deviation of the maximum of so many normal numbers, over what it exceeds their mean by."""
+    """The deviation of the maximum of so many normal numbers, two at least, over what it exceeds their mean by."""
     return np.interp(np.log2(np.maximum(units, 1.0)), np.log2(LANES), DEVIATIONS)
+
+
+def normal_maximum(units: PerDesign) -> tuple[PerDesign, PerDesign]:
+    """Mean and standard deviation of the maximum of so many normal numbers of mean 0 and deviation 1."""
+    at = np.log2(np.maximum(units, 1.0))
+    mean, deviation = (np.interp(at, np.log2(LANES), part) for part in NORMAL_MAXIMA)
+    return mean, deviation
 
 
 def pace(most: Array, there: Array, depth: Array, units: PerDesign) -> Array:
@@ -342,7 +352,9 @@ class Maxima:
             product = (product[:, :, None] * values[:, None, :]).reshape(len(rows), -1)
             reached = (reached[:, :, None] * there[:, None, :]).reshape(len(rows), -1)
             if 0 < place < len(firsts) - 1:
-                product, reached = _best_of_tails(product, reached)
+                from .tails import best_of_tails
+
+                product, reached = best_of_tails(product, reached)
         return (product * _at(self.tiles[last].maxima, tiles[last], reached)).max(axis=1)
 
     def _with_meetings(
@@ -372,18 +384,6 @@ class Maxima:
         fuller = 1.0 + excess[some] / chance[some] * excess[some] / spread
         found[some] = np.sqrt(excess[some] ** 2 + share * fuller * deviation**2)
         return found
-
-
-def _best_of_tails(product: Array, reached: Array) -> tuple[Array, Array]:
-    """Of thresholds (n, A * TAILS) that about as many units reach, the one of the largest product: with several operands their
-    combinations would otherwise be all products of thresholds."""
-    count = product.shape[1] // len(TAILS)
-    together = np.add.outer(np.arange(count), np.arange(len(TAILS))).ravel()
-    best = [
-        rows[product[:, rows].argmax(axis=1)] for rows in map(np.flatnonzero, together == np.unique(together)[:, None])
-    ]
-    at = np.stack(best, axis=1)
-    return np.take_along_axis(product, at, axis=1), np.take_along_axis(reached, at, axis=1)
 
 
 def _at(maxima: Array, rows: Rows, units: Array) -> Array:

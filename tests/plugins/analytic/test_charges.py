@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from charged import LEVELS, REGISTRY, cost, made, product
 from sparsemap_plugins.analytic.charges import maxima
+from sparsemap_plugins.analytic.charges.imbalance import together
 from sparsemap_plugins.analytic.charges.maxima import LANES, Shares
 from sparsemap_plugins.analytic.charges.network import length_mm
 from sparsemap_plugins.analytic.charges.uneven import later
@@ -420,6 +421,26 @@ def test_the_pace_of_units_is_solved_to_the_end(monkeypatch: pytest.MonkeyPatch)
     found = maxima.pace(*inputs)
     monkeypatch.setattr(maxima, "NEWTON", 40)
     assert found == pytest.approx(maxima.pace(*inputs), rel=1e-6)
+
+
+def simulated_waits(pairs: int, parts: int, columns: int, rng: np.random.Generator) -> float:
+    """The end over the mean work, of lanes that come in pairs: both wait for each other after each part, and all lanes after
+    each column of `parts`."""
+    work = rng.normal(1.0, 0.2, (columns, parts, pairs, 2))
+    return float(work.max(axis=3).sum(axis=1).max(axis=1).sum() / work.sum(axis=(0, 1)).mean())
+
+
+@pytest.mark.parametrize(("pairs", "parts"), [(5, 1), (5, 7), (32, 4)])
+def test_groups_that_wait_for_each_other_wait_as_a_whole_at_another_point(pairs: int, parts: int) -> None:
+    units = np.array([[2.0], [2.0 * pairs]])
+    mean, _ = maxima.normal_maximum(units)
+    ratios = 1.0 + 0.2 * mean / np.array([[1.0], [math.sqrt(parts)]])
+    turns, loops = np.array([[100.0 * parts], [100.0]]), np.array([[[1.0], [pairs]], [[2.0], [2.0]]])
+    found = together(ratios, turns, units, loops)
+    expected = simulated_waits(pairs, parts, 400, np.random.default_rng(0))
+    assert found[:, 0] == pytest.approx([ratios[0, 0], expected], rel=0.01)
+    apart = np.array([[[1.0], [pairs]], [[2.0], [1.0]]])  # the pairs are of another loop: neither is within the other
+    assert together(ratios, turns, units, apart).tolist() == ratios.tolist()
 
 
 def test_what_is_gated_costs_no_less_than_the_technology_says() -> None:
