@@ -162,6 +162,7 @@ double waiting_ratio(const Model *m, Run *run, Design *x) {
     if (!any || !(x->used[S] > 1.0)) return NAN;
     for (int s = 0; s < S; s++)
         for (int d = 0; m->spatial[s] >= 0 && !m->steals[s] && d < D; d++) {
+            if (!(x->bound[m->spatial[s]][d] > 1.0)) continue;
             block[loops] = s;
             dim[loops] = d;
             spatial[loops++] = x->bound[m->spatial[s]][d];
@@ -169,7 +170,13 @@ double waiting_ratio(const Model *m, Run *run, Design *x) {
     for (int s = S - 1; s >= 0; s--)
         for (int d = 0; d < D; d++)
             temporal[s][d] = s < S - 1 ? temporal[s + 1][d] * x->bound[m->temporal[s]][d] : x->bound[m->temporal[s]][d];
-    for (int h = 0; h < S; h++) /* 0: the end of the run */
+    for (int h = 0; h < S; h++) { /* 0: the end of the run */
+        double pace[TENSORS];
+        for (int u = 0; h && u < m->T; u++) {
+            double product = thin->held[h - 1][u][0];
+            for (int d = 1; d < D; d++) product *= thin->held[h - 1][u][d];
+            pace[u] = x->steps[h - 1] / product;
+        }
         for (int t = 0; t < (h ? m->T : 1); t++) {
             int outermost = 0;
             const double *stays = NULL;
@@ -177,18 +184,11 @@ double waiting_ratio(const Model *m, Run *run, Design *x) {
             w.grows = -1;
             w.turns = 1.0;
             if (h) {
-                double pace[TENSORS];
                 int shared = 0;
                 if (!m->stored[t * S + h] || m->parent[t * S + h] < 0) continue;
                 outermost = (int)m->parent[t * S + h];
-                for (int k = 0; k < loops; k++)
-                    shared |= block[k] >= outermost && !m->relevant[t * D + dim[k]] && spatial[k] > 1.0;
+                for (int k = 0; k < loops; k++) shared |= block[k] >= outermost && !m->relevant[t * D + dim[k]];
                 if (!shared) continue;
-                for (int u = 0; u < m->T; u++) {
-                    double product = thin->held[h - 1][u][0];
-                    for (int d = 1; d < D; d++) product *= thin->held[h - 1][u][d];
-                    pace[u] = x->steps[h - 1] / product;
-                }
                 for (int k = 0; k < loops; k++) {
                     int couples = 0;
                     for (int u = 0; u < m->T; u++)
@@ -221,6 +221,7 @@ double waiting_ratio(const Model *m, Run *run, Design *x) {
             here->units = w.units;
             memcpy(here->loop, loop, loops * sizeof *loop);
         }
+    }
     return together(m, run, point, points, loops);
 }
 
@@ -279,8 +280,10 @@ static void tile_work(const Model *m, const Design *x, const Thinned *thin, int 
     double loop[LOOPS], extent[DIMS];
     for (int s = (int)m->parent[t * m->S + h]; s < m->S; s++)
         for (int d = 0; m->spatial[s] >= 0 && d < m->D; d++) {
+            double bound = x->bound[m->spatial[s]][d];
+            if (!(bound > 1.0) || (s < h && m->relevant[t * m->D + d])) continue;
             dim[loops] = d;
-            loop[loops++] = s >= h || !m->relevant[t * m->D + d] ? x->bound[m->spatial[s]][d] : 1.0;
+            loop[loops++] = bound;
         }
     for (int d = 0; d < m->D; d++) {
         double inside = x->bound[m->temporal[h]][d];
