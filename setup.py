@@ -74,7 +74,7 @@ setup(
         PAGES: "docs/plugins",
     },
     package_data={
-        "sparsemap": ["py.typed"],
+        "sparsemap": ["py.typed", "*.pyi", "*.mplstyle"],
         PAGES: ["*.md"],
         **{name: ["*.toml", "*.csv", "*.json", "*.jinja", "*.md"] for name in [*plugins, *specs]},
     },

@@ -72,7 +72,8 @@ class Kernel:
         vectors = options.vectors and lay.problem.levels[-1].memory.vectors
         others = set(attrs.asdict(options)) - {*OPTIONS, "run_lengths", "vectors"}
         strange = strange or any(getattr(options, name) for name in others)
-        self.knows = not (strange or moves or vectors or (options.imbalance and lay.alike))
+        together = (chip.access_words != 1).any()
+        self.knows = not (strange or moves or vectors or together or (options.imbalance and lay.alike))
         if not self.knows:
             return
         self.gaps: dict[tuple[int, int], Any] = {}
@@ -234,7 +235,7 @@ def _laid_out(known: ModelTables, chip: Chip, slots: int, maxima: Maxima | None)
         (lay.D, lay.T, lay.S, len(problem.mapping_levels), slots, len(problem.places), count, len(forms.formats)),
         (lay.output, len(actions), len(places.needs), forms.beyond, -1 if unit is None else unit.gene, len(LANES), lanes),
         (forms.every_fiber, *pads, forms.of_one_word.any(), known.copies is not None),
-        ((chip.access_words == 1).all(), (clusters > 1).any()),
+        (clusters > 1).any(),
         [getattr(options, name) for name in OPTIONS],
         lay.temporal, [_or(group) for group in lay.spatial], lay.block, lay.inwards, lay.relevant,
         [len(ranks) for ranks in lay.ranks], _terms(known), lay.windowed, lay.holes,
@@ -274,7 +275,7 @@ def _laid_out(known: ModelTables, chip: Chip, slots: int, maxima: Maxima | None)
     compute = chip.mac_pj["compute"]
     reals += [
         chip.fanout, [data_words(chip, s) for s in range(lay.S)], chip.capacity_bits, chip.shared_capacity,
-        chip.metadata_capacity_bits, chip.word_bits, chip.metadata_width, chip.access_words, clusters,
+        chip.metadata_capacity_bits, chip.word_bits, chip.metadata_width, clusters,
         chip.instances[:-1], chip.read_bandwidth, chip.write_bandwidth, chip.bandwidth, chip.lookahead,
         np.concatenate([price(chip, action) for action in PRICED], axis=1),
         [chip.mac_pj[action] for action in ("compute", "gated", "skipped")], np.concatenate(extra, axis=1),

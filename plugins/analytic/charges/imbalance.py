@@ -92,8 +92,10 @@ def finest_looks(known: ModelTables, choices: DesignChoices, removal: Removal) -
     for some in removal.effects:
         if some.action.target == lay.output:
             continue
-        for leader, words in zip(some.action.leaders, some.words, strict=True):
+        for leader, words, empty in zip(some.action.leaders, some.words, some.empty, strict=True):
             if leader != lay.output:
+                if leader in lay.alike:
+                    words = told_apart(words, empty, lay.occupancies[leader].density)
                 row = found[lay.operands.index(leader)]
                 row[some.rows] = np.minimum(row[some.rows], np.where(some.share > 0.0, words, np.inf))
     unit = known.places.compute
@@ -102,6 +104,14 @@ def finest_looks(known: ModelTables, choices: DesignChoices, removal: Removal) -
         for i, t in enumerate(lay.operands):
             found[i] = np.where(skips & choices.inside(lay)[t], 1.0, found[i])
     return found
+
+
+def told_apart(words: Array, empty: Array, density: float) -> Array:
+    """(n,) of the words of tiles, so many as are empty together as often as these tiles are, were each empty by itself: in one
+    block all words are empty or none is."""
+    there = (empty > 0.0) & (empty < 1.0) & np.isfinite(words)
+    found = np.rint(np.log(np.where(there, empty, 0.5)) / math.log1p(-min(density, 1.0 - 1e-12)))
+    return np.where(there, np.clip(found, 1.0, words), words)
 
 
 def points(known: ModelTables, nest: Nest, thinned: Thinned, rows: Array) -> tuple[WorkBoxes, Array]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from charged import LEVELS, REGISTRY, cost, made, product
 from sparsemap_plugins.analytic.charges import maxima
-from sparsemap_plugins.analytic.charges.imbalance import together
+from sparsemap_plugins.analytic.charges.imbalance import together, told_apart
 from sparsemap_plugins.analytic.charges.maxima import LANES, Shares
 from sparsemap_plugins.analytic.charges.network import length_mm
 from sparsemap_plugins.analytic.charges.uneven import later
@@ -421,6 +421,11 @@ def test_the_pace_of_units_is_solved_to_the_end(monkeypatch: pytest.MonkeyPatch)
     found = maxima.pace(*inputs)
     monkeypatch.setattr(maxima, "NEWTON", 40)
     assert found == pytest.approx(maxima.pace(*inputs), rel=1e-6)
+
+
+def test_words_of_a_block_are_empty_together() -> None:
+    words, empty = np.array([4.0, 4.0, 8.0, 4.0, np.inf]), np.array([0.75, 0.75**4, 0.75**2, 0.0, 0.0])
+    assert told_apart(words, empty, 0.25).tolist() == [1.0, 4.0, 2.0, 4.0, np.inf]
 
 
 def simulated_waits(pairs: int, parts: int, columns: int, rng: np.random.Generator) -> float:
