@@ -67,14 +67,13 @@ class Kernel:
     def __init__(self, known: ModelTables, chip: Chip, slots: int) -> None:
         """`slots`: of the formats of a tensor."""
         self.known, self.chip, self.slots, lay, options = known, chip, slots, known.layout, known.options
-        strange = bool(known.quirks or known.strangers or known.joint is not None or known.places.deals)
+        strange = bool(known.quirks or known.strangers or known.joint or known.places.deals)
         moves = lay.problem.slides or lay.streamed.any() or any(lay.linked) or known.formats.flattened.any()
         vectors = options.vectors and lay.problem.levels[-1].memory.vectors
-        wide = bool((chip.access_words > 1).any())  # leaders of accesses of several words
-        passing = not options.filter_metadata and lay.spatial[-1] is None and not lay.stored[:, -1].all()  # 7.1, scalar
         others = set(attrs.asdict(options)) - {*OPTIONS, "run_lengths", "vectors"}
         strange = strange or any(getattr(options, name) for name in others)
-        self.knows = not (strange or moves or wide or passing or vectors or (options.imbalance and lay.alike))
+        together = (chip.access_words != 1).any()
+        self.knows = not (strange or moves or vectors or together or (options.imbalance and lay.alike))
         if not self.knows:
             return
         self.gaps: dict[tuple[int, int], Any] = {}
@@ -236,7 +235,7 @@ def _laid_out(known: ModelTables, chip: Chip, slots: int, maxima: Maxima | None)
         (lay.D, lay.T, lay.S, len(problem.mapping_levels), slots, len(problem.places), count, len(forms.formats)),
         (lay.output, len(actions), len(places.needs), forms.beyond, -1 if unit is None else unit.gene, len(LANES), lanes),
         (forms.every_fiber, *pads, forms.of_one_word.any(), known.copies is not None),
-        ((chip.access_words == 1).all(), (clusters > 1).any()),
+        (clusters > 1).any(),
         [getattr(options, name) for name in OPTIONS],
         lay.temporal, [_or(group) for group in lay.spatial], lay.block, lay.inwards, lay.relevant,
         [len(ranks) for ranks in lay.ranks], _terms(known), lay.windowed, lay.holes,
@@ -259,7 +258,7 @@ def _laid_out(known: ModelTables, chip: Chip, slots: int, maxima: Maxima | None)
         lay.sizes, forms.block, forms.group, densities, [float(np.floor(1e6 * x + 0.5) / 1e6) for x in densities],
         [problem.resident.get((t, problem.homes[t]), np.nan) for t in range(lay.T)],
         np.ones((lay.T, lay.S)) if known.copies is None else known.copies,
-        np.log2(LANES), DEVIATIONS, *NORMAL_MAXIMA, sparsity._BITS,
+        np.log2(LANES), DEVIATIONS, NORMAL_MAXIMA, sparsity._BITS,
     ]  # fmt: skip
     for action in [*actions, *([] if unit is None else [unit])]:
         level, rest = action.place.storage, [0] * (TENSORS - len(action.leaders))
@@ -276,7 +275,7 @@ def _laid_out(known: ModelTables, chip: Chip, slots: int, maxima: Maxima | None)
     compute = chip.mac_pj["compute"]
     reals += [
         chip.fanout, [data_words(chip, s) for s in range(lay.S)], chip.capacity_bits, chip.shared_capacity,
-        chip.metadata_capacity_bits, chip.word_bits, chip.metadata_width, chip.access_words, clusters,
+        chip.metadata_capacity_bits, chip.word_bits, chip.metadata_width, clusters,
         chip.instances[:-1], chip.read_bandwidth, chip.write_bandwidth, chip.bandwidth, chip.lookahead,
         np.concatenate([price(chip, action) for action in PRICED], axis=1),
         [chip.mac_pj[action] for action in ("compute", "gated", "skipped")], np.concatenate(extra, axis=1),

@@ -110,8 +110,7 @@ static double access_energy(const Model *m, const Design *x, int t, int s) {
     const Counts *c = &x->counts[0];
     const double *price = m->price + s * PRICES;
     double count[5] = {c->read[t][s], c->fill[t][s], c->update[t][s], c->gone_read[t][s], c->gone_update[t][s]};
-    double together = m->access_words[s], width = m->metadata_width[s];
-    for (int i = 0; !m->whole && i < 5; i++) count[i] = ceil(count[i] / together) * together * 1.0;
+    double width = m->metadata_width[s];
     double spent = count[0] * price[READ] + count[1] * price[WRITE];
     int kind = x->energy.kind[t][s];
     spent = spent + count[2] * price[WRITE];

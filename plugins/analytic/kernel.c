@@ -83,7 +83,7 @@ static const double *reals(Cursor *c, Py_ssize_t count) {
     return found;
 }
 
-enum { SIZES = 15, FLAGS = 10 };
+enum { SIZES = 15, FLAGS = 9 };
 
 /* Whether the numbers are a model of which all sizes are within limits. */
 static int model_of(Cursor *c, Model *m) {
@@ -101,7 +101,7 @@ static int model_of(Cursor *c, Model *m) {
         return 0;
     m->every_fiber = (int)flag[0], m->pads = (int)flag[1], m->blocks = (int)flag[2], m->groups = (int)flag[3];
     m->padded = (int)flag[4], m->ends = (int)flag[5], m->one_word = (int)flag[6], m->copied = (int)flag[7];
-    m->whole = (int)flag[8], m->clustered = (int)flag[9];
+    m->clustered = (int)flag[8];
     for (int i = 0; i < OPTIONS; i++) m->option[i] = (int)option[i];
     int D = m->D, T = m->T, S = m->S, L = m->L, A = m->A, M = m->M, F = m->F;
     m->temporal = ints(c, S), m->spatial = ints(c, S), m->block = ints(c, L), m->inwards = ints(c, L);
@@ -116,8 +116,8 @@ static int model_of(Cursor *c, Model *m) {
     m->depth = ints(c, S * T), m->steals = ints(c, S), m->rank_of = ints(c, T * D);
     m->sizes = reals(c, D), m->form_block = reals(c, F), m->form_group = reals(c, F), m->density = reals(c, T);
     m->rounded = reals(c, T), m->room = reals(c, T), m->copies = reals(c, T * S);
-    m->lane_logs = reals(c, m->lanes), m->deviations = reals(c, m->lanes);
-    m->normal_mean = reals(c, m->lanes), m->normal_deviation = reals(c, m->lanes), m->bit_count = (int)ints(c, 1)[0];
+    m->lane_logs = reals(c, m->lanes), m->deviations = reals(c, m->lanes), m->normal_means = reals(c, m->lanes),
+    m->normal_deviations = reals(c, m->lanes), m->bit_count = (int)ints(c, 1)[0];
     m->bits = reals(c, m->bit_count), m->lane_one = (int)ints(c, 1)[0], m->lane_two = (int)ints(c, 1)[0];
     for (int i = 0; i < m->actions + (m->unit >= 0); i++) {
         Action *a = i < m->actions ? &m->action[i] : &m->at_unit;
@@ -132,7 +132,7 @@ static int model_of(Cursor *c, Model *m) {
     /* the chip */
     m->fanout = reals(c, S), m->data_words = reals(c, S), m->capacity = reals(c, S), m->shared = reals(c, S);
     m->metadata_capacity = reals(c, S), m->word_bits = reals(c, S), m->metadata_width = reals(c, S);
-    m->access_words = reals(c, S), m->cluster = reals(c, S), m->instances = reals(c, S), m->read_bandwidth = reals(c, S);
+    m->cluster = reals(c, S), m->instances = reals(c, S), m->read_bandwidth = reals(c, S);
     m->write_bandwidth = reals(c, S), m->bandwidth = reals(c, S), m->lookahead = reals(c, S + 1);
     m->price = reals(c, S * PRICES), m->mac = reals(c, 3), m->extra = reals(c, S * 4), m->leakage = reals(c, S);
     m->asleep = reals(c, S), m->side = reals(c, S), m->add_word = reals(c, S + 1), m->add_metadata = reals(c, S);

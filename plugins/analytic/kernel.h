@@ -37,7 +37,7 @@ typedef struct {
 
 typedef struct {
     int D, T, S, L, R, A, M, F, output, operands, actions, needs, beyond, unit;
-    int every_fiber, pads, blocks, groups, padded, ends, one_word, copied, whole, clustered;
+    int every_fiber, pads, blocks, groups, padded, ends, one_word, copied, clustered;
     int option[OPTIONS];
     const int64_t *temporal, *spatial, *block, *inwards;
     const int64_t *relevant, *ranks, *terms, *windowed, *strided, *straight, *by_shape, *stored, *parent, *child, *spans, *home, *operand;
@@ -45,10 +45,10 @@ typedef struct {
     const int64_t *form_compressed, *form_padded, *form_anywhere, *form_linked, *form_offsets, *form_ends, *form_own,
         *form_one_word, *form_row, *gaps, *need, *depth, *steals, *rank_of;
     const double *sizes, *form_block, *form_group, *density, *rounded, *room, *copies;
-    const double *fanout, *data_words, *capacity, *shared, *metadata_capacity, *word_bits, *metadata_width, *access_words,
+    const double *fanout, *data_words, *capacity, *shared, *metadata_capacity, *word_bits, *metadata_width,
         *cluster, *instances, *read_bandwidth, *write_bandwidth, *bandwidth, *lookahead, *price, *mac, *extra, *leakage,
-        *asleep, *side, *add_word, *add_metadata, *whole_box;
-    const double *lane_logs, *deviations, *normal_mean, *normal_deviation;
+        *asleep, *side, *add_word, *add_metadata;
+    const double *lane_logs, *deviations, *normal_means, *normal_deviations;
     const double *bits;
     double clock, gated_each, gated_passed, wire;
     int lanes, lane_count, bit_count, lane_one, lane_two; /* lanes: of `deviations`; lane_count: of the tables */

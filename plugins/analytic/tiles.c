@@ -207,13 +207,15 @@ static void leaders_empty(const Model *m, Run *run, Design *x, int t, int level,
         region[d] = x->extent[inner][d] * region[d];
     }
     double g = volume(m, t, e);
+    /* Timeloop has no co-iterated loops where a word serves a single compute */
+    int shares = m->option[FILTER_METADATA] || child >= 0 || m->spatial[S - 1] >= 0;
     for (int i = 0; i < a->leaders; i++) {
         int c = (int)a->leader[i], before = 0, idle = 0, several = 0;
         const int64_t *moves_c = m->relevant + c * D;
         double factor[DIMS], f[DIMS], agg = 1.0;
         for (int d = 0; d < D; d++) factor[d] = 1.0, f[d] = region[d];
         for (int p = 0; p < P; p++) {
-            int both = R[p] && relevant[dim[p]] && moves_c[dim[p]], again = R[p] && moves_c[dim[p]] && before && first;
+            int both = shares && R[p] && relevant[dim[p]] && moves_c[dim[p]], again = R[p] && moves_c[dim[p]] && before && first;
             if (both && !again) {
                 agg *= bound[p];
                 factor[dim[p]] *= bound[p];
@@ -230,7 +232,7 @@ static void leaders_empty(const Model *m, Run *run, Design *x, int t, int level,
                 if (several <= 1) need = need / factor[d];
             }
         if (need > 1.0) {
-            f[target] = trunc(f[target] * need);
+            f[target] = min2(trunc(f[target] * need), m->sizes[target]);
         }
         for (int d = 0; stays && d < D; d++) f[d] = f[d] * stays[d];
         if (blind && x->granule[c].there)

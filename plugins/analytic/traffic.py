@@ -73,10 +73,15 @@ def dense_traffic(nest: Nest, drains: bool = False, first_fills: bool = False, p
 def delivered_words(nest: Nest, t: int) -> list[PerDesign]:
     """Per level, the words that one child instance receives over the whole run (4.1)."""
     lay = nest.layout
+    unit = nest.steps[-1]
+    if lay.linked[t]:
+        from .windows import handed_on
+
+        unit = handed_on(nest, t)
     if lay.windowed[t]:
         from .windows import window_delivered
 
-        return [*(window_delivered(nest, t, s) for s in range(lay.S - 1)), _unit_words(nest, t)]
+        return [*(window_delivered(nest, t, s) for s in range(lay.S - 1)), unit]
     delivered: list[PerDesign] = []
     relevant = lay.relevant[t]
     reuse_outside = np.ones(nest.batch)
@@ -93,24 +98,7 @@ def delivered_words(nest: Nest, t: int) -> list[PerDesign]:
             run = np.where(still, run * bound, run)
         reuse_outside = np.where(still, run * reuse_outside, run)
         delivered.append(nest.tile_words[t, s + 1] * (nest.steps[s] / reuse_outside))
-    return [*delivered, _unit_words(nest, t)]
-
-
-def _unit_words(nest: Nest, t: int) -> PerDesign:
-    """Words that one compute unit gets: one a step, but for those that stay and that its neighbours have as well, where
-    they hand them on (4.6)."""
-    lay, steps = nest.layout, nest.steps[-1]
-    spatial = lay.spatial[lay.S - 1]
-    if not lay.linked[t] or spatial is None:
-        return steps
-    busy, moves = nest.loop_bounds[spatial][::-1] > 1.0, lay.relevant[t][nest.order[spatial][::-1]]
-    shared = busy.any(axis=0) & ~np.take_along_axis(moves, busy.argmax(axis=0)[None], axis=0)[0]
-    run, still = np.ones(nest.batch), shared
-    for group in reversed(lay.temporal):
-        for moved, bound in zip(lay.relevant[t][nest.order[group]][::-1], nest.loop_bounds[group][::-1], strict=True):
-            still = still & ~(moved & (bound > 1.0))
-            run = np.where(still, run * bound, run)
-    return steps / run
+    return [*delivered, unit]
 
 
 def distinct_children(nest: Nest, t: int, s: int) -> PerDesign:

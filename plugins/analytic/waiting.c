@@ -111,8 +111,8 @@ static double ratio_of(const Model *m, Run *run, Design *x, const Work *w, const
     return 1.0;
 }
 
-/* np.interp of `ys` over the numbers of lanes that are tabulated. */
-static double over_lanes(const Model *m, const Run *run, double units, const double *ys) {
+/* np.interp over the numbers of lanes that are tabulated. */
+static double between(const Model *m, const Run *run, double units, const double *ys) {
     double at = one(&run->log2, max2(units, 1.0));
     const double *xs = m->lane_logs;
     int count = m->lanes, j = 0;
@@ -124,23 +124,27 @@ static double over_lanes(const Model *m, const Run *run, double units, const dou
     return slope * (at - xs[j]) + ys[j];
 }
 
-/* A point at which units wait. */
+/* A point at which units wait: how long, in how many turns, and along which loops. */
 typedef struct {
     double ratio, turns, units, loop[LOOPS];
 } Point;
 
-/* The ratio of a point at which some of the units wait for each other already at another one, as often or more often. */
-static double together(const Model *m, const Run *run, const Point *outer, const Point *all, int points, int loops) {
-    double found = outer->ratio;
-    for (const Point *inner = all; inner < all + points; inner++) {
-        int within = outer->units > inner->units && inner->units > 1.0 && inner->turns >= outer->turns && outer->ratio > 1.0 &&
-                     inner->ratio > 1.0;
-        for (int k = 0; within && k < loops; k++) within = inner->loop[k] == 1.0 || inner->loop[k] == outer->loop[k];
-        if (!within) continue;
-        double groups = over_lanes(m, run, outer->units / inner->units, m->normal_mean);
-        double deviation = over_lanes(m, run, inner->units, m->normal_deviation);
-        double less = deviation * groups / over_lanes(m, run, outer->units, m->normal_mean);
-        found = max2(found, inner->ratio + (outer->ratio - 1.0) * less);
+/* The largest ratio, where some of the units wait for each other already at another point, as often or more often. */
+static double together(const Model *m, const Run *run, const Point *point, int points, int loops) {
+    double found = 1.0;
+    for (int i = 0; i < points; i++) {
+        const Point *outer = &point[i];
+        found = max2(found, outer->ratio);
+        for (int j = 0; j < points; j++) {
+            const Point *inner = &point[j];
+            int within = outer->units > inner->units && inner->units > 1.0 && inner->turns >= outer->turns &&
+                         outer->ratio > 1.0 && inner->ratio > 1.0;
+            for (int k = 0; k < loops; k++) within = within && (inner->loop[k] == 1.0 || inner->loop[k] == outer->loop[k]);
+            if (!within) continue;
+            double groups = between(m, run, outer->units / inner->units, m->normal_means);
+            double less_so = between(m, run, inner->units, m->normal_deviations) * groups / between(m, run, outer->units, m->normal_means);
+            found = max2(found, inner->ratio + (outer->ratio - 1.0) * less_so);
+        }
     }
     return found;
 }
@@ -149,15 +153,16 @@ static double together(const Model *m, const Run *run, const Point *outer, const
  * thins the work. */
 double waiting_ratio(const Model *m, Run *run, Design *x) {
     int S = m->S, D = m->D, any = 0, loops = 0, dim[LOOPS], block[LOOPS];
-    double spatial[LOOPS], loop[LOOPS], temporal[LEVELS][DIMS], extent[DIMS], found = 1.0;
-    const Thinned *thin = &x->thin;
-    Point point[(LEVELS - 1) * TENSORS + 1];
+    double spatial[LOOPS], loop[LOOPS], temporal[LEVELS][DIMS], extent[DIMS];
+    Point point[LEVELS * TENSORS + 1];
     int points = 0;
+    const Thinned *thin = &x->thin;
     Work w;
     for (int i = 0; i < m->operands; i++) any |= thin->looks[i] < INFINITY;
     if (!any || !(x->used[S] > 1.0)) return NAN;
     for (int s = 0; s < S; s++)
         for (int d = 0; m->spatial[s] >= 0 && !m->steals[s] && d < D; d++) {
+            if (!(x->bound[m->spatial[s]][d] > 1.0)) continue;
             block[loops] = s;
             dim[loops] = d;
             spatial[loops++] = x->bound[m->spatial[s]][d];
@@ -165,7 +170,13 @@ double waiting_ratio(const Model *m, Run *run, Design *x) {
     for (int s = S - 1; s >= 0; s--)
         for (int d = 0; d < D; d++)
             temporal[s][d] = s < S - 1 ? temporal[s + 1][d] * x->bound[m->temporal[s]][d] : x->bound[m->temporal[s]][d];
-    for (int h = 0; h < S; h++) /* 0: the end of the run */
+    for (int h = 0; h < S; h++) { /* 0: the end of the run */
+        double pace[TENSORS];
+        for (int u = 0; h && u < m->T; u++) {
+            double product = thin->held[h - 1][u][0];
+            for (int d = 1; d < D; d++) product *= thin->held[h - 1][u][d];
+            pace[u] = x->steps[h - 1] / product;
+        }
         for (int t = 0; t < (h ? m->T : 1); t++) {
             int outermost = 0;
             const double *stays = NULL;
@@ -173,18 +184,11 @@ double waiting_ratio(const Model *m, Run *run, Design *x) {
             w.grows = -1;
             w.turns = 1.0;
             if (h) {
-                double pace[TENSORS];
                 int shared = 0;
                 if (!m->stored[t * S + h] || m->parent[t * S + h] < 0) continue;
                 outermost = (int)m->parent[t * S + h];
-                for (int k = 0; k < loops; k++)
-                    shared |= block[k] >= outermost && !m->relevant[t * D + dim[k]] && spatial[k] > 1.0;
+                for (int k = 0; k < loops; k++) shared |= block[k] >= outermost && !m->relevant[t * D + dim[k]];
                 if (!shared) continue;
-                for (int u = 0; u < m->T; u++) {
-                    double product = thin->held[h - 1][u][0];
-                    for (int d = 1; d < D; d++) product *= thin->held[h - 1][u][d];
-                    pace[u] = x->steps[h - 1] / product;
-                }
                 for (int k = 0; k < loops; k++) {
                     int couples = 0;
                     for (int u = 0; u < m->T; u++)
@@ -197,7 +201,7 @@ double waiting_ratio(const Model *m, Run *run, Design *x) {
                 w.turns = pace[t];
                 stays = thin->held[h - 1][t];
             } else {
-                memcpy(loop, spatial, sizeof loop);
+                memcpy(loop, spatial, loops * sizeof *loop);
             }
             w.pitch = 1.0;
             for (int d = 0; d < D; d++) {
@@ -217,8 +221,8 @@ double waiting_ratio(const Model *m, Run *run, Design *x) {
             here->units = w.units;
             memcpy(here->loop, loop, loops * sizeof *loop);
         }
-    for (int j = 0; j < points && !x->lacking; j++) found = max2(found, together(m, run, &point[j], point, points, loops));
-    return found;
+    }
+    return together(m, run, point, points, loops);
 }
 
 /* The row of what is known of the work with a tile of operand i (`WorkTiles.rows`). */
@@ -242,7 +246,7 @@ static double product_of(const double *widths, int count) {
 
 /* `spreads`: deviation of the longest work of the units that use a tile, over the mean; and the chance that there is any. */
 static void spread_of(const Model *m, Run *run, Design *x, const Work *w, const double *looks, double *spread, double *there) {
-    double longest = over_lanes(m, run, w->units, m->deviations) * (ratio_of(m, run, x, w, looks) - 1.0);
+    double longest = between(m, run, w->units, m->deviations) * (ratio_of(m, run, x, w, looks) - 1.0);
     double square = 1.0, some = 1.0, share = 1.0, pairs = w->points * w->units, apart = w->points;
     int single = 1, finite = 0;
     for (int i = 0; i < m->operands; i++) {
@@ -276,8 +280,10 @@ static void tile_work(const Model *m, const Design *x, const Thinned *thin, int 
     double loop[LOOPS], extent[DIMS];
     for (int s = (int)m->parent[t * m->S + h]; s < m->S; s++)
         for (int d = 0; m->spatial[s] >= 0 && d < m->D; d++) {
+            double bound = x->bound[m->spatial[s]][d];
+            if (!(bound > 1.0) || (s < h && m->relevant[t * m->D + d])) continue;
             dim[loops] = d;
-            loop[loops++] = s >= h || !m->relevant[t * m->D + d] ? x->bound[m->spatial[s]][d] : 1.0;
+            loop[loops++] = bound;
         }
     for (int d = 0; d < m->D; d++) {
         double inside = x->bound[m->temporal[h]][d];

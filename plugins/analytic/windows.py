@@ -1,4 +1,4 @@
-"""Words delivered of tensors with sliding windows (4.1)."""
+"""Words delivered of tensors with sliding windows (4.1), or that neighbours hand on (4.6)."""
 
 from __future__ import annotations
 
@@ -50,3 +50,20 @@ def window_delivered(nest: Nest, t: int, s: int) -> PerDesign:
             moved = [np.where(active, moved[r] + step[r], moved[r]) for r in ranks]
             seen = seen | active
     return total
+
+
+def handed_on(nest: Nest, t: int) -> PerDesign:
+    """Words that one compute unit gets: one a step, but for those that stay and that its neighbours have as well, where
+    they hand them on (4.6)."""
+    lay, steps = nest.layout, nest.steps[-1]
+    spatial = lay.spatial[lay.S - 1]
+    if spatial is None:
+        return steps
+    busy, moves = nest.loop_bounds[spatial][::-1] > 1.0, lay.relevant[t][nest.order[spatial][::-1]]
+    shared = busy.any(axis=0) & ~np.take_along_axis(moves, busy.argmax(axis=0)[None], axis=0)[0]
+    run, still = np.ones(nest.batch), shared
+    for group in reversed(lay.temporal):
+        for moved, bound in zip(lay.relevant[t][nest.order[group]][::-1], nest.loop_bounds[group][::-1], strict=True):
+            still = still & ~(moved & (bound > 1.0))
+            run = np.where(still, run * bound, run)
+    return steps / run

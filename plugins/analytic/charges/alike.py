@@ -47,3 +47,12 @@ def independent(lay: Layout, t: int, lanes: PerDesign, loops: Array, strides: Ar
     different = np.minimum(places, np.ceil(spans / np.array(lay.alike[t])[:, None])).prod(axis=0)
     found: PerDesign = np.minimum(lanes, different)
     return found
+
+
+def strides_of(lay: Layout, bounds: Array, blocks: list[int]) -> Array:
+    """(K, n) by how much one step of each spatial loop of these blocks moves its dimension."""
+    found = np.ones((len(blocks), lay.D, bounds.shape[-1]))
+    for strides, s in zip(found, blocks, strict=True):
+        for group in (*lay.temporal[s + 1 :], *(x for x in lay.spatial[s + 1 :] if x is not None)):
+            strides *= bounds[group]
+    return found.reshape(-1, bounds.shape[-1])

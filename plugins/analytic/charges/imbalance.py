@@ -124,15 +124,15 @@ def points(known: ModelTables, nest: Nest, thinned: Thinned, rows: Array) -> tup
     stealing = [(s, group) for s, group in groups if lay.problem.levels[s].memory.shares_work]
     coupling = [(s, group) for s, group in groups if not lay.problem.levels[s].memory.shares_work]
     block, dim = np.repeat([s for s, _ in coupling], lay.D), np.tile(np.arange(lay.D), len(coupling))
-    strides = _strides(lay, bounds, [s for s, _ in coupling])
+    strides = np.zeros((0, len(rows)))
     spatial = np.concatenate([np.ones((0, len(rows))), *(bounds[group] for _, group in coupling)])
     temporal = np.cumprod(bounds[lay.temporal[::-1]], axis=0)[::-1]  # of block s and all inside
     extents, coupled, depths, next_dim, turns, pitches = [], [], [], [], [], []
     reach: dict[int, list[Array]] = {}
     if lay.alike:
-        from .alike import piece_of, reach_of
+        from .alike import piece_of, reach_of, strides_of
 
-        reach = reach_of(lay, bounds)
+        reach, strides = reach_of(lay, bounds), strides_of(lay, bounds, [s for s, _ in coupling])
     wide: dict[int, list[Array]] = {t: [] for t in reach}
 
     def add(
@@ -195,13 +195,13 @@ def tile_work(known: ModelTables, nest: Nest, thinned: Thinned, t: int, h: int, 
     inside = np.prod([bounds[group] for group in lay.temporal[h:]], axis=0)
     stays = np.take(thinned.held[h - 1, t], rows, axis=1)
     apart = math.prod((bounds[group] for _, group in groups), start=inside)
-    wide: dict[int, Array] = {}
+    wide, strides = dict[int, Array](), np.zeros((0, len(rows)))
     if lay.alike:
-        from .alike import piece_of, reach_of
+        from .alike import piece_of, reach_of, strides_of
 
+        strides = strides_of(lay, bounds, [s for s, _ in groups])
         wide = {u: piece_of(lay, u, own[h], stays, apart) for u, own in reach_of(lay, bounds).items()}
     one, none = np.ones(len(rows)), np.full(len(rows), -1)
-    strides = _strides(lay, bounds, [s for s, _ in groups])
     return _boxes(known, nest, inside * stays, loops, strides, dim, one.astype(np.int64), none, one, one, wide)
 
 
@@ -277,15 +277,6 @@ def limits_of(known: ModelTables, t: int) -> Array:
     lay = known.layout
     whole = np.array(box(lay.ranks[t], lay.sizes) or (1.0,))
     return whole if known.tables[t].by_shape else whole.prod(keepdims=True)
-
-
-def _strides(lay: Layout, bounds: Array, blocks: list[int]) -> Array:
-    """(K, n) by how much one step of each spatial loop of these blocks moves its dimension."""
-    found = np.ones((len(blocks), lay.D, bounds.shape[-1]))
-    for strides, s in zip(found, blocks, strict=True):
-        for group in (*lay.temporal[s + 1 :], *(x for x in lay.spatial[s + 1 :] if x is not None)):
-            strides *= bounds[group]
-    return found.reshape(-1, bounds.shape[-1])
 
 
 def rank_of(lay: Layout, t: int) -> Array:

@@ -352,7 +352,9 @@ class Maxima:
             product = (product[:, :, None] * values[:, None, :]).reshape(len(rows), -1)
             reached = (reached[:, :, None] * there[:, None, :]).reshape(len(rows), -1)
             if 0 < place < len(firsts) - 1:
-                product, reached = _best_of_tails(product, reached)
+                from .tails import best_of_tails
+
+                product, reached = best_of_tails(product, reached)
         return (product * _at(self.tiles[last].maxima, tiles[last], reached)).max(axis=1)
 
     def _with_meetings(
@@ -382,18 +384,6 @@ class Maxima:
         fuller = 1.0 + excess[some] / chance[some] * excess[some] / spread
         found[some] = np.sqrt(excess[some] ** 2 + share * fuller * deviation**2)
         return found
-
-
-def _best_of_tails(product: Array, reached: Array) -> tuple[Array, Array]:
-    """Of thresholds (n, A * TAILS) that about as many units reach, the one of the largest product: with several operands their
-    combinations would otherwise be all products of thresholds."""
-    count = product.shape[1] // len(TAILS)
-    together = np.add.outer(np.arange(count), np.arange(len(TAILS))).ravel()
-    best = [
-        rows[product[:, rows].argmax(axis=1)] for rows in map(np.flatnonzero, together == np.unique(together)[:, None])
-    ]
-    at = np.stack(best, axis=1)
-    return np.take_along_axis(product, at, axis=1), np.take_along_axis(reached, at, axis=1)
 
 
 def _at(maxima: Array, rows: Rows, units: Array) -> Array:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
+import os
 import shutil
 import subprocess
+import sys
 import sysconfig
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -51,8 +53,8 @@ COMPLETE = {
 }  # fmt: skip
 
 
-def built(folder: Path, change: tuple[str, str] | None = None, flags: tuple[str, ...] = ("-O2",)):
-    """The module of the C files, with a change of their text."""
+def built(folder: Path, change: tuple[str, str] | None = None, flags: tuple[str, ...] = ("-O2",), load: bool = True):
+    """The module of the C files, with a change of their text; `load`: as a module of this process."""
     if COMPILER is None:
         pytest.skip("no C compiler")
     changed = 0
@@ -66,6 +68,8 @@ def built(folder: Path, change: tuple[str, str] | None = None, flags: tuple[str,
     words = ["-std=c11", *flags, "-ffp-contract=off", "-fPIC", "-shared", f"-I{sysconfig.get_paths()['include']}"]
     sources = [str(folder / f"{part}.c") for part in PARTS]
     subprocess.run([COMPILER, *words, *sources, "-o", str(out), "-lm"], check=True, capture_output=True)
+    if not load:
+        return None
     spec = importlib.util.spec_from_loader("kernel", importlib.machinery.ExtensionFileLoader("kernel", str(out)))
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -217,3 +221,94 @@ def test_a_search_finds_the_same_design(setting, kernel, monkeypatch):
         SHARED.clear()
         best.append(sparsemap.search(problem_of(setting), budget=150, seed=1).found)
     assert best[0].score == best[1].score and np.array_equal(best[0].genome, best[1].genome)
+
+
+SANITIZED = """
+import importlib.machinery, importlib.util, sys
+sys.path.insert(0, sys.argv[2])
+import test_compiled as tests
+from sparsemap_plugins.analytic import native
+spec = importlib.util.spec_from_loader("kernel", importlib.machinery.ExtensionFileLoader("kernel", sys.argv[1]))
+native.kernel = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(native.kernel)
+for setting in tests.COMPLETE:
+    problem = tests.problem_of(setting)
+    for genomes in tests.batches_of(problem, 40):
+        problem.evaluator.evaluate(genomes)
+print("done")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="libasan of Linux")
+def test_no_address_is_out_of_bounds_and_nothing_is_undefined(tmp_path):
+    flags = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+    try:
+        built(tmp_path, None, flags, load=False)
+    except subprocess.CalledProcessError:
+        pytest.skip("a compiler without sanitizers")
+    library = subprocess.run(
+        [COMPILER, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
+    ).stdout
+    env = {**os.environ, "LD_PRELOAD": library.strip(), "ASAN_OPTIONS": "detect_leaks=0", "PYTHONMALLOC": "malloc"}
+    module = tmp_path / f"kernel{sysconfig.get_config_var('EXT_SUFFIX')}"
+    words = [sys.executable, "-c", SANITIZED, str(module), str(Path(__file__).parent)]
+    done = subprocess.run(words, capture_output=True, text=True, env=env)
+    assert done.stdout == "done\n", done.stderr[-2000:]
+
+
+MUTANTS = [
+    ("x->product[g] > m->fanout", "x->product[g] >= m->fanout"),
+    ("broken |= any && used && !m->form_anywhere[form];", ""),
+    ("outside = still ? run * outside : run;", "outside = run;"),
+    ("delta = !seen || same ? first_delta : words", "delta = !seen ? first_delta : words"),
+    ("max2(0.0, n1 - (double)(b / g))", "max2(0.0, n1 - (double)b)"),
+    ("if (m->windowed[t] || m->strided[t])\n            part", "if (m->windowed[t])\n            part"),
+    ("accesses[s - 1] * accesses[s] / delivered[s - 1]", "accesses[s - 1] * accesses[s] / delivered[s]"),
+    ("count == 2.0 && step == 2.0 * reach", "count == 2.0"),
+    ("drops ? cell(tile, 1, row) : 1.0", "cell(tile, 1, row)"),
+    ("needed > m->capacity[s]", "needed >= 1.01 * m->capacity[s]"),
+    ("if (several <= 1) need = need / factor[d];", ""),
+    ("!moves && !moved && first", "!moves && first"),
+    ("!(e->share > found->share[t][s])) continue;", "e->share > found->share[t][s]) continue;"),
+    ("offsets && packed < counts[child]", "offsets && packed <= counts[child]"),
+    (
+        "told = tells + 2 * (m->form_offsets[above] || rank[i + 1].pointed);",
+        "told = tells + 2 * m->form_offsets[above];",
+    ),
+    ("t == m->output ? ceil(lost) : floor(lost)", "floor(lost)"),
+    ("acts_above ? nested : share", "nested > 0.0 ? share : nested"),
+    ("x->words[t][child] == 1.0) own = 0.0", "x->words[t][child] == 2.0) own = 0.0"),
+    ("x->moves[t][s]) here = above", "x->moves[t][s]) here = 0.0"),
+    ("digits % 3 == 1 ? zero[i]", "digits % 3 == 1 ? absent[i]"),
+    ("visits > 1.0 ? (visits * leaves - d)", "visits > 2.0 ? (visits * leaves - d)"),
+    ("(1.0 - e->still) / positive(left)", "(1.0 - e->share) / positive(left)"),
+    ("m->asleep[s] == 1.0 ? every", "m->asleep[s] != 1.0 ? every"),
+    ("copies = min2(copies, leaves);", ""),
+    ("couples |= m->stored[u * S + h]", "couples &= m->stored[u * S + h]"),
+    ("found = max2(found, inner->ratio", "found = max2(found, outer->ratio"),
+    ("turns[t] > 0.99 * most", "turns[t] > 1.01 * most"),
+    ("single = single + each_of[t] / turns[t];", "single = single + each_of[t];"),
+    ("there_a = some;", "there_a = 1.0;"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(len(MUTANTS)))
+def test_an_error_in_the_model_is_noticed(number, tmp_path, monkeypatch):
+    kernel = built(tmp_path, MUTANTS[number])
+    for setting in (
+        "product",
+        "strided",
+        "bypass",
+        "batched",
+        "four operands",
+        "convolution",
+        "one operand",
+        "timeloop",
+    ):
+        problem = problem_of(setting)
+        batches = batches_of(problem, 200)[:2]
+        if evaluated(monkeypatch, kernel, problem, batches) != evaluated(monkeypatch, None, problem, batches):
+            return
+    raise AssertionError(MUTANTS[number])
