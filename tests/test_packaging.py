@@ -43,7 +43,11 @@ def test_every_data_file_is_in_a_package_that_setup_lists(given: dict) -> None:
     lost = []
     for top, name in (("plugins", "sparsemap_plugins"), ("specs", "sparsemap_specs")):
         for file in (ROOT / top).rglob("*"):
-            if not file.is_file() or file.suffix in (".pyc", ".py", ".c", ".h", ".so", ".pyd") or file.name.startswith("."):
+            if (
+                not file.is_file()
+                or file.suffix in (".pyc", ".py", ".c", ".h", ".so", ".pyd")
+                or file.name.startswith(".")
+            ):
                 continue
             if file.parent == ROOT / "specs" / "schemas":  # written for editors, and anew by every build
                 continue
