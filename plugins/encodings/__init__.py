@@ -13,9 +13,9 @@ from sparsemap import hookimpl
 def register_segments():
     return {
         "cantor": "orders:Cantor",
-        "random-order": "orders:RandomOrder",
+        "random-order": "direct:RandomOrder",
         "prime-factors": "tiling:PrimeFactors",
-        "direct-tiling": "tiling:DirectTiling",
+        "direct-tiling": "direct:DirectTiling",
         "rank-formats": "choices:RankFormats",
         "gate-skip": "choices:GateSkip",
         "decoding": "decoding:Decoding",

@@ -1,5 +1,4 @@
-"""Tilings: the mapping level of every prime factor (Section IV-B, Fig. 9), so that every genome multiplies up to the sizes;
-and the bounds themselves, which a standard evolution strategy encodes, and Section IV-B improves on."""
+"""Tilings: the mapping level of every prime factor (Section IV-B, Fig. 9), so that every genome multiplies up to the sizes."""
 
 from __future__ import annotations
 
@@ -117,19 +116,18 @@ class PrimeFactors(LoopTiling):
         bounds = np.empty((levels, len(problem.dims), genes.shape[1]))
         bounds[:, [size == 1 for size in problem.sizes.values()]] = 1.0
         small = genes.astype(np.int8 if levels < 128 else np.int16)
+        number = np.arange(1, levels + 1, dtype=small.dtype)[:, None, None]
         for group in self._groups(problem):
-            mine = small[group.first : group.last]
-            for level in range(levels):
-                here = mine == level + 1
-                if len(mine) == 1:
-                    factor = np.where(here[0], group.powers[1], 1.0)
-                else:
-                    count = np.add.reduce(here.view(np.uint8), axis=0, dtype=np.uint8)
-                    factor = group.powers.take(count, mode="clip")
-                if group.begins:
-                    bounds[level, group.dim] = factor
-                else:
-                    bounds[level, group.dim] *= factor
+            here = small[group.first : group.last] == number
+            if here.shape[1] == 1:
+                factor = np.where(here[:, 0], group.powers[1], 1.0)
+            else:
+                count = np.add.reduce(here.view(np.uint8), axis=1, dtype=np.uint8)
+                factor = group.powers.take(count, mode="clip")
+            if group.begins:
+                bounds[:, group.dim] = factor
+            else:
+                bounds[:, group.dim] *= factor
         return {"bounds": bounds}
 
     def encode(self, designs: Designs, problem: Problem) -> Array:
@@ -200,41 +198,6 @@ class PrimeFactors(LoopTiling):
             f"design {row}: bounds of dimension '{name}' are {found} = {products[dim, row]:g}, "
             f"expected whole numbers that multiply up to {size}{padded}"
         )
-
-
-@attrs.frozen(kw_only=True)
-class DirectTiling(LoopTiling):
-    """One gene per dimension and mapping level, 1..size: the loop bound (M1..M5, K1..K5, N1..N5 for a matmul).
-
-    Provides `bounds` (L, D, B) float64. Most genomes do not multiply up to the sizes; the cost model rejects them.
-    """
-
-    type_name: ClassVar[str] = "direct-tiling"
-
-    def explain(self, problem: Problem) -> str:
-        return f"one loop bound per dimension ({', '.join(problem.dims)}) and mapping level"
-
-    def genes(self, problem: Problem) -> Genes:
-        levels = [level.name for level in problem.mapping_levels]
-        names = tuple(f"bound.{dim}.{level}" for dim in problem.dims for level in levels)
-        high = np.repeat(np.array(list(problem.sizes.values()), dtype=np.int64), len(levels))
-        return Genes(names, np.ones(len(names), dtype=np.int64), high)
-
-    def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
-        by_dim = genes.reshape(len(problem.dims), len(problem.mapping_levels), -1)
-        return {"bounds": np.ascontiguousarray(by_dim.transpose(1, 0, 2), dtype=np.float64)}
-
-    def encode(self, designs: Designs, problem: Problem) -> Array:
-        bounds = designs.columns["bounds"]
-        sizes = np.array(list(problem.sizes.values()), dtype=np.float64)[:, None]
-        wrong = (bounds < 1) | (bounds > sizes) | (bounds != np.floor(bounds))
-        if wrong.any():
-            level, dim, row = (int(i) for i in np.argwhere(wrong)[0])
-            raise DesignError(
-                f"design {row}: the bound of '{problem.dims[dim]}' in {problem.mapping_levels[level].name} is "
-                f"{bounds[level, dim, row]:g}, expected a whole number in 1..{int(sizes[dim, 0])}"
-            )
-        return bounds.transpose(1, 0, 2).reshape(-1, bounds.shape[-1]).astype(np.int64)
 
 
 def _steps(sizes: Mapping[str, int], limits: Sequence[int]) -> float:

@@ -24,20 +24,20 @@ def register_operators():
             "uniform": "operators.inits:UniformInit",
         },
         "selection": {
-            "greedy-ranking": "operators.selection:GreedyRanking",
+            "greedy-ranking": "operators.segments:GreedyRanking",
             "nsga2": "operators.selection:Nsga2",
             "ranking": "operators.selection:Ranking",
         },
         "crossover": {
             "one-point": "operators.crossover:OnePoint",
-            "segment-crossover": "operators.crossover:SegmentCrossover",
+            "segment-crossover": "operators.segments:SegmentCrossover",
             "sensitivity-aware": "operators.crossover:SensitivityAware",
             "uniform-crossover": "operators.crossover:UniformCrossover",
         },
         "mutation": {
             "annealing": "operators.mutation:AnnealingMutation",
             "random-reset": "operators.mutation:RandomReset",
-            "segment-moves": "operators.mutation:SegmentMoves",
+            "segment-moves": "operators.segments:SegmentMoves",
         },
     }
 

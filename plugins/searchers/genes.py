@@ -7,6 +7,9 @@ import numpy as np
 from sparsemap import Space
 from sparsemap.pieces.contracts import Array, Context, Genomes, PerDesign, PerGene, Rows, Scored, shifted
 
+MAPPING = frozenset({"bounds", "order"})
+"""Columns of designs that are loops."""
+
 
 class Seen:
     """The genomes proposed so far, by hash, so that no evaluation is spent twice; forgets all beyond `limit`."""
@@ -46,6 +49,17 @@ def neighbourhood(space: Space, genome: PerGene) -> Genomes:
         rows.append(np.repeat(genome[None, :], len(values), axis=0))
         rows[-1][:, gene] = values
     return np.concatenate(rows) if rows else genome[None, :][:0]
+
+
+def renewed(space: Space, good: Genomes, guesses: Genomes, share: float, rng: np.random.Generator) -> Genomes:
+    """Good designs (n, G) with a part of each taken from a guess (n, G): all loops of a `share`, one segment of the others."""
+    count, names = len(good), list(space.slices)
+    loops = np.array([bool(MAPPING.intersection(space.segments[name].provides)) for name in names])
+    kind = rng.random(count)[:, None]
+    taken = np.eye(len(names), dtype=bool)[rng.integers(0, len(names), size=count)]
+    taken = np.where((kind < share) & loops.any(), loops, taken)
+    by_gene = np.repeat(taken, [part.stop - part.start for part in space.slices.values()], axis=1)
+    return np.where(by_gene, guesses, good)
 
 
 def another(values: Array, low: Array, high: Array, rng: np.random.Generator) -> Array:

@@ -1,8 +1,10 @@
 """A memetic search: demes that evolve by moves the segments offer, with local search around their best designs.
 
 It keeps the paper's encoding and adds what cheap evaluation allows: a search starts from guesses of the segments, every
-proposal is repaired before it is evaluated, and the single-gene neighbourhood of a deme's best design is swept when
-progress stops. Selection, crossover and mutations are operators; unless others are named, mutations are the moves of the
+proposal is repaired before it is evaluated, no two designs that mean the same are, and the single-gene neighbourhood of a
+deme's best design is swept when progress stops. Formats and mechanisms that are good with one tiling are good with nearly
+all, and a tiling says little where they are bad: so all but the first guesses change one part of a design that is good,
+mostly its loops. Selection, crossover and mutations are operators; unless others are named, mutations are the moves of the
 segments (loops swap levels, a tensor changes its formats).
 
 Where the cost model knows classes of designs, each with a bound (`Space.classes`), no design is evaluated whose class has
@@ -38,10 +40,8 @@ from sparsemap.pieces.contracts import (
     Selection,
 )
 
-from .genes import Seen, neighbourhood
-from .operators.crossover import SegmentCrossover
-from .operators.mutation import SegmentMoves
-from .operators.selection import GreedyRanking
+from .genes import Seen, neighbourhood, renewed
+from .operators.segments import GreedyRanking, SegmentCrossover, SegmentMoves
 from .variation import Variation
 
 EXHAUSTED = 50
@@ -56,6 +56,10 @@ PROGRESS = 0.005
 """Share of the score by which a design has to be better to count as progress of its deme."""
 REMEMBERED = 4
 """Designs of a converged deme that take part in the population of all."""
+STEP = 0.2
+"""Share of a sample that is drawn at once; what follows renews the best of it."""
+LOOPS = 0.6
+"""Share of the renewed designs that have other loops."""
 
 
 @attrs.define(eq=False)
@@ -75,6 +79,8 @@ class Deme:
     """Whether it ever is."""
     mark: float = np.inf
     """The best score that was worth noting."""
+    left: int = 0
+    """Designs of its sample that have yet to be drawn."""
 
     @property
     def valid(self) -> bool:
@@ -88,7 +94,7 @@ class Deme:
     @property
     def proposes(self) -> Literal["sample", "sweep", "children"]:
         """What it should propose next."""
-        if not self.valid:
+        if self.left or not self.valid:
             return "sample"
         return "sweep" if self.stalled >= self.patience and self.sweeps and not self.swept else "children"
 
@@ -183,6 +189,7 @@ class _Run:
         self.planned, self.end = 0, 0
         """Designs that the round is planned for, and those that the search then has."""
         self.classes = space.classes if searcher.classes or searcher.jumps or searcher.prune else None
+        self.nothing = Scored(space.low[None, :][:0], np.zeros(0))
         self.best = np.inf
         """The best score so far."""
         self.stale = 0
@@ -209,16 +216,16 @@ class _Run:
     def demes(self, count: int, size: int) -> list[Deme]:
         """New populations without designs."""
         size = max(8, min(size, 3 * self.planned // (2 * self.searcher.generations)))
-        nothing = Scored(self.space.low[None, :][:0], np.zeros(0))
         around = np.minimum(self.space.high - self.space.low, 64).sum()
         sweeps = bool(4 * around <= self.planned)
         return [
-            Deme(size, self.searcher.patience, self.searcher.selection, nothing, sweeps=sweeps) for _ in range(count)
+            Deme(size, self.searcher.patience, self.searcher.selection, self.nothing, sweeps=sweeps)
+            for _ in range(count)
         ]
 
     def given_deme(self, size: int) -> list[Deme]:
         """A population for the designs that the search starts from, once: among guesses they would be the only parents."""
-        given, self.given = self.given, Scored(self.space.low[None, :][:0], np.zeros(0))
+        given, self.given = self.given, self.nothing
         if given is None or not len(given):
             return []
         (deme,) = self.demes(1, size)
@@ -244,7 +251,7 @@ class _Run:
         if self.classes is not None and self.searcher.prune:
             hopeful = np.flatnonzero(self.classes.hopeful(repaired.designs, self.best))
             repaired, owner = repaired.take(hopeful), owner[hopeful]
-        fresh = self.seen.new(repaired.genomes)
+        fresh = self.seen.new(self.space.canonical(repaired.genomes))
         self.stale = 0 if fresh.size else self.stale + 1
         scored: Scored = yield repaired.take(fresh)
         self.best = min(self.best, scored.scores.min(initial=np.inf))
@@ -266,13 +273,21 @@ class _Run:
         if deme.proposes == "sweep":
             deme.swept = True
             return neighbourhood(self.space, deme.parents.genomes[0])
-        count = int(min(max(self.searcher.sample * self.planned / demes, 4 * deme.size), 10 * deme.size))
+        whole = int(min(max(self.searcher.sample * self.planned / demes, 4 * deme.size), 10 * deme.size))
+        deme.left = deme.left or whole
+        count = min(deme.left, max(8, int(STEP * whole)))
+        deme.left -= count
+        guesses = self._guessed(count)
+        if not deme.valid:
+            return guesses
+        parents = picked(self.searcher.selection, deme.parents, count, context)[:, 0]
+        return renewed(self.space, parents, guesses, LOOPS, self.rng)
+
+    def _guessed(self, count: int) -> Genomes:
+        """Designs (count, G) to start from; from the second sample on, a part is of the classes with the best bounds."""
         draw = self.space.sample if self.stale else self.space.guess  # guesses need not reach every design
-        if (
-            self.classes is None
-            or not (self.stale or self.given is not None)
-            or not (of_classes := int(self.searcher.classes * count))
-        ):
+        of_classes = int(self.searcher.classes * count) if self.stale or self.given is not None else 0
+        if self.classes is None or not of_classes:
             return draw(count, self.rng)
         drawn = self.classes.draw(self.space, self._picked(of_classes), self.rng)
         return np.concatenate([drawn, draw(count - of_classes, self.rng)])

@@ -126,9 +126,9 @@ class Design:
         """From the first of the designs of a problem."""
         if PASSES not in batch.columns:
             return cls(problem, batch)
-        from .passing import by_layout, passing
+        from .passing import passed_in, passing
 
-        ((_, passed, rest),) = by_layout(batch.take(slice(0, 1)))
+        passed, rest = passed_in(batch.take(slice(0, 1)))
         return cls(passing(problem, passed), rest)
 
     @cached_property

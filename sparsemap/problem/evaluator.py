@@ -103,12 +103,9 @@ def evaluated(designs: Designs, problem: Problem, detail: bool = False) -> Evalu
     """What the cost model of a problem says about designs, if it is what the contract says; without scenarios. Designs in
     which other tensors pass by are those of other layouts, and have a `detail` only if all are of one."""
     if PASSES in designs.columns and len(designs):
-        from .passing import by_layout, passing
+        from .passing import evaluated_by_layout
 
-        parts = [(rows, evaluated(some, passing(problem, passed), detail)) for rows, passed, some in by_layout(designs)]
-        back = np.argsort(np.concatenate([rows for rows, _ in parts]), kind="stable")
-        joined = Evaluation.join([part for _, part in parts])
-        return joined if len(parts) == 1 else joined.take(back)
+        return evaluated_by_layout(designs, problem, detail)
     model = problem.cost_model
     with guarded(model, "evaluate"), np.errstate(over="ignore", invalid="ignore"):  # `checked` names what is infinite
         evaluation = model.evaluate(locked(designs), problem, detail)

@@ -189,9 +189,9 @@ def write_designs(fused: FusedPlan, result: FusedResult) -> list[Path]:
     """Writes the designs of a plan to the folder `plan`, a file for each different one, as `FusedLayer.design` says."""
     texts: dict[Path, str] = {}
     for row in result.rows:
-        one, path = fused.named[row.layer], fused.plan.folder / row.design
+        path = fused.plan.folder / row.design
         if row.design and path not in texts:
-            base = fused.variant(one.node.content, row.kept)
+            base = fused.variant(fused.named[row.layer].node.content, row.kept)
             there = attrs.evolve(base.workload, resident_words=dict(row.kept_words), slides=dict(row.walks))
             numbers = {"energy_pj": row.energy_pj, "cycles": row.cycles}
             best = Best(base.variant(workload=there), np.array(row.genome), numbers, fused.value(*numbers.values()))

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import DesignError, SearchError, unknown
 from ..pieces.contracts import Operation, Searcher, Workload
-from ..pieces.data_specs import WARM_STARTS, Study
+from ..pieces.data_specs import WARM_STARTS, Network, Study
 from ..pieces.registry import Registry, is_path
 from ..problem.chip import Chip
 from ..problem.design_file import workload_table
@@ -206,6 +206,18 @@ class Plan:
         return {} if bound is None else {"energy_pj": float(bound.energy_pj.min()), "cycles": float(bound.cycles.min())}
 
 
+def network_of(registry: Registry, network: Any) -> tuple[Network, tuple[Node, ...]]:
+    """A network by name, file or table, and its nodes."""
+    base, file = Path("."), ""
+    if isinstance(network, str | os.PathLike):
+        text = os.fspath(network)
+        piece, file = registry.resolve("network", text), text if is_path(text) else ""
+        base = Path(text).parent if file else base
+    else:
+        piece = registry.build("network", network)
+    return piece, nodes_of(piece, registry, base, file)
+
+
 def plan_of(
     registry: Registry,
     network: Any,
@@ -221,17 +233,11 @@ def plan_of(
     count: str = "all",
     more: Any = None,
     handed: bool = False,
+    known: tuple[Network, tuple[Node, ...]] | None = None,
 ) -> Plan:
     """The cells of a network; `handed`: outputs have the density that the next layer reads. SpecError for a wrong part,
-    before anything is searched."""
-    base, file = Path("."), ""
-    if isinstance(network, str | os.PathLike):
-        text = os.fspath(network)
-        piece, file = registry.resolve("network", text), text if is_path(text) else ""
-        base = Path(text).parent if file else base
-    else:
-        piece = registry.build("network", network)
-    graph = nodes_of(piece, registry, base, file)
+    before anything is searched. `known` is what `network_of` says, for who plans one network on many chips."""
+    piece, graph = known or network_of(registry, network)
     graph = handed_on(graph, registry) if handed else graph
     nodes = tuple(node for node in graph if node.loops)
     if not nodes:

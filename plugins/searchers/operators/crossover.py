@@ -1,4 +1,4 @@
-"""Crossovers: by segment or gene, at one point, uniform, and sensitivity-aware (Section IV-E)."""
+"""Crossovers: at one point, uniform, and sensitivity-aware (Section IV-E)."""
 
 from __future__ import annotations
 
@@ -10,22 +10,6 @@ import numpy as np
 from sparsemap.pieces.contracts import Array, Context, Crossover, Genomes
 
 from ..genes import high_sensitivity, part_starts
-
-
-@attrs.frozen(kw_only=True)
-class SegmentCrossover(Crossover):
-    """Half of the children take whole segments from either parent, the others single genes."""
-
-    type_name: ClassVar[str] = "segment-crossover"
-
-    def cross(self, pairs: Genomes, context: Context) -> Genomes:
-        rng, count, genes = context.rng, len(pairs), pairs.shape[2]
-        by_segment = np.zeros((count, genes), dtype=bool)
-        for part in context.space.slices.values():
-            by_segment[:, part] = (rng.random(count) < 0.5)[:, None]
-        by_gene = rng.random((count, genes)) < 0.5
-        whole = (rng.random(count) < 0.5)[:, None]
-        return np.where(np.where(whole, by_segment, by_gene), pairs[:, 0], pairs[:, 1])
 
 
 @attrs.frozen(kw_only=True)

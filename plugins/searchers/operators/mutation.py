@@ -1,15 +1,13 @@
-"""Mutations: the moves that segments offer, plain random resetting, and annealing (Section IV-E, Eq. 6-7)."""
+"""Mutations: plain random resetting, and annealing (Section IV-E, Eq. 6-7)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import attrs
 import numpy as np
 
-from sparsemap import Space
 from sparsemap.pieces.contracts import Array, Context, Genomes, Mutation
 
 from ..genes import another, high_sensitivity, pick_some, steps
@@ -20,43 +18,6 @@ _share: list[Any] = [attrs.validators.ge(0), attrs.validators.le(1)]
 def high_probability(progress: float, start: float = 0.8) -> float:
     """P_h of Eq. 6: 0.8 * exp(-phi) * (1 - phi) with phi = g/G. P_l is 1 - P_h (Eq. 7)."""
     return start * math.exp(-progress) * (1.0 - progress)
-
-
-@attrs.frozen(kw_only=True)
-class SegmentMoves(Mutation):
-    """The moves that the segments of a space offer: two factors or whole loops swap levels, a tensor changes its formats.
-
-    Every segment is a part with a share of its own; alone, each genome is varied in a random segment.
-    """
-
-    type_name: ClassVar[str] = "segment-moves"
-
-    def parts(self, space: Space) -> Sequence[tuple[Mutation, float]]:
-        """A segment with more genes has a larger share at first; those whose genes have one value only have none."""
-        return [
-            (SegmentMove(name=f"{self.type_name}:{name}", segment=name), math.sqrt(part.stop - part.start))
-            for name, part in space.slices.items()
-            if (space.high[part] > space.low[part]).any()
-        ]
-
-    def mutate(self, genomes: Genomes, context: Context) -> Genomes:
-        changed, parts = genomes.copy(), self.parts(context.space)
-        which = context.rng.integers(0, max(len(parts), 1), size=len(genomes))
-        for index, (part, _) in enumerate(parts):
-            changed[which == index] = part.mutate(changed[which == index], context)
-        return changed
-
-
-@attrs.frozen(kw_only=True)
-class SegmentMove(Mutation):
-    """The moves of one segment."""
-
-    type_name: ClassVar[str] = "segment-move"
-
-    segment: str
-
-    def mutate(self, genomes: Genomes, context: Context) -> Genomes:
-        return context.space.vary(genomes, self.segment, context.rng)
 
 
 @attrs.frozen(kw_only=True)

@@ -43,32 +43,6 @@ class Ranking(Selection):
 
 
 @attrs.frozen(kw_only=True)
-class GreedyRanking(Selection):
-    """Better designs mate more often, invalid ones never; of equal scores at most two survive.
-
-    Designs with equal scores are nearly always the same design in other genes.
-    """
-
-    type_name: ClassVar[str] = "greedy-ranking"
-
-    greed: float = attrs.field(default=3.0, validator=attrs.validators.gt(0.0))
-    """How strongly good parents are preferred: a parent's rank is drawn as u ** greed, u uniform in 0..1."""
-
-    def pick(self, parents: Scored, count: int, context: Context) -> Genomes:
-        valid = int(np.isfinite(parents.scores).sum())
-        first, second = (valid * context.rng.random((2, count)) ** self.greed).astype(np.int64)
-        return np.stack([parents.genomes[first], parents.genomes[second]], axis=1)
-
-    def survive(self, parents: Scored, children: Scored, size: int) -> Scored:
-        pool = Scored.join([parents, children])
-        order = np.argsort(pool.scores, kind="stable")
-        scores = pool.scores[order]
-        starts = np.flatnonzero(np.concatenate([[True], scores[1:] != scores[:-1]]))
-        twins = np.arange(len(scores)) - np.repeat(starts, np.diff(np.append(starts, len(scores))))
-        return pool.take(np.concatenate([order[twins < 2], order[twins >= 2]])[:size])
-
-
-@attrs.frozen(kw_only=True)
 class Nsga2(Selection):
     """Better ranks mate and survive first and, within a rank, designs with more room around them.
 

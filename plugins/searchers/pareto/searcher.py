@@ -29,8 +29,7 @@ from sparsemap.problem.designs import Decoded
 from sparsemap.searching.front import Front, crowding, scaled
 
 from ..genes import Seen, neighbourhood
-from ..operators.crossover import SegmentCrossover
-from ..operators.mutation import SegmentMoves
+from ..operators.segments import SegmentCrossover, SegmentMoves
 from ..operators.selection import Nsga2, values_of
 from ..variation import Variation
 

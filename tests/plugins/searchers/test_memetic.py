@@ -35,10 +35,24 @@ def batches(problem, budget, searcher="sparsemap", seed=0):
     return found, running.result()
 
 
-def test_no_genome_is_evaluated_twice():
-    proposed, _ = batches(load_problem("mm1", "cloud", registry=REGISTRY), 3_000)
-    genomes = np.concatenate(proposed)
-    assert len(np.unique(genomes, axis=0)) == len(genomes) == 3_000
+def test_no_two_designs_that_mean_the_same_are_evaluated():
+    """Such as loops of bound one in another order."""
+    problem = load_problem("mm1", "cloud", registry=REGISTRY)
+    genomes = np.concatenate(batches(problem, 3_000)[0])
+    assert len(np.unique(problem.space.canonical(genomes), axis=0)) == len(genomes) == 3_000
+
+
+def test_a_sample_keeps_what_is_good_in_its_first_designs():
+    """Half of mm7 on mobile is decided by formats and mechanisms: random ones are hundreds of times worse than the best."""
+    problem = load_problem("mm7", "mobile", registry=REGISTRY)
+    (first, *more), _ = batches(problem, 70)
+    rest = slice(problem.space.slices["formats"].start, None)
+    known = {tuple(genome[rest]) for genome in problem.space.repair(first, np.random.default_rng(0))}
+    assert np.mean([tuple(genome[rest]) in known for genome in np.concatenate(more)]) > 0.3
+    score = problem.evaluator.score
+    guessed = problem.space.repair(problem.space.guess(70, np.random.default_rng(0)), np.random.default_rng(0))
+    tried = score(problem.evaluator.evaluate(np.concatenate([first, *more])))
+    assert np.median(tried) < 0.1 * np.median(score(problem.evaluator.evaluate(guessed)))
 
 
 def test_it_ends_when_the_space_has_no_more_to_offer():
@@ -60,7 +74,7 @@ def test_several_demes_propose_in_one_batch_and_later_one_population(monkeypatch
     monkeypatch.setattr("sparsemap_plugins.searchers.memetic.ROUNDS", (20_000,))
     proposed, _ = batches(load_problem("mm3", "edge", registry=REGISTRY), 20_000, {**MEMETIC, "prune": False})
     sizes = [len(genomes) for genomes in proposed]
-    assert sizes[0] == 4 * 320  # ten times the 32 survivors of each deme
+    assert sizes[0] == 4 * 64 and 4 * 300 < sum(sizes[:5]) <= 4 * 320  # ten times the 32 survivors of each deme
     assert max(sizes[1:]) <= 4 * 320
     assert np.median(sizes) > 128
 

@@ -1,0 +1,93 @@
+"""The operators of the default search: better designs mate more often, by whole segments or single genes, and change by the
+moves that segments offer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import ClassVar
+
+import attrs
+import numpy as np
+
+from sparsemap import Space
+from sparsemap.pieces.contracts import Context, Crossover, Genomes, Mutation, Scored, Selection
+
+
+@attrs.frozen(kw_only=True)
+class SegmentMoves(Mutation):
+    """The moves that the segments of a space offer: two factors or whole loops swap levels, a tensor changes its formats.
+
+    Every segment is a part with a share of its own; alone, each genome is varied in a random segment.
+    """
+
+    type_name: ClassVar[str] = "segment-moves"
+
+    def parts(self, space: Space) -> Sequence[tuple[Mutation, float]]:
+        """A segment with more genes has a larger share at first; those whose genes have one value only have none."""
+        return [
+            (SegmentMove(name=f"{self.type_name}:{name}", segment=name), math.sqrt(part.stop - part.start))
+            for name, part in space.slices.items()
+            if (space.high[part] > space.low[part]).any()
+        ]
+
+    def mutate(self, genomes: Genomes, context: Context) -> Genomes:
+        changed, parts = genomes.copy(), self.parts(context.space)
+        which = context.rng.integers(0, max(len(parts), 1), size=len(genomes))
+        for index, (part, _) in enumerate(parts):
+            changed[which == index] = part.mutate(changed[which == index], context)
+        return changed
+
+
+@attrs.frozen(kw_only=True)
+class SegmentMove(Mutation):
+    """The moves of one segment."""
+
+    type_name: ClassVar[str] = "segment-move"
+
+    segment: str
+
+    def mutate(self, genomes: Genomes, context: Context) -> Genomes:
+        return context.space.vary(genomes, self.segment, context.rng)
+
+
+@attrs.frozen(kw_only=True)
+class SegmentCrossover(Crossover):
+    """Half of the children take whole segments from either parent, the others single genes."""
+
+    type_name: ClassVar[str] = "segment-crossover"
+
+    def cross(self, pairs: Genomes, context: Context) -> Genomes:
+        rng, count, genes = context.rng, len(pairs), pairs.shape[2]
+        by_segment = np.zeros((count, genes), dtype=bool)
+        for part in context.space.slices.values():
+            by_segment[:, part] = (rng.random(count) < 0.5)[:, None]
+        by_gene = rng.random((count, genes)) < 0.5
+        whole = (rng.random(count) < 0.5)[:, None]
+        return np.where(np.where(whole, by_segment, by_gene), pairs[:, 0], pairs[:, 1])
+
+
+@attrs.frozen(kw_only=True)
+class GreedyRanking(Selection):
+    """Better designs mate more often, invalid ones never; of equal scores at most two survive.
+
+    Designs with equal scores are nearly always the same design in other genes.
+    """
+
+    type_name: ClassVar[str] = "greedy-ranking"
+
+    greed: float = attrs.field(default=3.0, validator=attrs.validators.gt(0.0))
+    """How strongly good parents are preferred: a parent's rank is drawn as u ** greed, u uniform in 0..1."""
+
+    def pick(self, parents: Scored, count: int, context: Context) -> Genomes:
+        valid = int(np.isfinite(parents.scores).sum())
+        first, second = (valid * context.rng.random((2, count)) ** self.greed).astype(np.int64)
+        return np.stack([parents.genomes[first], parents.genomes[second]], axis=1)
+
+    def survive(self, parents: Scored, children: Scored, size: int) -> Scored:
+        pool = Scored.join([parents, children])
+        order = np.argsort(pool.scores, kind="stable")
+        scores = pool.scores[order]
+        starts = np.flatnonzero(np.concatenate([[True], scores[1:] != scores[:-1]]))
+        twins = np.arange(len(scores)) - np.repeat(starts, np.diff(np.append(starts, len(scores))))
+        return pool.take(np.concatenate([order[twins < 2], order[twins >= 2]])[:size])
