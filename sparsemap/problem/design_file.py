@@ -90,7 +90,8 @@ def dump(
     if "mechanisms" in columns:
         table["gate_skip"] = {place.name: _used(design.mechanism(place), pieces) for place in problem.places}
     levels = [design.decoded(t) for t in range(len(problem.tensors))]
-    decoded = {problem.tensors[t].name: problem.levels[s].name for t, s in enumerate(levels) if s < len(problem.levels)}
+    inside = ((t, s) for t, s in enumerate(levels) if problem.homes[t] < s < len(problem.levels))
+    decoded = {problem.tensors[t].name: problem.levels[s].name for t, s in inside}  # at home, nothing is decoded
     if decoded:
         table["decoded"] = decoded
     if numbers:
