@@ -24,6 +24,8 @@ SHARED = ("all", "sizes", "units")
 
 MOST_CHANGES = 4
 """Genes that one move changes."""
+SIZES = 0.75
+"""Share of the changes that are of sizes: they decide more than a unit does."""
 
 
 @attrs.frozen
@@ -84,7 +86,7 @@ class ChipGenes(Segment):
         return Genes(tuple(gene.name for gene in every), np.zeros(len(every), np.int64), high, ordered=False)
 
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
-        """Changes one gene, or a few, so that a size can grow as another shrinks: a size as often as a unit. A size moves to
+        """Changes one gene, or a few, so that a size can grow as another shrinks: mostly sizes. A size moves to
         a neighbour in its list as often as anywhere; a unit becomes any other."""
         changed = genes.copy()
         high = self.genes(problem).high
@@ -95,7 +97,7 @@ class ChipGenes(Segment):
             return changed
         for row in range(genes.shape[1]):
             for _ in range(min(int(rng.geometric(0.5)), MOST_CHANGES)):
-                g = int(rng.choice(groups[int(rng.integers(len(groups)))]))
+                g = int(rng.choice(groups[int(len(groups) > 1 and rng.random() >= SIZES)]))
                 now = int(changed[g, row])
                 near = int(np.clip(now + rng.choice([-1, 1]), 0, high[g]))
                 far = (now + 1 + int(rng.integers(high[g]))) % (int(high[g]) + 1)

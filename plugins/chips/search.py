@@ -37,6 +37,8 @@ SEARCHER, FRONT_SEARCHER = "chips", "nsga2"
 """Of chips, for one value and for several."""
 COLD = {"extends": "sparsemap", "classes": 0.0, "jumps": 0.0, "prune": False}
 """The searcher of layers that have nothing to start from: the usual one without bounds."""
+STARTS = 12
+"""Chips that a search starts from, at least if it may try as many; a third of all, if that is more."""
 FINALISTS, CLOSE = 3, 1.02
 """Chips, at most, of which the layers are searched longer before one is chosen: those that cost so much of the best."""
 WIDER = 4
@@ -137,9 +139,10 @@ def designed(task: DesignTask, told: Told | None = None) -> ChipResult:
         table = fixed_table(problem.hardware)
         tried.reference = KnownChip(table=table, genomes=[row["genomes"] for row in reference["layers"]])
         tried.weights = weights_of(reference)
-        start = starts_of(problem, reference, max(task.budget // 3, 1))
-        if start is not None:
-            tried.spared = digest_of(segment_of(problem).table(start[0], problem))
+        start = starts_of(problem, reference, max(task.budget // 3, min(STARTS, task.budget)))
+        own = segment_of(problem).own(problem, reference["used_most"])
+        if own is not None and not segment_of(problem).excess(own, problem):
+            tried.spared = digest_of(segment_of(problem).table(own, problem))
         start = start if searcher.takes_migrants else None
         run = Search(problem, searcher, Budget(task.budget, count="valid"), task.seed, start)
         tried.told = lambda valid: told("chips", min(valid, task.budget), task.budget, run.archive.score)

@@ -26,8 +26,9 @@ def weights_of(reference: Mapping[str, Any]) -> list[float]:
 
 def starts_of(problem: Problem, reference: Mapping[str, Any], most: int) -> Array | None:
     """Chips that the search starts from, `most` at most and all within the constraints that need no search: the hardware as
-    it stands with the units that its layers have used most, and with none; one size stepped until they hold; one size a
-    step larger, or smaller, and another stepped until they hold. None if its values are not among the choices."""
+    it stands with the units that its layers have used most; with one size, and then with two, a step larger or smaller,
+    those that break a constraint with another size stepped until they hold, the nearest first; and without units. None if
+    its values are not among the choices."""
     segment = segment_of(problem)
     own = segment.own(problem, reference["used_most"])
     if own is None:
@@ -36,15 +37,19 @@ def starts_of(problem: Problem, reference: Mapping[str, Any], most: int) -> Arra
     high = np.array([len(gene.values) - 1 for gene in segment.every(problem)])
     bare = own.copy()
     bare[[gene.unit is not None for gene in segment.every(problem)]] = 0
-    found: list[Array | None] = [own, *(segment.shrunk(own, gene, problem) for gene in size), bare]
-    for by in (1, -1):
-        for gene in size:
-            moved = own.copy()
-            moved[gene] += by
-            if 0 <= moved[gene] <= high[gene]:
-                found += [segment.shrunk(moved, other, problem) for other in size if other != gene]
-    held = [genes for genes in found if genes is not None and not segment.excess(genes, problem)]
-    if not held:
+    moves = [own, bare]
+    for change in (*({g: by} for g in size for by in (1, -1)), *({g: 1, h: -1} for g in size for h in size if g != h)):
+        moved = own.copy()
+        for g, by in change.items():
+            moved[g] += by
+        if ((moved >= 0) & (moved <= high)).all():
+            moves.append(moved)
+    found: list[Array] = []
+    for moved in moves:
+        every = [segment.shrunk(moved, g, problem) for g in size] if segment.excess(moved, problem) else [moved]
+        found += [genes for genes in every if genes is not None]
+    if not found:
         return None
-    starts = np.stack(held)
+    starts = np.stack(found)
+    starts = starts[np.argsort(np.abs(starts - own)[:, size].sum(axis=1), kind="stable")]
     return starts[np.sort(np.unique(starts, axis=0, return_index=True)[1])][:most]
