@@ -63,6 +63,14 @@ class LeastAccesses:
         found = [a for a in self.places.actions if a.target == t and a.place.storage is not None and a.kind.any()]
         return [a for a in found if self.layout.holder(t, a.place.storage or 0) <= level]
 
+    def _there_in_steps(self, c: int, words: Array) -> Array:
+        """The same of no more words: down to the next one of eight between powers of two."""
+        step = np.floor(8.0 * np.log2(words)).astype(np.int64)
+        steps = np.flatnonzero(np.bincount(step))
+        chance = np.zeros(steps[-1] + 1)
+        chance[steps] = self._there(c, 2.0 ** (steps / 8.0))
+        return chance[step]
+
     def _there(self, c: int, words: Array) -> Array:
         """(n,) chance that so many words of a leader are not all empty; that of one word where shapes matter."""
         occupancy = self.layout.occupancies[c]
@@ -87,7 +95,7 @@ class LeastAccesses:
                 moves = sum(dim in alone for rank in lay.ranks[c] for dim, _ in rank) == len(alone)
                 if moves and all(sum(dim in alone for dim, _ in rank) < 2 for rank in lay.ranks[c]):
                     together = np.maximum(1.0, np.minimum(self.one_by_one[t] / words, stays))
-                    share = share * self._there(c, 2.0 ** (np.floor(8.0 * np.log2(together)) / 8.0))
+                    share = share * self._there_in_steps(c, together)
                 else:
                     share = share * self.densities[c]
             each = math.prod(self.densities[c] for c in action.leaders)

@@ -91,9 +91,9 @@ class RankSteps:
         start, end = np.concatenate(starts), np.concatenate(ends)
         part = np.arange(len(product))
         if len(start) > MOST_STEPS:
-            _, first, part = np.unique(np.stack([product, words]), axis=1, return_index=True, return_inverse=True)
-            part, words, product = part.reshape(-1), words[first], product[first]
-            start, end = np.unique(np.stack([part[start], part[end]]), axis=1)
+            first, part = _alike(product, words)
+            words, product = words[first], product[first]
+            start, end = np.divmod(np.unique(part[start] * len(first) + part[end]), len(first))
             if len(start) > MOST_STEPS:
                 return None
         factors = {int(n): len(prime_factors(int(n))) for n in np.unique(product)}
@@ -102,8 +102,16 @@ class RankSteps:
         start, end = start[order], end[order]
         length, fibers = product[end] / product[start], product.max() / product[end]
         columns = words[start], words[end], length, product[end], fibers
-        _, first, alike = np.unique(np.stack(columns), axis=1, return_index=True, return_inverse=True)
-        return cls(dims, options, part, layer, start, end, *columns, first, alike.reshape(-1))
+        return cls(dims, options, part, layer, start, end, *columns, *_alike(*columns))
+
+
+def _alike(*columns: Array) -> tuple[Array, Array]:
+    """The first of the rows that are equal in all columns (n,), in their order, and (n,) its place among these."""
+    first, alike = np.zeros(1, dtype=np.int64), np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:  # one by one: `unique` compares rows byte by byte
+        values, place = np.unique(column, return_inverse=True)
+        _, first, alike = np.unique(alike * len(values) + place, return_index=True, return_inverse=True)
+    return first, alike
 
 
 @attrs.frozen(eq=False)
@@ -270,12 +278,11 @@ class _Fullest:
         occupancy, tile = known.layout.occupancies[t], (int(steps.box.max()),)
         most = np.array([min(float(tile[0]), float(occupancy.largest(tile)))])
         sizes, which = np.unique(np.stack([steps.below, steps.box])[:, steps.first], return_inverse=True)
-        within = np.array(
-            [
-                0.0 if (n,) == tile else float(occupancy.empty_within((n,), tile, most)[0])
-                for n in sizes.astype(int).tolist()
-            ]
-        )
+        within, smaller = np.zeros(len(sizes)), np.flatnonzero(sizes < tile[0])
+        if count := len(smaller):
+            subs, one = sizes[smaller].astype(np.int64)[:, None], np.ones(count, dtype=np.int64)
+            asked = known.tables[t].asked.within_many
+            within[smaller] = asked(subs, np.full((count, 1), tile[0]), most.repeat(count), one)
         below, box = 1.0 - within[which.reshape(2, -1)]
         filled = np.stack([below, box, 1.0 - known.tables[t].empty([steps.below[steps.first]])])
         parts = (steps.length, name_bits(steps.positions + 1.0), steps.fibers)

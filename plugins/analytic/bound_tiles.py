@@ -78,6 +78,7 @@ class TileGrid:
         """(n,) bool: a superset of the tiles that the children of a level hold together: one that `fits` times one of the
         ways (D, m) to share the fan-out, or a divisor of that."""
         lay, tiles = self.layout, self.extents[:, fits & ~self._grows(fits)]
+        splits = splits[:, ~self._wider(level, splits)]
         if tiles.shape[1] * splits.shape[1] > MOST_MARKS:
             return np.ones(len(fits), dtype=bool)
         marks = np.zeros(len(fits), dtype=np.float64)
@@ -93,6 +94,16 @@ class TileGrid:
             parts = [found.take(np.flatnonzero(option % size == 0), axis).max(axis) for size in option]
             found = np.stack(parts, axis)
         return found.reshape(-1) > 0.0
+
+    def _wider(self, level: int, splits: Array) -> Array:
+        """(m,) bool: a multiple of the way to share the fan-out of a level is one as well."""
+        group = self.layout.spatial[level]
+        limit = 1 if group is None else self.layout.problem.mapping_levels[group].limit
+        found, product = np.zeros(splits.shape[1], dtype=bool), splits.prod(axis=0)
+        for size, way in zip(self.layout.sizes, splits, strict=True):
+            for prime in set(prime_factors(int(size))):
+                found |= (size % (way * prime) == 0.0) & (product * prime <= limit)
+        return found
 
     def _grows(self, fits: Array) -> Array:
         """(n,) bool: a tile larger by one prime factor along one dimension fits as well."""
