@@ -47,7 +47,7 @@ class BuildWithSchemas(build_py):
 def compiled(name: str, *parts: str) -> Extension:
     """A module of `plugins/analytic` from NAME.c and other parts; without a compiler NumPy does it, with the same numbers."""
     sources = [f"plugins/analytic/{part}.c" for part in (name, *parts)]
-    flags = [] if os.name == "nt" else ["-std=c11", "-O2", "-ffp-contract=off"]
+    flags = [] if os.name == "nt" else ["-std=c11", "-O2", "-g0", "-ffp-contract=off"]
     if flags and platform.machine() == "x86_64":
         flags.append("-msse4.1")  # rounding in one instruction, as NumPy's own wheels have it
     headers = ["plugins/analytic/kernel.h"] if parts else []
