@@ -3,7 +3,7 @@
 Energy and cycles are sums and maxima of products of loop bounds, and so nearly smooth over their logarithms. A Gaussian
 process learns the logarithm of the score over what loops move: words of tiles, how often they come, instances in use; genes
 of other segments are alike or not (Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006; Matern 3/2 and
-linear kernel).
+linear kernel). Sums are formed without a library of linear algebra: its threads round differently, and wait for one another.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sparsemap.problem.designs import Decoded
 
 from .genes import MAPPING
 
-FEWEST, MOST = 40, 300
+FEWEST, MOST = 40, 150
 """Valid designs from which on anything is told, and those that it is told from, the best ones."""
 REACH = 2.0
 """Distance over which scores are alike: 1 is a standard deviation of all features."""
@@ -28,7 +28,7 @@ NOISE = 0.01
 """Variance that nothing explains, as a share."""
 DARING = 4.0
 """Standard deviations below what is expected that count as a promise: what is little known is worth a try."""
-DIGITS = 6
+DIGITS = 3
 """A promise is rounded so far: designs that the features do not tell apart keep their order on every machine."""
 
 
@@ -83,17 +83,17 @@ class Forecast:
         features = (self._told(designs) - known.mean) / known.spread
         kernel = _kernel(features, designs.genomes[:, self.rest], known.features, known.genes)
         own = 1.0 + ((features**2).sum(axis=1) + 1.0) / features.shape[1]
-        variance = np.maximum(own - ((kernel @ known.inverse) * kernel).sum(axis=1), 0.0)
-        return np.round(kernel @ known.weights - DARING * np.sqrt(variance), DIGITS)
+        variance = np.maximum(own - (_products(kernel, known.inverse) * kernel).sum(axis=1), 0.0)
+        return np.round((kernel * known.weights).sum(axis=1) - DARING * np.sqrt(variance), DIGITS)
 
     def _fit(self) -> _Fitted:
         mean, spread = self.features.mean(axis=0), self.features.std(axis=0)
         spread = np.where(spread > 0.0, spread, 1.0) * np.sqrt(self.features.shape[1])
         features = (self.features - mean) / spread
         kernel = _kernel(features, self.genes, features, self.genes)
-        inverse = np.linalg.inv(kernel + NOISE * np.eye(len(kernel)))
+        inverse = _inverse(kernel + NOISE * np.eye(len(kernel)))
         scores = (self.scores - self.scores.mean()) / (self.scores.std() or 1.0)
-        return _Fitted(mean, spread, features, self.genes, inverse, inverse @ scores)
+        return _Fitted(mean, spread, features, self.genes, inverse, (inverse * scores).sum(axis=1))
 
     def _told(self, designs: Decoded) -> Array:
         """(n, F) logarithms: loop bounds at half weight; instances in use; by level and tensor the words of its tile, and all
@@ -120,9 +120,28 @@ class Forecast:
 
 def _kernel(features: Array, genes: Array, others: Array, other_genes: Array) -> Array:
     """(n, m)"""
-    product = features @ others.T
+    product = _products(features, others)
     squared = (features**2).sum(axis=1)[:, None] + (others**2).sum(axis=1) - 2.0 * product
     for own, other in zip(genes.T, other_genes.T, strict=True):
         squared = squared + APART * (own[:, None] != other)
     far = np.sqrt(np.maximum(squared, 0.0)) / REACH
     return (1.0 + far) * np.exp(-far) + (product + 1.0) / features.shape[1]
+
+
+def _products(rows: Array, others: Array) -> Array:
+    """(n, m) of rows (n, F) and (m, F)."""
+    found: Array = np.einsum("nf,mf->nm", rows, others)
+    return found
+
+
+def _inverse(matrix: Array) -> Array:
+    """Of a symmetric positive definite one (n, n), by Gauss and Jordan."""
+    found = matrix.copy()
+    for k in range(len(found)):
+        pivot, factors = found[k, k], found[:, k].copy()
+        factors[k] = 0.0
+        found[:, k] = 0.0
+        found[k, k] = 1.0
+        found[k] /= pivot
+        found -= factors[:, None] * found[k]
+    return found

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sparsemap_plugins.searchers.forecast import FEWEST, MOST, Forecast
+from sparsemap_plugins.searchers.forecast import FEWEST, MOST, Forecast, _inverse
 from sparsemap_plugins.searchers.genes import Seen
 
 from sparsemap import load_problem
@@ -66,3 +66,9 @@ def test_unseen_genomes_are_not_seen_by_being_asked_for():
     seen, genomes = Seen(), np.array([[1, 2], [1, 2], [3, 4], [1, 2]])
     assert seen.unseen(genomes).tolist() == seen.unseen(genomes).tolist() == [0, 2]
     assert seen.new(genomes).tolist() == [0, 2] and seen.new(genomes).tolist() == []
+
+
+def test_the_inverse_is_one():
+    drawn = np.random.default_rng(0).normal(size=(60, 80))
+    matrix = drawn @ drawn.T + 0.01 * np.eye(60)
+    assert np.allclose(_inverse(matrix) @ matrix, np.eye(60), atol=1e-8)
