@@ -43,12 +43,16 @@ class BuildWithSchemas(build_py):
         )
 
 
-FAST = Extension(
-    "sparsemap_plugins.analytic.fast",
-    ["plugins/analytic/fast.c"],
-    optional=True,  # without a compiler NumPy does it, with the same numbers
-    extra_compile_args=[] if os.name == "nt" else ["-std=c11", "-O2", "-ffp-contract=off"],
-)
+def compiled(name: str, *parts: str) -> Extension:
+    """A module of `plugins/analytic` from NAME.c and other parts; without a compiler NumPy does it, with the same numbers."""
+    sources = [f"plugins/analytic/{part}.c" for part in (name, *parts)]
+    flags = [] if os.name == "nt" else ["-std=c11", "-O2", "-ffp-contract=off"]
+    headers = ["plugins/analytic/kernel.h"] if parts else []
+    return Extension(
+        f"sparsemap_plugins.analytic.{name}", sources, optional=True, extra_compile_args=flags, depends=headers
+    )
+
+
 PAGES = "sparsemap_plugins.kit.pages"
 """The pages of plugins, whose blocks `sparsemap new-plugin` cuts out."""
 project = tomllib.loads(Path(__file__).with_name("pyproject.toml").read_text("utf-8"))["project"]
@@ -67,11 +71,11 @@ setup(
         PAGES: "docs/plugins",
     },
     package_data={
-        "sparsemap": ["py.typed"],
+        "sparsemap": ["py.typed", "*.pyi", "*.mplstyle"],
         PAGES: ["*.md"],
         **{name: ["*.toml", "*.csv", "*.json", "*.jinja", "*.md"] for name in [*plugins, *specs]},
     },
-    ext_modules=[FAST],
+    ext_modules=[compiled("fast"), compiled("kernel", "nest", "tables", "tiles", "counts", "cost", "waiting")],
     cmdclass={"build": BuildElsewhere, "build_py": BuildWithSchemas},
     setup_requires=project["dependencies"],
 )

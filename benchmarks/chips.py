@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import shutil
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from sparsemap_plugins.chips.layers import layers_of, registry_of
-from sparsemap_plugins.chips.search import DesignTask, designed
+from sparsemap_plugins.chips.search import REFERENCE, DesignTask, designed
 
 from sparsemap import load_problem
 from sparsemap.files import markdown_table, percent, write_text
@@ -30,8 +31,8 @@ from sparsemap.spec.unstructuring import unstructure
 
 RANDOM = {"type": "random", "batch": 16}
 """Chips drawn uniformly; constraints hold for them as for all."""
-KINDS = {"chip": {"thorough": True}, "same sizes": {"share": "units"}, "random": {"searcher": RANDOM}}
-"""What `found` searches for each network."""
+KINDS = {"chip": {}, "same sizes": {"share": "units"}, "random": {"searcher": RANDOM}}
+"""What `found` searches for each network; `--thorough` holds for the first."""
 
 
 def main() -> None:
@@ -43,7 +44,11 @@ def main() -> None:
     parser.add_argument("--budget", type=int, default=200, help="chips")
     parser.add_argument("--layer-budget", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--layers", type=int, help="only so many layers of each network, those with the most work, unplanned"
+    )
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--thorough", action="store_true", help="execute the designs, and judge the chips beside")
     parser.add_argument("--work", type=Path, help="folder of the searches, which go on there")
     parser.add_argument("--out", type=Path, default=Path("chips.md"))
     given = parser.parse_args()
@@ -52,6 +57,8 @@ def main() -> None:
     begin = time.time()
     with tempfile.TemporaryDirectory() as folder:
         work = given.work or Path(folder)
+        if given.layers:
+            networks = [largest(name, given.layers, work) for name in networks]
         text = (found if given.part == "found" else sharing)(given, networks, work)
     text += f"\n{time.time() - begin:,.0f} s on {given.jobs} cores.\n"
     print(text)
@@ -64,10 +71,15 @@ def area(platform: str) -> float:
 
 def task_of(given: argparse.Namespace, networks: Sequence[str], out: Path, jobs: int, **more: Any) -> DesignTask:
     limit = () if more.get("share") == "units" else (f"area_mm2 <= {area(given.platform)!r}",)
-    about = {"budget": given.budget, "layer_budget": given.layer_budget, "seed": given.seed, "constraints": limit}
+    about: dict[str, Any] = {"budget": given.budget, "layer_budget": given.layer_budget, "seed": given.seed}
+    about |= {"constraints": limit, "fuse": not given.layers}
     return DesignTask(
         networks=tuple(networks), **{"hardware": given.hardware, "out": out, "jobs": jobs, **about, **more}
     )
+
+
+def label(network: str) -> str:
+    return Path(network).stem
 
 
 def run(task: DesignTask) -> dict[str, Any]:
@@ -84,16 +96,16 @@ def several(tasks: Mapping[Any, DesignTask], jobs: int) -> dict[Any, dict[str, A
 
 
 def found(given: argparse.Namespace, networks: Sequence[str], work: Path) -> str:
-    sizes = {name: len(layers_of((name,), ())) for name in networks}
-    parts = {
-        name: max(1, round(given.jobs * size / sum(sizes.values()) / len(KINDS) + 0.5)) for name, size in sizes.items()
-    }
-    tasks = {
-        (name, kind): task_of(given, [name], work / f"{name}--{kind.replace(' ', '-')}", parts[name], **more)
-        for name in networks
-        for kind, more in KINDS.items()
-    }
-    results = several(tasks, len(tasks))
+    results = {}
+    for name in networks:
+        before = None
+        for kind, more in KINDS.items():
+            out = work / f"{label(name)}--{kind.replace(' ', '-')}"
+            if before and not (out / REFERENCE).exists():  # it is the same
+                shutil.copytree(before / REFERENCE, out / REFERENCE)
+            thorough = {"thorough": given.thorough and kind == "chip"}
+            results[name, kind] = run(task_of(given, [name], out, given.jobs, **thorough, **more))
+            before = out
     head = ["network", "EDP of the chip, J s", f"{given.platform}, best shared units", "better by", "best random chip"]
     rows, chips = [[*head, "better by", "each layer any units"]], [
         ["network", "chip", "sizes", "mm2", "W", "formats", "mechanisms", "searched whole", "stopped"]
@@ -102,16 +114,31 @@ def found(given: argparse.Namespace, networks: Sequence[str], work: Path) -> str
         chip, same, drawn = (results[name, kind] for kind in KINDS)
         own, one, two = (result["edp_js"] for result in (chip, same, drawn))
         free = chip["reference"]["edp_js"]
-        rows.append([name, f"{own:.4g}", f"{one:.4g}", less(own, one), f"{two:.4g}", less(own, two), f"{free:.4g}"])
+        rows.append(
+            [label(name), f"{own:.4g}", f"{one:.4g}", less(own, one), f"{two:.4g}", less(own, two), f"{free:.4g}"]
+        )
         for kind in KINDS:
-            chips.append([name, kind, *described(results[name, kind])])
-    told = [f"{name}: {needs}" for name in networks if (needs := executed(results[name, "chip"]))]
+            chips.append([label(name), kind, *described(results[name, kind])])
+    told = [f"{label(name)}: {needs}" for name in networks if (needs := executed(results[name, "chip"]))]
     return (
         f"{given.budget} chips of `{given.hardware}`, {given.layer_budget} designs a layer on each, at most the "
-        f"{area(given.platform):.4g} mm2 of `{given.platform}`, whose own units come on top of that; judged by plans with "
-        "tensors on chip.\n\n" + markdown_table(rows, "<>") + "\n\n" + markdown_table(chips, "<<<>><<>>") + "\n\n"
+        f"{area(given.platform):.4g} mm2 of `{given.platform}`, whose own units come on top of that; {judged(given)}.\n\n"
+        + markdown_table(rows, "<>")
+        + "\n\n"
+        + markdown_table(chips, "<<<>><<>>")
+        + "\n\n"
         "Designs of the chips executed on sampled tensors, over what is claimed: " + "; ".join(told or ["none"]) + ".\n"
     )
+
+
+def judged(given: argparse.Namespace) -> str:
+    """How, of which layers and with which seed."""
+    some = (
+        f"the {given.layers} distinct layers with the most work, layer by layer"
+        if given.layers
+        else "by plans with tensors on chip"
+    )
+    return f"judged {some}, seed {given.seed}"
 
 
 def executed(result: Mapping[str, Any]) -> str:
@@ -147,9 +174,9 @@ def sharing(given: argparse.Namespace, networks: Sequence[str], work: Path) -> s
     for name in networks:
         jobs = max(1, given.jobs // (2 * len(networks)))
         for share in ("all", "sizes"):
-            first[name, share] = task_of(given, [name], work / f"{name}--{share}", jobs, share=share, fuse=False)
+            first[name, share] = task_of(given, [name], work / f"{label(name)}--{share}", jobs, share=share, fuse=False)
         for layer, file in alone[name].items():
-            out = work / name / f"{layer}--free"
+            out = work / label(name) / f"{layer}--free"
             first[name, layer] = task_of(given, [file], out, 1, share="sizes", fuse=False)
     results = several(first, given.jobs)
     space = registry_of(()).spec("hardware", given.hardware)
@@ -158,7 +185,7 @@ def sharing(given: argparse.Namespace, networks: Sequence[str], work: Path) -> s
         units = results[name, "all"]["units"]
         table = {**space, "name": f"{given.hardware}-units", "extends": given.hardware, "units": units}
         for layer, file in alone[name].items():
-            out = work / name / f"{layer}--units"
+            out = work / label(name) / f"{layer}--units"
             again[name, layer] = task_of(given, [file], out, 1, share="sizes", fuse=False, hardware=table)
     shared = several(again, given.jobs)
     rows = [["network", "sizes and units per layer, EDP in J s", "sizes shared", "units shared", "all shared"]]
@@ -171,25 +198,39 @@ def sharing(given: argparse.Namespace, networks: Sequence[str], work: Path) -> s
             for some in (results, shared)
         )
         sizes, every = (results[name, share]["edp_js"] for share in ("sizes", "all"))
-        rows.append([name, f"{free:.4g}", *(f"{one / free:.3f}x" for one in (sizes, units, every))])
+        rows.append([label(name), f"{free:.4g}", *(f"{one / free:.3f}x" for one in (sizes, units, every))])
     return (
         f"{given.budget} chips of `{given.hardware}`, {given.layer_budget} designs a layer on each, at most "
-        f"{area(given.platform):.4g} mm2, judged layer by layer. EDP of all layers where each has a chip and units of its "
-        "own, and what it becomes where sizes, units (those of the chip that shares all) or both are the same for all. "
+        f"{area(given.platform):.4g} mm2, judged layer by layer, seed {given.seed}. EDP of all layers where each has a chip and "
+        "units of its own, and what it becomes where sizes, units (those of the chip that shares all) or both are the same "
+        "for all. "
         "Units that a layer takes for itself cost no area.\n\n" + markdown_table(rows, "<>") + "\n"
     )
 
 
 def alone_in(network: str, work: Path) -> dict[str, str]:
     """By place, a network of one distinct layer each."""
-    files = {}
-    for i, (node, _) in enumerate(layers_of((network,), ())):
+    folder = work / "layers" / Path(network).stem
+    layers = enumerate(layers_of((network,), ()))
+    return {str(i): written(f"{Path(network).stem}-{i}", [(node, 1)], folder) for i, (node, _) in layers}
+
+
+def largest(network: str, count: int, work: Path) -> str:
+    """A network of the distinct layers with the most multiplications, each as often as it is run."""
+    every = layers_of((network,), ())
+    size = [math.prod(node.loops.sizes.values()) * times if node.loops else 0 for node, times in every]
+    places = sorted(sorted(range(len(every)), key=lambda i: -size[i])[:count])
+    return written(network, [every[i] for i in places], work / "networks")
+
+
+def written(name: str, layers: Sequence[tuple[Any, int]], folder: Path) -> str:
+    rows = []
+    for i, (node, times) in enumerate(layers):
         table = {key: value for key, value in unstructure(node.piece).items() if key not in ("kind", "name")}
-        layer = {"name": "layer", "type": node.piece.type_name, **table}
-        path = work / "layers" / f"{network}-{i}.toml"
-        write_text(path, toml_io.dumps({"kind": "network", "name": f"{network}-{i}", "layers": [layer]}))
-        files[str(i)] = str(path)
-    return files
+        rows.append({"name": f"layer{i}", "type": node.piece.type_name, "repeat": times, **table})
+    path = folder / f"{name}.toml"
+    write_text(path, toml_io.dumps({"kind": "network", "name": name, "layers": rows}))
+    return str(path)
 
 
 if __name__ == "__main__":

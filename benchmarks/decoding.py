@@ -1,13 +1,16 @@
 """What it is worth that tensors may be decoded on their way in, or pass by levels:
-`python benchmarks/decoding.py [--genes decoding|passing] [--budget 4000]`.
+`python benchmarks/decoding.py [--genes decoding|passing] [--budget 500] [--seeds 1] [--out FILE.csv]`.
 
-Searches cells, for `decoding` on hardware whose inner levels all decode, with and without the genes of this segment, and
-prints the best EDP of all seeds with the genes over that without, and what the designs found decode, or let pass by.
+Searches 84 cells, for `decoding` on hardware whose inner levels all decode, with and without the genes of this segment, and
+prints the best EDP of all seeds with the genes over that without, and what the designs found decode, or let pass by. With
+--out it goes on where it was stopped.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +19,9 @@ from sparsemap import load_problem, search
 from sparsemap.files import markdown_table
 from sparsemap.pieces.loading import load
 
-WORKLOADS, HARDWARE = ("mm3", "mm12", "conv4", "conv8"), ("edge", "mobile", "cloud")
+WORKLOADS = (*(f"mm{n}" for n in range(1, 16)), *(f"conv{n}" for n in range(1, 14)))
+HARDWARE = ("edge-16gbps", "mobile", "cloud")
+HEADER = ("workload", "hardware", "genes", "cost_model", "budget", "seeds", "edp_over_without", "found")
 
 
 def cell(
@@ -38,27 +43,47 @@ def cell(
     return [best[genes].found.edp / best["full"].found.edp, ", ".join(decoded) or "none"]
 
 
+def table(rows: list[list[str]]) -> str:
+    """Ratios by genes and hardware: the mean, of how many cells, better and worse by more than 1 %, and the ends."""
+    found = []
+    for genes, hardware in sorted({(row[2], name) for row in rows for name in (*HARDWARE, "all")}):
+        ratios = np.array([float(row[6]) for row in rows if row[2] == genes and hardware in (row[1], "all")])
+        if ratios.size:
+            ends = f"{ratios.min():.2f} to {ratios.max():.2f}"
+            better, worse = int((ratios < 0.99).sum()), int((ratios > 1.01).sum())
+            mean = f"{np.exp(np.log(ratios).mean()):.3f}"
+            found.append([genes, hardware, str(len(ratios)), mean, str(better), str(worse), ends])
+    header = ["genes", "hardware", "cells", "EDP, with over without", "better", "worse", "from .. to"]
+    return markdown_table([header, *found], "<<>>>>>")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--genes", choices=("decoding", "passing"), default="decoding")
-    parser.add_argument("--budget", type=int, default=4000)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--cost-model", default="physical")
+    parser.add_argument("--budget", type=int, default=500)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--out", type=Path)
     given, registry = parser.parse_args(), load()
-    rows, ratios = [], dict[str, list[float]]()
-    for model in ("timeloop", "physical"):
-        for name in HARDWARE:
-            spec = registry.spec("hardware", name)
-            decodes = given.genes == "decoding"
-            levels = [level | {"decodes": decodes and bool(i)} for i, level in enumerate(spec["levels"])]
-            for workload in WORKLOADS:
-                hardware = {**spec, "levels": levels}
-                ratio, decoded = cell(workload, hardware, model, given.budget, given.seeds, registry, given.genes)
-                ratios.setdefault(model, []).append(ratio)
-                rows.append([f"{workload} on {name}", model, f"{ratio:.3f}", decoded])
-                print(*rows[-1], flush=True)
-    print(markdown_table([["cell", "cost model", "EDP, with genes over without", given.genes], *rows]))
-    for model, found in ratios.items():
-        print(f"{model}: {np.exp(np.mean(np.log(found))):.3f} in the mean of {len(found)} cells")
+    known = list(csv.reader(given.out.open()))[1:] if given.out and given.out.exists() else []
+    rows = [row for row in known if row[2:6] == [given.genes, given.cost_model, str(given.budget), str(given.seeds)]]
+    for name in HARDWARE:
+        spec = registry.spec("hardware", name)
+        decodes = given.genes == "decoding"
+        levels = [level | {"decodes": decodes and bool(i)} for i, level in enumerate(spec["levels"])]
+        for workload in WORKLOADS:
+            if any(row[:2] == [workload, name] for row in rows):
+                continue
+            ratio, found = cell(
+                workload, {**spec, "levels": levels}, given.cost_model, given.budget, given.seeds, registry, given.genes
+            )
+            settings = (given.genes, given.cost_model, given.budget, given.seeds)
+            rows.append([workload, name, *map(str, settings), f"{ratio:.4f}", found])
+            print(*rows[-1], flush=True)
+            if given.out:
+                with given.out.open("a", newline="") as file:
+                    csv.writer(file).writerows([HEADER, rows[-1]] if file.tell() == 0 else rows[-1:])
+    print(table(rows))
 
 
 if __name__ == "__main__":

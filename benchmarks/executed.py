@@ -12,11 +12,8 @@ random tensors, with every charge; the claims of `timeloop` and `physical` about
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import math
-import statistics
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,16 +21,18 @@ from typing import Any
 
 import attrs
 import numpy as np
+from common import asked, mean, publish, say
 from sparsemap_plugins.verify import executed_over_analytic
 
 from sparsemap import Problem, load_problem, search
-from sparsemap.files import write_text
+from sparsemap.pieces.contracts.hardware import BANDWIDTHS, FULL_ACTIONS
 from sparsemap.pieces.loading import load
 from sparsemap.problem.network import nodes_of
 
 COMPUTES, BUDGET, SAMPLED, RANDOM, TRIALS = 150_000, 1500, 1000, 2, 3
 PRODUCTS = 2_000
-BANDWIDTHS = (1.0, 4.0, 16.0)
+FASTER = (1.0, 4.0, 16.0)
+MODELS = ("timeloop", "physical")
 WORKLOADS = ("mm1", "mm2", "mm3", "mm5", "mm6", "mm12", "mm13", "conv1", "conv2", "conv4", "conv8", "conv13")
 CELLS = [(workload, hardware) for workload in WORKLOADS for hardware in ("cloud", "mobile")]
 LAYERS = (
@@ -69,15 +68,11 @@ def workload_of(name: str, registry: Any) -> Any:
     nodes = nodes_of(registry.build("network", network), registry)
     node = next(node for node in nodes if node.name == layer)
     assert node.loops is not None
-    *operands, output = (f"{x.name}[{', '.join(map(_index, x.ranks))}]" for x in node.loops.tensors)
+    *operands, output = (tensor.text for tensor in node.loops.tensors)
     density = {x.name: 1.0 for x in node.loops.tensors if not x.output} | dict(getattr(node.piece, "density", {}))
     table = {"type": "einsum", "einsum": f"{output} = {' * '.join(operands)}", "dims": dict(node.loops.sizes)}
     densities = next((given for known, _, given in LAYERS if known == name), {})
     return registry.build("workload", table | {"density": density | densities})
-
-
-def _index(rank: tuple[tuple[str, int], ...]) -> str:
-    return " + ".join(f"{factor}*{dim}" if factor > 1 else dim for dim, factor in rank)
 
 
 def scaled(workload: str, hardware: str, registry: Any, bandwidth: float = 1.0) -> Problem:
@@ -93,24 +88,20 @@ def scaled(workload: str, hardware: str, registry: Any, bandwidth: float = 1.0) 
     if share < 1.0:
         density |= {name: min(1.0, density[name] / math.sqrt(share)) for name in ("P", "Q")}
     small = load_problem(attrs.evolve(full.workload, dims=dims, density=density), hardware, registry=registry)
-    words, computes = (_ratio(small, full, part) for part in ("words", "computes"))
+    words, computes = (mine / whole for mine, whole in zip(_counts(small), _counts(full), strict=True))
     groups = sum(level.memory.fanout is not None and level.fanout > 1 for level in full.levels)
     shrink = computes ** (1.0 / (groups + 1))  # lanes, and steps of a lane
-    levels, lanes = [], 1.0
+    levels, instances = [], 1.0
     fanouts = [max(2, round(level.fanout * shrink)) if level.fanout > 1 else level.fanout for level in full.levels]
-    for level, fanout in zip(full.levels, fanouts, strict=True):
-        lanes *= fanout / level.fanout
-    steps = computes / lanes
-    instances = 1.0
+    steps = computes / math.prod(fanout / level.fanout for level, fanout in zip(full.levels, fanouts, strict=True))
     for level, fanout, table in zip(full.levels, fanouts, full.hardware.levels, strict=True):
         made = dict(table)
-        actions = ("read", "write", "metadata_read", "metadata_write")
         made["leakage_mw"] = full.leakage_mw(level.index) * computes / steps / instances
-        made["energy"] = {action: full.energy_pj(level.index, action) for action in actions}
+        made["energy"] = {action: full.energy_pj(level.index, action) for action in FULL_ACTIONS}
         if level.capacity_bits is not None:
             each = words if level.index < len(full.levels) - 1 else words / instances
             made["capacity"] = f"{max(16, round(level.capacity_bits / level.word_bits * min(1.0, each)))} words"
-        for key in ("bandwidth", "read_bandwidth", "write_bandwidth"):
+        for key in BANDWIDTHS:
             limit = getattr(level, key)
             if limit is not None:
                 faster = 1.0 if level.index else bandwidth
@@ -123,14 +114,10 @@ def scaled(workload: str, hardware: str, registry: Any, bandwidth: float = 1.0) 
     return load_problem(small.workload, hard, cost_model="physical", registry=registry)
 
 
-def _ratio(small: Problem, full: Problem, part: str) -> float:
-    def size(problem: Problem) -> float:
-        sizes = {dim: int(n) for dim, n in problem.sizes.items()}
-        if part == "computes":
-            return float(math.prod(sizes.values()))
-        return float(sum(math.prod(tensor.shape(sizes)) for tensor in problem.tensors))
-
-    return size(small) / size(full)
+def _counts(problem: Problem) -> tuple[float, float]:
+    """Words of all tensors, and computes."""
+    sizes = {dim: int(n) for dim, n in problem.sizes.items()}
+    return sum(math.prod(tensor.shape(sizes)) for tensor in problem.tensors), math.prod(sizes.values())
 
 
 def claims(cells: list[tuple[str, str]], bandwidth: float, budget: int, registry: Any) -> Iterator[Claim]:
@@ -147,71 +134,49 @@ def claims(cells: list[tuple[str, str]], bandwidth: float, budget: int, registry
             executed = executed_over_analytic(problem, problem.space.decode(np.array([genome])), TRIALS)
             ratios = {name: one.ratios(full=True) for name, one in executed.items()}
             shown = "; ".join(f"{name} {energy:.3f} {cycles:.3f}" for name, (energy, cycles, _) in ratios.items())
-            print(f"  {workload}/{hardware} {kind}: energy and cycles, {shown}", file=sys.stderr, flush=True)
+            say(f"  {workload}/{hardware} {kind}: energy and cycles, {shown}")
             yield Claim(f"{workload}/{hardware}", bandwidth, kind, ratios)
         seconds = time.perf_counter() - begin
-        text = f"{number + 1}/{len(cells)} {workload}/{hardware}: {seconds:.0f} s, {searched:.0f} s of them searching"
-        print(text, file=sys.stderr, flush=True)
+        say(f"{number + 1}/{len(cells)} {workload}/{hardware}: {seconds:.0f} s, {searched:.0f} s of them searching")
 
 
-def table(found: list[Claim]) -> str:
-    lines = ["| designs | DRAM | cost model | n | quantity | geometric mean | within 10 % | within 15 % | worst |"]
-    lines.append("|---|---|---|---:|---|---:|---:|---:|---:|")
-    for kind, bandwidth, model in itertools.product(("chosen", "random"), BANDWIDTHS, ("timeloop", "physical")):
+def summary(found: list[Claim]) -> list[list[str]]:
+    rows = [["designs", "DRAM", "cost model", "n", "quantity", "geometric mean", "within 10 %", "within 15 %", "worst"]]
+    for kind, bandwidth, model in itertools.product(("chosen", "random"), FASTER, MODELS):
         mine = [x.ratios[model] for x in found if (x.kind, x.bandwidth) == (kind, bandwidth) and model in x.ratios]
         for quantity, ratios in zip(("energy", "cycles", "EDP"), zip(*mine, strict=True), strict=False):
             near = [sum(1 / (1 + part) <= x <= 1 + part for x in ratios) / len(ratios) for part in (0.10, 0.15)]
             worst = max(ratios, key=lambda x: abs(math.log(x)))
-            row = kind, f"{bandwidth:g}x", model, len(ratios), quantity, f"{statistics.geometric_mean(ratios):.3f}"
-            lines.append("| " + " | ".join(map(str, (*row, *(f"{x:.0%}" for x in near), f"{worst:.2f}"))) + " |")
-    lines += ["", "| chosen designs | DRAM | timeloop: energy | cycles | EDP | physical: energy | cycles | EDP |"]
-    lines.append("|---|---|---:|---:|---:|---:|---:|---:|")
-    for one in found:
-        if one.kind == "chosen":
-            cells = [f"{x:.3f}" for model in ("timeloop", "physical") for x in one.ratios.get(model, (math.nan,) * 3)]
-            lines.append(f"| {one.cell} | {one.bandwidth:g}x | " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
+            row = [kind, f"{bandwidth:g}x", model, str(len(ratios)), quantity, f"{mean(ratios):.3f}"]
+            rows.append([*row, *(f"{x:.0%}" for x in near), f"{worst:.2f}"])
+    return rows
 
 
-HEAD = """# Claims against execution
-
-Executed over analytic, by `python benchmarks/executed.py --budget {budget} --layers{some} --out docs/results/executed.md`:
-{cells} cells scaled down to at most {computes:,} multiply-accumulates, each with the bandwidth of its platform's DRAM and
-with 4 and 16 times that; in each the design that a search of {budget:,} under `physical` chose and {random} random valid
-ones, executed on {trials} random tensors with every charge ([agreement.md](../agreement.md) says how). Both
-models are held against that one execution: 1.00 is a claim that holds, above 1 a design needs more than claimed.
-Workloads so sparse that fewer than {products:,} products were left (mm5, mm6 and mm13; 12 in one) are made denser: of so
-few, a claim says little.
-
-"""
+def chosen(found: list[Claim]) -> list[list[str]]:
+    quantities = (f"{model}: {quantity}" for model in MODELS for quantity in ("energy", "cycles", "EDP"))
+    rows = [["chosen designs", "DRAM", *quantities]]
+    for one in (one for one in found if one.kind == "chosen"):
+        ratios = [f"{x:.3f}" for model in MODELS for x in one.ratios.get(model, (math.nan,) * 3)]
+        rows.append([one.cell, f"{one.bandwidth:g}x", *ratios])
+    return rows
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, help="write the table to this file too")
-    parser.add_argument("--cell", action="append", help="a cell such as mm3/cloud; by default all", default=[])
-    parser.add_argument("--layers", action="store_true", help="eight layers of networks as well")
-    parser.add_argument("--bandwidth", action="append", type=float, choices=BANDWIDTHS, help="of DRAM; by default all")
-    parser.add_argument("--budget", type=int, default=BUDGET, help="designs that each search evaluates")
-    options = parser.parse_args()
-    cells = CELLS + ([layer[:2] for layer in LAYERS] if options.layers else [])
-    cells = [cell for cell in cells if not options.cell or "/".join(cell) in options.cell]
-    head = HEAD.format(
-        some="".join(f" --cell {cell}" for cell in options.cell),
-        cells=len(cells),
-        computes=COMPUTES,
-        budget=options.budget,
-        random=RANDOM,
-        trials=TRIALS,
-        products=PRODUCTS,
-    )
+    given = asked(
+        __doc__, budget=BUDGET, out={"type": Path, "help": "write the page to this file too"},
+        cell={"action": "append", "default": [], "help": "a cell such as mm3/cloud; by default all"},
+        layers={"action": "store_true", "help": "eight layers of networks as well"},
+        bandwidth={"action": "append", "type": float, "choices": FASTER, "help": "of DRAM; by default all"},
+    )  # fmt: skip
+    cells = CELLS + ([layer[:2] for layer in LAYERS] if given.layers else [])
+    cells = [cell for cell in cells if not given.cell or "/".join(cell) in given.cell]
     registry, found = load(), list[Claim]()
-    for bandwidth in options.bandwidth or BANDWIDTHS:
-        found += claims(cells, bandwidth, options.budget, registry)
-    text = head + table(found)
-    print(text)
-    if options.out:
-        write_text(options.out, text)
+    for bandwidth in given.bandwidth or FASTER:
+        found += claims(cells, bandwidth, given.budget, registry)
+    publish(
+        "executed", given.out, given=given, some="".join(f" --cell {cell}" for cell in given.cell), cells=len(cells),
+        computes=COMPUTES, random=RANDOM, trials=TRIALS, products=PRODUCTS, summary=summary(found), chosen=chosen(found),
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

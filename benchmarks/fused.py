@@ -11,13 +11,12 @@ layers on a chip of which another program prints energy and cycles.
 
 from __future__ import annotations
 
-import argparse
-import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from itertools import product
 from pathlib import Path
-from typing import Any
+
+from common import HARDWARE, asked, say
 
 from sparsemap import search_network
 from sparsemap.files import markdown_table, percent, times
@@ -27,10 +26,10 @@ from sparsemap.study.fused_result import FusedResult
 from sparsemap.study.plan import plan_of
 
 NETWORKS = ("mobilenetv2", "mnasnet", "resnet50", "inception-v3", "bert-large", "vgg16")
-PLATFORMS = ("edge-16gbps", "mobile", "cloud")
+PLATFORMS = ("edge-16gbps", *HARDWARE[1:])
 HEAD = ["network", "hardware", "stay", "slide by", "energy", "cycles", "EDP", "at most on chip", "over the bound"]
 
-
+SPECS = Path(__file__).parent / "specs"
 MB, KB = 1024**2, 1024
 DEFINES = {"layer by layer": (2_570_075_755, 3_934_332), "fused": (1_383_151_361, 4_555_469)}
 """pJ and cycles that DeFiNES prints for the chain of `two_layers`, fused in strips of 16 rows."""
@@ -40,29 +39,15 @@ def published() -> str:
     """The first five convolutions of VGG-E with 32-bit words, against Alwani et al., Fused-Layer CNN Accelerators (MICRO
     2016): 77 MB of feature maps layer by layer, 3.6 MB fused, with 362 KB for what lives in between."""
 
-    def convolution(name: str, k: int, c: int, p: int) -> dict[str, Any]:
-        return {"name": name, "type": "conv2d", "k": k, "c": c, "p": p, "q": p, "r": 3, "s": 3, "padding": 1}
-
-    def pool(name: str) -> dict[str, Any]:
-        return {"name": name, "type": "max-pool", "r": 2, "s": 2, "stride": 2}
-
-    layers = [
-        *(convolution("conv1_1", 64, 3, 224), convolution("conv1_2", 64, 64, 224), pool("pool1")),
-        *(convolution("conv2_1", 128, 64, 112), convolution("conv2_2", 128, 128, 112), pool("pool2")),
-        convolution("conv3_1", 256, 128, 56),
-    ]
-    buffer = {"name": "GLB", "class": "sram", "capacity": "4 MB", "fanout": 256, "bandwidth": "512 words/cycle"}
-    inner = {"name": "PE", "class": "sram", "capacity": "2 KB", "bandwidth": "8 words/cycle", "fanout": 1}
-    levels = [{"name": "DRAM", "class": "dram", "standard": "lpddr4", "bandwidth": "16 GB/s"}, buffer, inner]
-    hardware = {"kind": "hardware", "name": "one-buffer", "word_bits": 32, "levels": levels}
-    found = search_network({"name": "vgg-e", "input": [3, 224, 224], "layers": layers}, hardware, 200, 0, fuse=True)
+    network, hardware = (str(SPECS / name) for name in ("vgg-e.toml", "one-buffer.toml"))
+    found = search_network(network, hardware, 200, 0, fuse=True)
     assert isinstance(found, FusedResult) and found.complete
     words = {one.layer: one.words for one in found.rows} | {"input": 3 * 224 * 224}
     alone = sum(words[name] for one in found.rows for name in (*one.inputs, one.layer))
     outside = [(*zip(one.inputs, one.from_places, strict=True), (one.layer, one.place)) for one in found.rows]
     moved = sum(words[name] for edges in outside for name, place in edges if place == found.outside)
-    fused = FusedPlan.of(plan_of(load(), {"name": "vgg-e", "input": [3, 224, 224], "layers": layers}, hardware,
-                                 Path("unused"), 1, 0, None, None, "edp", None))  # fmt: skip
+    plan = plan_of(load(), network, hardware, Path("unused"), 1, 0, None, None, "edp", None)
+    fused = FusedPlan.of(plan)
     least = sum(min(s.live(1, 1) * s.across for s in some) for some in fused.sliding.values())
     return (
         f"feature maps   layer by layer {4 * alone / MB:.1f} MB (paper: 77), planned {4 * moved / MB:.1f} MB (paper: 3.6)\n"
@@ -75,52 +60,13 @@ def two_layers(budget: int) -> str:
     """Two 3 x 3 layers of FSRCNN, layer by layer and fused, on the chip that DeFiNES (Mei et al., HPCA 2023) calls
     Meta-proto-like DF, against what that program prints: its commit 7097d60 with `loma_lpf_limit = 6`, all overlap kept."""
 
-    def level(
-        name: str, capacity: str, bits: int, read: float, write: float, *others: str, **more: Any
-    ) -> dict[str, Any]:
-        words = {"read_bandwidth": f"{bits // 8} words/cycle", "write_bandwidth": f"{bits // 8} words/cycle"}
-        energy = {"read": 8 * read / bits, "write": 8 * write / bits}
-        table = {
-            "name": name,
-            "class": "sram",
-            "capacity": capacity,
-            "bypass": list(others),
-            "energy": energy,
-            "fanout": 1,
-        }
-        return {**table, **words, **more}
-
-    dram = {"name": "DRAM", "class": "dram", "bandwidth": "8 words/cycle", "energy": {"read": 87.5, "write": 93.75}}
-    levels = [
-        {**dram, "fanout": 1},
-        level("GLB", "1 MB", 1024, 208.08, 189.2, "Q"),
-        level("weights", "1 MB", 1024, 208.08, 189.2, "P", "Z"),
-        level("LB", "64 KB", 512, 26.56, 30.8, "Q"),
-        level("local weights", "32 KB", 512, 17.2, 28.4, "P", "Z", fanout=1024),
-        {
-            "name": "REG",
-            "class": "regfile",
-            "capacity": "3 B",
-            "bypass": ["P"],
-            "energy": {"read": 0.01, "write": 0.01},
-        },
-    ]
-    compute = {"name": "MAC", "energy": {"compute": 0.04}}
-    hardware = {"kind": "hardware", "name": "meta-proto", "word_bits": 8, "levels": levels, "compute": compute}
-    sizes = (("one", 546, 966), ("two", 544, 964))
-    common = {"type": "conv2d", "k": 12, "c": 12, "r": 3, "s": 3}
-    network = {
-        "name": "two",
-        "input": [12, 548, 968],
-        "layers": [{"name": n, "p": p, "q": q, **common} for n, p, q in sizes],
-    }
+    network, hardware = (str(SPECS / name) for name in ("two.toml", "meta-proto.toml"))
     found = search_network(network, hardware, budget, 0, fuse=True, formats="free", cost_model="timeloop")
     assert isinstance(found, FusedResult) and found.complete
     lines = []
-    for name, (pj, cycles), theirs in (
-        ("layer by layer", found.layer_by_layer, DEFINES["layer by layer"]),
-        ("fused", (found.energy_pj, found.cycles), DEFINES["fused"]),
-    ):
+    costs = {"layer by layer": found.layer_by_layer, "fused": (found.energy_pj, found.cycles)}
+    for name, (pj, cycles) in costs.items():
+        theirs = DEFINES[name]
         ours = f"{pj / 1e9:.2f} mJ, {cycles / 1e6:.2f} M cycles"
         lines.append(f"{name:14} {ours} (DeFiNES: {theirs[0] / 1e9:.2f} mJ, {theirs[1] / 1e6:.2f} M cycles)")
     return "\n".join(lines)
@@ -128,13 +74,10 @@ def two_layers(budget: int) -> str:
 
 def row(network: str, hardware: str, budget: int, seed: int, timed: bool) -> list[str]:
     spent = []
-    if timed:
+    for fuse in (False, True)[not timed :]:
         begin = time.process_time()
-        search_network(network, hardware, budget, seed)
+        found = search_network(network, hardware, budget, seed, fuse=fuse)
         spent.append(time.process_time() - begin)
-    begin = time.process_time()
-    found = search_network(network, hardware, budget, seed, fuse=True)
-    spent.append(time.process_time() - begin)
     if not isinstance(found, FusedResult) or not found.complete:
         raise SystemExit(f"{network} on {hardware}: not every layer has a design; give a larger budget")
     stays, between = found.stays
@@ -147,25 +90,21 @@ def row(network: str, hardware: str, budget: int, seed: int, timed: bool) -> lis
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--networks", nargs="+", default=NETWORKS)
-    parser.add_argument("--hardware", nargs="+", default=PLATFORMS)
-    parser.add_argument("--budget", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--times", action="store_true")
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--published", action="store_true")
-    given = parser.parse_args()
+    flag = {"action": "store_true"}
+    given = asked(
+        __doc__.split("\n")[0], networks={"nargs": "+", "default": NETWORKS}, budget=100, seed=0, times=flag, jobs=1,
+        hardware={"nargs": "+", "default": PLATFORMS}, published=flag,
+    )  # fmt: skip
     if given.published:
         print(published(), two_layers(1000), sep="\n\n")
         return
     head = [*HEAD, "time"] if given.times else HEAD
     pairs = list(product(given.networks, given.hardware))
     with ProcessPoolExecutor(given.jobs) as pool:
-        asked = [pool.submit(row, *pair, given.budget, given.seed, given.times) for pair in pairs]
-        for one in as_completed(asked):
-            print(*one.result(), file=sys.stderr, flush=True)
-        print(markdown_table([head, *(one.result() for one in asked)], "<<>"))
+        begun = [pool.submit(row, *pair, given.budget, given.seed, given.times) for pair in pairs]
+        for one in as_completed(begun):
+            say(*one.result())
+        print(markdown_table([head, *(one.result() for one in begun)], "<<>"))
 
 
 if __name__ == "__main__":

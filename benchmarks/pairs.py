@@ -11,6 +11,8 @@ import resource
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
+from operator import methodcaller
 from pathlib import Path
 
 import numpy as np
@@ -117,20 +119,16 @@ def report(revision: str, rounds: int) -> str:
         archive = subprocess.run(["git", "-C", HERE, "archive", revision], check=True, capture_output=True).stdout
         subprocess.run(["tar", "-x", "-C", other], input=archive, check=True)
         trees = [Tree(root, Path(folder, name)) for root, name in ((other, "then"), (HERE, "now"))]
-        orders = {
-            f"{cell}: valid designs, batches of {size:,}": f"batch {cell} {size}" for cell in CELLS for size in BATCHES
-        }
-        orders |= {
-            f"{cell}: search of 20,000, {state}": f"search {cell} {state}"
-            for cell in CELLS
-            for state in ("cold", "warm")
-        }
-        orders["mm3 cloud: 12 chips x 500"] = "sweep mm3 cloud"
-        rows = []
-        for name, order in orders.items():
-            rows.append(_row(name, [[tree.ask(order) for tree in trees] for _ in range(rounds)]))
-        for name, words in COMMANDS.items():
-            rows.append(_row(name, [[tree.run(words) for tree in trees] for _ in range(rounds)]))
+        work: dict[str, Callable[[Tree], tuple[float, str]]] = {}
+        for cell in CELLS:
+            for size in BATCHES:
+                work[f"{cell}: valid designs, batches of {size:,}"] = methodcaller("ask", f"batch {cell} {size}")
+        for cell in CELLS:
+            for state in ("cold", "warm"):
+                work[f"{cell}: search of 20,000, {state}"] = methodcaller("ask", f"search {cell} {state}")
+        work["mm3 cloud: 12 chips x 500"] = methodcaller("ask", "sweep mm3 cloud")
+        work |= {name: methodcaller("run", words) for name, words in COMMANDS.items()}
+        rows = [_row(name, [[one(tree) for tree in trees] for _ in range(rounds)]) for name, one in work.items()]
         for tree in trees:
             tree.close()
     head = ["work", "then", "now", "then over now", "same designs"]

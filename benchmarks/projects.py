@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from common import publish, say
 from sparsemap_plugins.timeloop.compare import CaseOutcome, outcome, set_ups
 from sparsemap_plugins.timeloop.project import import_project
 
 from sparsemap.errors import SparseMapError
-from sparsemap.files import markdown_table
 from sparsemap.pieces.loading import load
 
 FILES = 5000
@@ -97,11 +97,8 @@ def main() -> None:
     given, registry, rows = parser.parse_args(), load(), []
     for root in given.clones:
         rows.append(row(root, given.most, registry))
-        print(*rows[-1], flush=True)
-    text = f"# Timeloop projects of public repositories\n\n{__doc__}\n{markdown_table([HEAD, *rows], '<>>>>>>><')}"
-    print(text)
-    if given.out:
-        given.out.write_text(text, "utf-8")
+        say(*rows[-1])
+    publish("projects", given.out, about=__doc__, table=[HEAD, *rows])
 
 
 if __name__ == "__main__":

@@ -8,23 +8,21 @@ designs of smaller budgets are the first. EDP over the best known of the cell: o
 from __future__ import annotations
 
 import argparse
-import sys
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from common import HARDWARE, WORKLOADS, asked, mean, publish, say
 
 from sparsemap import load_problem, search
-from sparsemap.files import csv_text, markdown_table, read_csv, write_text
+from sparsemap.files import read_csv
 from sparsemap.pieces.loading import load
 from sparsemap.searching.run import search_into
 
-WORKLOADS = (*(f"mm{n}" for n in range(1, 16)), *(f"conv{n}" for n in range(1, 14)))
-HARDWARE = ("edge", "mobile", "cloud")
 FEW = ("mm1", "mm3", "mm6", "mm7", "mm12", "mm13", "conv4", "conv11")
 BUDGETS = (500, 2000, 20_000)
 LONG = 1000
@@ -77,18 +75,10 @@ def all_rows(options: argparse.Namespace) -> list[Row]:
             rows.append(job.result())
             if options.minutes and time.monotonic() - begin > 60 * options.minutes:
                 pool.shutdown(cancel_futures=True)
-                print(
-                    f"stopped after {options.minutes:g} minutes: {len(rows)} of {len(jobs)} searches", file=sys.stderr
-                )
-                rows += [
-                    job.result() for job in jobs if job.done() and not job.cancelled() and job.result() not in rows
-                ]
-                break
+                say(f"stopped after {options.minutes:g} minutes: {len(rows)} of {len(jobs)} searches")
+                ended = [job.result() for job in jobs if job.done() and not job.cancelled()]
+                return rows + [row for row in ended if row not in rows]
     return rows
-
-
-def mean(values: Iterable[float]) -> float:
-    return float(np.exp(np.mean(np.log(list(values)))))
 
 
 def best_known(rows: Sequence[Row], earlier: Path | None) -> dict[tuple[str, str], float]:
@@ -102,18 +92,8 @@ def best_known(rows: Sequence[Row], earlier: Path | None) -> dict[tuple[str, str
 
 
 def quality_table(rows: Sequence[Row], best: Mapping[tuple[str, str], float]) -> list[list[str]]:
-    lines = [
-        [
-            "designs",
-            "hardware",
-            "searches",
-            "over best known",
-            "worst",
-            "which",
-            "within 5 %",
-            "worst seed over best seed",
-        ]
-    ]
+    head = ["designs", "hardware", "searches", "over best known", "worst", "which", "within 5 %"]
+    lines = [[*head, "worst seed over best seed"]]
     for budget in BUDGETS:
         over = [(row, row.get(f"edp {budget}", np.nan) / best[row["workload"], row["hardware"]]) for row in rows]
         for hardware in ("all", *HARDWARE):
@@ -144,10 +124,19 @@ def proof_table(rows: Sequence[Row]) -> list[list[str]]:
     return lines
 
 
-def page(options: argparse.Namespace, rows: Sequence[Row]) -> str:
+def main() -> None:
+    given = asked(
+        __doc__.split("\n")[0], jobs=2, seeds=3, budget=BUDGETS[-1], within=1.02,
+        long={"type": int, "default": 0, "help": "designs of one long search per cell"},
+        few={"action": "store_true", "help": "24 cells in place of 84"},
+        minutes={"type": float, "default": 0.0, "help": "begin no search after so many"},
+        known={"type": Path, "help": "an earlier table of rows"},
+        out={"type": Path, "help": "where the page and its rows go"},
+    )  # fmt: skip
+    rows = all_rows(given)
     searches = [row for row in rows if row["kind"] == "search" and row["seed"] != LONG]
     proofs = sorted((row for row in rows if row["kind"] == "proof"), key=lambda row: row["gap"])
-    best = best_known(rows, options.known)
+    best = best_known(rows, given.known)
     cells = [["workload", "hardware", "best known EDP", "gap", "classes left", "designs", "check confirms"]]
     cells += [
         [row["workload"], row["hardware"], f"{best[row['workload'], row['hardware']]:.4g}", f"{row['gap']:.3f}x",
@@ -155,41 +144,8 @@ def page(options: argparse.Namespace, rows: Sequence[Row]) -> str:
         for row in proofs
     ]  # fmt: skip
     seconds = mean(max(row["seconds"], 1e-3) for row in searches) if searches else 0.0
-    return (
-        "# How good the default search is, and what it proves\n\n"
-        f"`python benchmarks/proofs.py --seeds {options.seeds} --long {options.long}`: every workload of Table III on every "
-        "platform of Table II, space `full`, cost model `physical`. *Over best known* is the EDP that a search found over "
-        f"the best of its cell, of these searches and of one with {options.long:,} designs; of one search the designs of the "
-        f"smaller budgets are the first. A search of {options.budget:,} designs takes {seconds:.1f} s of processor time "
-        "(geometric mean).\n\n"
-        f"{markdown_table(quality_table(searches, best), '><><><>>')}\n\n## Proofs\n\n"
-        f"`sparsemap search --prove {options.within:g}`, {options.budget:,} designs, seed 0. *Gap*: the best score over the "
-        "bound of all classes of designs. *Check*: `sparsemap verify` on the certificate, whose arithmetic is its own and "
-        f"counts less.\n\n{markdown_table(proof_table(proofs), '<>>>>>>')}\n\n## Cells\n\n{markdown_table(cells, '<<>>>>>')}\n"
-    )
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--budget", type=int, default=BUDGETS[-1])
-    parser.add_argument("--long", type=int, default=0, help="designs of one long search per cell")
-    parser.add_argument("--within", type=float, default=1.02)
-    parser.add_argument("--few", action="store_true", help="24 cells in place of 84")
-    parser.add_argument("--minutes", type=float, default=0.0, help="begin no search after so many")
-    parser.add_argument("--known", type=Path, help="an earlier table of rows")
-    parser.add_argument("--out", type=Path, help="where the page and its rows go")
-    options = parser.parse_args()
-    rows = all_rows(options)
-    text = page(options, rows)
-    print(text)
-    if options.out:
-        names = tuple(dict.fromkeys(key for row in rows for key in row))
-        write_text(options.out / "proofs.md", text)
-        write_text(
-            options.out / "proofs.csv", csv_text([{name: row.get(name, "") for name in names} for row in rows], names)
-        )
+    tables = {"quality": quality_table(searches, best), "proofs": proof_table(proofs), "cells": cells}
+    publish("proofs", given.out and given.out / "proofs.md", rows, given=given, seconds=seconds, **tables)
 
 
 if __name__ == "__main__":

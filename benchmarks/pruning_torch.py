@@ -10,7 +10,6 @@ channels) to several sparsities, with the same optimizer, momentum and schedule 
 
 from __future__ import annotations
 
-import argparse
 import copy
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,10 +17,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from common import asked, publish
 from sparsemap_plugins.pruning.adapter import prune
 from sparsemap_plugins.pruning.digits import data
 
-from sparsemap.files import csv_text, markdown_table, percent, write_texts
+from sparsemap.files import percent
 
 LOSS = torch.nn.CrossEntropyLoss()
 BATCH, EPOCHS, ITERATIONS, AFTER = 64, 30, 5, 4
@@ -98,10 +98,7 @@ def runs(seed: int) -> Iterator[dict[str, Any]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--out", type=Path)
-    given = parser.parse_args()
+    given = asked(__doc__, seeds=5, out={"type": Path})
     torch.set_num_threads(1)
     rows = [row for seed in range(given.seeds) for row in runs(seed)]
     table = [["pruned by, to", "achieved", "accuracy", "lowest", "highest"]]
@@ -110,15 +107,8 @@ def main() -> None:
         values = [row["accuracy"] for row in mine]
         achieved = percent(float(np.mean([row["achieved"] for row in mine])), 1)
         table.append([case, achieved, *(percent(float(f(values)), 1) for f in (np.mean, min, max))])
-    text = (
-        "# A network of PyTorch, pruned by both methods\n\n`python benchmarks/pruning_torch.py`: three convolutions and two "
-        f"fully connected layers, {EPOCHS} epochs on handwritten digits; then pruned and trained for {ITERATIONS * AFTER} "
-        f"more. Accuracy on test images of all ten classes, mean and range over {given.seeds} seeds.\n\n"
-    )
-    text += markdown_table(table, "<>") + "\n"
-    print(text)
-    if given.out:
-        write_texts({given.out / "pruning-torch.md": text, given.out / "pruning-torch.csv": csv_text(rows)})
+    about = {"epochs": EPOCHS, "more": ITERATIONS * AFTER, "seeds": given.seeds}
+    publish("pruning-torch", given.out and given.out / "pruning-torch.md", rows, table=table, **about)
 
 
 if __name__ == "__main__":

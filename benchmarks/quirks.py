@@ -15,6 +15,7 @@ import numpy as np
 from sparsemap_plugins.analytic.model import QUIRKS
 
 from sparsemap import Problem, load_problem, search
+from sparsemap.files import markdown_table
 from sparsemap.pieces.loading import load
 
 BUDGET, SEEDS, OBJECTIVES, RANDOM = 1000, (0, 1), ("edp", "energy"), 400
@@ -66,19 +67,15 @@ def main() -> None:
     for kind, problem, genomes in designs():
         for quirks in (*QUIRKS, "timeloop-v3"):
             rows.setdefault((quirks, kind), []).append(changes(problem, genomes, quirks))
-    print(
-        "| quirk       | designs | differ       | stop | energy             | cycles             | EDP                |"
-    )
-    print(
-        "| ----------- | ------- | -----------: | ---: | -----------------: | -----------------: | -----------------: |"
-    )
+    table = [["quirk", "designs", "differ", "stop", "energy", "cycles", "EDP"]]
     for (quirks, kind), parts in rows.items():
         moved = np.concatenate(parts, axis=1)
         stops = np.isnan(moved).any(axis=0)
         differ = (np.abs(moved[:, ~stops]) >= 1e-4).any(axis=0)
         low, high = (pick(moved[:, ~stops], axis=1, initial=0.0) for pick in (np.min, np.max))
-        spans = " | ".join(f"{f'{a:+.1%} .. {b:+.1%}':>18}" for a, b in zip(low, high, strict=True))
-        print(f"| {quirks:11} | {kind:7} | {differ.sum():4} of {moved.shape[1]:4} | {stops.sum():4} | {spans} |")
+        spans = (f"{a:+.1%} .. {b:+.1%}" for a, b in zip(low, high, strict=True))
+        table.append([quirks, kind, f"{differ.sum()} of {moved.shape[1]}", f"{stops.sum()}", *spans])
+    print(markdown_table(table, "<<>"))
 
 
 if __name__ == "__main__":

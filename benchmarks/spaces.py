@@ -7,20 +7,18 @@ and how far searches in it are from converging.
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from common import HARDWARE, asked, mean, publish, say
 
 from sparsemap import load_problem, search
-from sparsemap.files import csv_text, markdown_table, write_text
 from sparsemap.pieces.loading import load
+from sparsemap.plots import page
 
 WORKLOADS = ("mm2", "mm3", "mm5", "mm9", "mm12", "mm13", "conv4", "conv8")
-HARDWARE = ("edge", "mobile", "cloud")
 SPACES, BUDGETS = ("paper", "full"), (2000, 20_000)
 SEEDS = {"timeloop": 3, "physical": 3}
 """By cost model."""
@@ -41,18 +39,9 @@ def searched(cost_model: str, seeds: int) -> list[Row]:
                         numbers = {"edp": found.found.edp, "gap": found.gap}
                         cell = {"workload": workload, "hardware": hardware, "space": space, "budget": budget}
                         rows.append(cell | {"seed": seed, **numbers})
-            best = {
-                s: min(row["edp"] for row in rows[-len(SPACES) * len(BUDGETS) * seeds :] if row["space"] == s)
-                for s in SPACES
-            }
-            print(
-                f"{workload} on {hardware}: full {best['full'] / best['paper']:.3f}x paper", file=sys.stderr, flush=True
-            )
+            best = least(rows[-len(SPACES) * len(BUDGETS) * seeds :], "space")
+            say(f"{workload} on {hardware}: full {best['full',] / best['paper',]:.3f}x paper")
     return rows
-
-
-def mean(values: Iterable[float]) -> float:
-    return float(np.exp(np.mean(np.log(list(values)))))
 
 
 def least(rows: Iterable[Row], *keys: str) -> dict[tuple[Any, ...], float]:
@@ -63,18 +52,8 @@ def least(rows: Iterable[Row], *keys: str) -> dict[tuple[Any, ...], float]:
     return found
 
 
-def page(rows: list[Row]) -> str:
-    return (
-        "# The paper's space and the full one\n\n`python benchmarks/spaces.py --out docs/results`: searches with equal numbers "
-        "of designs in the spaces `paper` and `full`. *Over best of the cell* is the EDP over the lowest of all these "
-        "searches, as geometric mean; *over best of the space* counts those in the same space alone, and says how far "
-        "searches are from converging there; *seeds apart* is the largest EDP of a cell's seeds over the smallest.\n"
-        + "".join("\n" + report([row for row in rows if row["cost_model"] == model], model) for model in SEEDS)
-    )
-
-
-def report(rows: list[Row], cost_model: str) -> str:
-    seeds = 1 + max(row["seed"] for row in rows)
+def report(rows: list[Row]) -> str:
+    """What searches under one cost model have found."""
     cell, own = least(rows, "workload", "hardware"), least(rows, "workload", "hardware", "space")
     head = [
         "designs",
@@ -85,7 +64,7 @@ def report(rows: list[Row], cost_model: str) -> str:
         "seeds apart",
         "at most",
     ]
-    lines = []
+    lines = [head]
     for budget in BUDGETS:
         for space in SPACES:
             mine = [row for row in rows if (row["budget"], row["space"]) == (budget, space)]
@@ -103,35 +82,22 @@ def report(rows: list[Row], cost_model: str) -> str:
                 f"{over[worst]:.3f}x, {' on '.join(worst)}",
             ]
             lines.append([*line, f"{near:.3f}x", f"{mean(apart):.3f}x", f"{max(apart):.3f}x"])
-    cells = [
-        [
-            *key,
-            f"{own[*key, 'paper']:.3e}",
-            f"{own[*key, 'full']:.3e}",
-            f"{own[*key, 'full'] / own[*key, 'paper']:.3f}x",
-        ]
-        for key in cell
-    ]
-    ratios = [own[*key, "full"] / own[*key, "paper"] for key in cell]
-    return (
-        f"## `{cost_model}`\n\n{len(cell)} cells, {seeds} seeds.\n\n"
-        + markdown_table([head, *lines], "<<><>>>")
-        + f"\nBest found in `full` over best found in `paper`: {mean(ratios):.3f}x as geometric mean, below 0.99x in "
-        f"{sum(ratio < 0.99 for ratio in ratios)} cells, above 1.01x in {sum(ratio > 1.01 for ratio in ratios)}.\n\n"
-        + markdown_table([["workload", "hardware", "`paper`", "`full`", "ratio"], *cells], "<<>>>")
-    )
+    ratios = {key: own[*key, "full"] / own[*key, "paper"] for key in cell}
+    cells = [[*key, *(f"{own[*key, space]:.3e}" for space in SPACES), f"{ratio:.3f}x"] for key, ratio in ratios.items()]
+    return page(
+        __file__, "spaces-model", cells=len(cell), seeds=1 + max(row["seed"] for row in rows), searches=lines,
+        mean=mean(ratios.values()), below=sum(ratio < 0.99 for ratio in ratios.values()),
+        above=sum(ratio > 1.01 for ratio in ratios.values()),
+        best=[["workload", "hardware", "`paper`", "`full`", "ratio"], *cells],
+    )  # fmt: skip
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, help="folder for spaces.md and spaces.csv")
-    given = parser.parse_args()
-    rows: list[Row] = [{"cost_model": model, **row} for model, seeds in SEEDS.items() for row in searched(model, seeds)]
-    text = page(rows)
-    print(text)
-    if given.out is not None:
-        write_text(given.out / "spaces.md", text)
-        write_text(given.out / "spaces.csv", csv_text(rows))
+    given = asked(__doc__, out={"type": Path, "help": "folder for spaces.md and spaces.csv"})
+    rows = {model: searched(model, seeds) for model, seeds in SEEDS.items()}
+    table = [{"cost_model": model, **row} for model, found in rows.items() for row in found]
+    out = given.out and given.out / "spaces.md"
+    publish("spaces", out, table, **{model: report(found) for model, found in rows.items()})
 
 
 if __name__ == "__main__":

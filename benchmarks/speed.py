@@ -12,7 +12,6 @@ the calibration kernel.
 
 from __future__ import annotations
 
-import argparse
 import cProfile
 import os
 import platform
@@ -29,6 +28,7 @@ from pathlib import Path
 import attrs
 import numpy as np
 import pairs
+from common import asked
 from sparsemap_plugins.analytic.occupancy.shared import SHARED
 
 import sparsemap
@@ -61,15 +61,24 @@ def processor() -> str:
         return platform.processor() or platform.machine()
 
 
+def took(work: Callable[[], object]) -> float:
+    """Processor seconds."""
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
 def fastest(work: Callable[[], object], seconds: float) -> float:
     """Processor seconds of the fastest of several runs."""
-    best, spent, runs = float("inf"), 0.0, 0
-    while spent < seconds or runs < 3:
-        start = time.process_time()
-        work()
-        took = time.process_time() - start
-        best, spent, runs = min(best, took), spent + took, runs + 1
-    return best
+    runs: list[float] = []
+    while sum(runs) < seconds or len(runs) < 3:
+        runs.append(took(work))
+    return min(runs)
+
+
+def python(*words: str) -> str:
+    """What a process of its own prints."""
+    return subprocess.run([sys.executable, *words], check=True, capture_output=True, text=True).stdout
 
 
 def calibration(seconds: float) -> float:
@@ -116,20 +125,13 @@ def speeds(registry: object, seconds: float, batches: list[int]) -> list[list[fl
 
 def loop(problem: sparsemap.Problem, batch: int) -> float:
     """Designs per second of a whole search, its tables warm, that proposes `batch` designs at a time."""
-    budget = max(20_000, 20 * batch)
-    start = time.process_time()
-    sparsemap.search(problem, budget=budget, searcher={"type": "memetic", "offspring": batch}, seed=0)
-    return budget / (time.process_time() - start)
+    budget, how = max(20_000, 20 * batch), {"type": "memetic", "offspring": batch}
+    return budget / took(lambda: sparsemap.search(problem, budget=budget, searcher=how, seed=0))
 
 
 def fidelities(registry: object, seconds: float) -> list[list[str]]:
     """Valid designs per second with no charge and with all, tables warm, and whole searches of 10,000, tables empty: one
     after the other, again and again; medians, of the ratios too."""
-
-    def took(work: Callable[[], object]) -> float:
-        start = time.process_time()
-        work()
-        return time.process_time() - start
 
     def problem(workload: str, hardware: str, model: str) -> sparsemap.Problem:
         return sparsemap.load_problem(workload, hardware, "paper", cost_model=model, registry=registry)
@@ -139,12 +141,9 @@ def fidelities(registry: object, seconds: float) -> list[list[str]]:
         rates = [f"{designs / np.median(part):,.0f}" for part in (plain, charged)]
         return [*rates, percent(float(np.median(plain / charged)))]
 
-    def empty(problem: sparsemap.Problem) -> Callable[[int], object]:
-        def work(seed: int) -> object:
-            SHARED.clear()
-            return sparsemap.search(problem, budget=10_000, seed=seed)
-
-        return work
+    def empty(problem: sparsemap.Problem, seed: int) -> object:
+        SHARED.clear()
+        return sparsemap.search(problem, budget=10_000, seed=seed)
 
     rows = []
     for workload, hardware in PROBLEMS:
@@ -154,7 +153,7 @@ def fidelities(registry: object, seconds: float) -> list[list[str]]:
         searches = []
         for seed in range(5):
             fresh = [problem(workload, hardware, model) for model in ("timeloop", "physical")]
-            searches.append([took(partial(empty(one), seed)) for one in fresh])
+            searches.append([took(partial(empty, one, seed)) for one in fresh])
         rows.append([f"{workload} on {hardware}", *medians(4096, warm), *medians(10_000, searches)])
     return rows
 
@@ -163,12 +162,10 @@ def chips(registry: object) -> list[list[str]]:
     """Seconds of 2,000 guesses, repaired, on a first chip, tables empty; then on a second one with twice the bandwidth and
     twice the energy of an access, a problem of its own, with the tables that are there and with empty ones. Medians of 5."""
 
-    def took(problem: sparsemap.Problem, genomes: np.ndarray, empty: bool) -> float:
+    def seconds(problem: sparsemap.Problem, genomes: np.ndarray, empty: bool) -> float:
         if empty:
             SHARED.clear()
-        start = time.process_time()
-        problem.evaluator.evaluate(genomes)
-        return time.process_time() - start
+        return took(lambda: problem.evaluator.evaluate(genomes))
 
     rows = []
     for workload, hardware in PROBLEMS:
@@ -180,53 +177,46 @@ def chips(registry: object) -> list[list[str]]:
         runs = []
         for _ in range(5):
             problems = [first.on(each) for each in (chip, other, other)]
-            runs.append([took(one, genomes, empty) for one, empty in zip(problems, (True, False, True), strict=True)])
+            runs.append(
+                [seconds(one, genomes, empty) for one, empty in zip(problems, (True, False, True), strict=True)]
+            )
         rows.append([f"{workload} on {hardware}", *(f"{x:.2f} s" for x in np.median(runs, axis=0))])
     return rows
 
 
 def cold(workload: str, hardware: str, search: bool) -> float:
     """Designs per second over the first 20,000 of a fresh process, tables empty; loading is not counted."""
-    work = (
-        "sparsemap.search(p, budget=20000, seed=0)"
-        if search
-        else "p.evaluator.evaluate(p.space.sample(20000, np.random.default_rng(0)))"
-    )
+    random = "p.evaluator.evaluate(p.space.sample(20000, np.random.default_rng(0)))"
+    work = "sparsemap.search(p, budget=20000, seed=0)" if search else random
     code = (
         "import time, numpy as np, sparsemap; "
         f"p = sparsemap.load_problem({workload!r}, {hardware!r}, {UNCHARGED}); p.space.names; p.cost_model.reasons(p); "
         f"t = time.process_time(); {work}; print(20000 / (time.process_time() - t))"
     )
-    return float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
+    return float(python("-c", code))
 
 
 def startup() -> list[list[str]]:
     """Processor seconds of the parts of a start, each in a process of its own."""
 
-    def timed(code: str) -> float:
+    def timed(code: str) -> str:
         program = f"import time; t = time.process_time(); {code}; print(time.process_time() - t)"
-        runs = [
-            float(subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout)
-            for _ in range(3)
-        ]
-        return min(runs)
+        return f"{min(float(python('-c', program)) for _ in range(3)):.2f} s"
 
-    numpy = timed("import numpy")
-    package = timed("import sparsemap")
-    plugins = timed("import sparsemap; from sparsemap.pieces.loading import load; load()")
-    problem = timed(f"import sparsemap; sparsemap.load_problem('mm3', 'cloud', {UNCHARGED}).space.names")
     with tempfile.TemporaryDirectory() as folder:
         uncharged_words = ["--space", "paper", "--cost-model", "timeloop"]
-        command = ["-m", "sparsemap", "search", "mm3", "cloud", *uncharged_words, "--out", f"{folder}/out"]
         wall, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, *command], check=True, capture_output=True)
+        python("-m", "sparsemap", "search", "mm3", "cloud", *uncharged_words, "--out", f"{folder}/out")
         wall, after = time.perf_counter() - wall, resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return [
-        ["import numpy", f"{numpy:.2f} s"],
-        ["import sparsemap, NumPy included", f"{package:.2f} s"],
-        ["... and plugins and specs loaded", f"{plugins:.2f} s"],
-        ["... and a problem made", f"{problem:.2f} s"],
+        ["import numpy", timed("import numpy")],
+        ["import sparsemap, NumPy included", timed("import sparsemap")],
+        ["... and plugins and specs loaded", timed("import sparsemap.pieces.loading as it; it.load()")],
+        [
+            "... and a problem made",
+            timed(f"import sparsemap; sparsemap.load_problem('mm3', 'cloud', {UNCHARGED}).space.names"),
+        ],
         ["`sparsemap search mm3 cloud`, 20,000 designs, from prompt to files", f"{spent:.2f} s"],
         ["the same by the clock on the wall", f"{wall:.2f} s"],
     ]
@@ -258,35 +248,27 @@ def stages(registry: object) -> list[list[str]]:
 
 def growth(registry: object, seconds: float) -> list[list[str]]:
     """Evaluations per second of valid designs at batch 4,096 as one thing grows."""
-    matmul = {"einsum": "Z[m, n] = P[m, k] * Q[k, n]", "density": {"P": 0.2, "Q": 0.2}}
-    cases: list[tuple[str, dict, object, object]] = []
-    for size in (64, 1024, 16384):
-        sizes = {"m": size, "k": size, "n": size}
-        factors = 3 * int(np.log2(size))
-        cases.append((f"{factors} prime factors", {**matmul, "dims": sizes}, "cloud", "paper"))
-    dims = {"b": 16, "h": 16, "g": 16}
-    for count in (0, 1, 2, 3):
-        more = list(dims)[:count]
-        index = ", ".join([*more, ""]) if more else ""
+
+    def matmul(size: int = 256, *more: str) -> dict:
+        index = "".join(f"{dim}, " for dim in more)
+        dims = {"m": size, "k": size, "n": size} | dict.fromkeys(more, 16)
         einsum = f"Z[{index}m, n] = P[{index}m, k] * Q[{index}k, n]"
-        sizes = {"m": 256, "k": 256, "n": 256, **{d: dims[d] for d in more}}
-        cases.append((f"{3 + count} dimensions", {**matmul, "einsum": einsum, "dims": sizes}, "cloud", "paper"))
-    for hardware, levels in (("cloud", 3), ("clustered", 4)):
-        sizes = {"m": 256, "k": 256, "n": 256}
-        cases.append((f"{levels} storage levels", {**matmul, "dims": sizes}, hardware, "paper"))
+        return {"einsum": einsum, "density": {"P": 0.2, "Q": 0.2}, "dims": dims}
+
     names = ["uncompressed", "bitmask", "run-length", "coordinate", "offset-pair"]
-    for count in (2, 5, 20):
-        more_formats = [names[i % 5] for i in range(count)]
-        space = {"extends": "paper", "formats": {"candidates": more_formats}}
-        sizes = {"m": 256, "k": 256, "n": 256}
-        cases.append((f"{count} formats to choose from", {**matmul, "dims": sizes}, "cloud", space))
+    spaces = {n: {"extends": "paper", "formats": {"candidates": [names[i % 5] for i in range(n)]}} for n in (2, 5, 20)}
+    cases: list[tuple[str, dict, object, object]] = [
+        *((f"{3 * int(np.log2(n))} prime factors", matmul(n), "cloud", "paper") for n in (64, 1024, 16384)),
+        *((f"{3 + n} dimensions", matmul(256, *"bhg"[:n]), "cloud", "paper") for n in range(4)),
+        *((f"{n} storage levels", matmul(), hardware, "paper") for hardware, n in (("cloud", 3), ("clustered", 4))),
+        *((f"{n} formats to choose from", matmul(), "cloud", space) for n, space in spaces.items()),
+    ]
     rows = []
     for what, workload, hardware, space in cases:
         problem = uncharged(workload, hardware, registry, space)
         genomes = valid_genomes(problem, 4096)
         problem.evaluator.evaluate(genomes)
-        took = fastest(partial(problem.evaluator.evaluate, genomes), seconds)
-        rows.append([what, f"{len(genomes) / took:,.0f}"])
+        rows.append([what, f"{len(genomes) / fastest(partial(problem.evaluator.evaluate, genomes), seconds):,.0f}"])
     return rows
 
 
@@ -295,9 +277,8 @@ def workers() -> list[list[str]]:
     rows, seconds = [], []
     for jobs in (1, 2):
         with tempfile.TemporaryDirectory() as folder:
-            command = ["-m", "sparsemap", "run", "all-cells", "--jobs", str(jobs), "--out", f"{folder}/out", "--quiet"]
             start = time.perf_counter()
-            subprocess.run([sys.executable, *command], check=True, capture_output=True)
+            python("-m", "sparsemap", "run", "all-cells", "--jobs", str(jobs), "--out", f"{folder}/out", "--quiet")
             seconds.append(time.perf_counter() - start)
         rows.append([f"{jobs}", f"{seconds[-1]:.1f} s", f"{seconds[0] / seconds[-1]:.2f}x"])
     return rows
@@ -311,8 +292,7 @@ def peak_memory(budgets: list[int]) -> list[list[str]]:
             f"import sparsemap; p = sparsemap.load_problem('mm3', 'cloud', {UNCHARGED}); sparsemap.search(p, budget={budget});"
             "print(open('/proc/self/status').read().split('VmHWM:')[1].split()[0])"
         )
-        done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-        rows.append([f"search of {budget:,} designs", f"{int(done.stdout) / 1024:.0f} MB"])
+        rows.append([f"search of {budget:,} designs", f"{int(python('-c', code)) / 1024:.0f} MB"])
     return rows
 
 
@@ -322,13 +302,14 @@ def table(title: str, head: list[str], rows: list[list[str]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="a minute instead of several, less exact")
-    parser.add_argument("--chips", action="store_true", help="only the table of warm tables across chips")
-    parser.add_argument("--against", metavar="REV", help="only the table of this tree beside another commit")
-    parser.add_argument("--rounds", type=int, default=10, help="turns of `--against`")
-    parser.add_argument("--markdown", type=Path, help="also write the tables to this file")
-    options = parser.parse_args()
+    options = asked(
+        __doc__,
+        quick={"action": "store_true", "help": "a minute instead of several, less exact"},
+        chips={"action": "store_true", "help": "only the table of warm tables across chips"},
+        against={"metavar": "REV", "help": "only the table of this tree beside another commit"},
+        rounds={"type": int, "default": 10, "help": "turns of `--against`"},
+        markdown={"type": Path, "help": "also write the tables to this file"},
+    )
     if options.against:
         text = pairs.report(options.against, options.rounds)
         print(text)
@@ -370,13 +351,8 @@ def main() -> None:
     show(table(title, head, fidelities(registry, seconds)))
     show(warm(chips(registry)))
     show(table("Where the time goes, mm3 on cloud, valid designs", ["module", "share"], stages(registry)))
-    show(
-        table(
-            "How speed changes with the problem (the model is of three tensors: two operands, one output)",
-            ["valid designs, batch 4,096", "designs/s"],
-            growth(registry, seconds),
-        )
-    )
+    title = "How speed changes with the problem (the model is of three tensors: two operands, one output)"
+    show(table(title, ["valid designs, batch 4,096", "designs/s"], growth(registry, seconds)))
     show(table("Start-up, processor time", ["step", "seconds"], startup()))
     budgets = [20_000, 200_000] if options.quick else [20_000, 200_000, 1_000_000]
     show(table("Peak memory", ["process", "memory"], peak_memory(budgets)))

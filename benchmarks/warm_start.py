@@ -8,10 +8,10 @@ of the same ratio, each as the geometric mean over the seeds. Below 1 the warm s
 
 from __future__ import annotations
 
-import argparse
-import statistics
 from collections.abc import Sequence
 from typing import Any
+
+from common import asked, mean
 
 from sparsemap import search_network
 from sparsemap.files import markdown_table
@@ -29,7 +29,7 @@ def ratios(warm: NetworkResult, cold: NetworkResult) -> tuple[float, float]:
     before = {layer.searched: layer.edp for layer in cold.layers}
     after = {layer.searched: layer.edp for layer in warm.layers}
     layers = [after[name] / edp for name, edp in before.items() if edp]
-    return warm.edp / cold.edp, statistics.geometric_mean(layers)
+    return warm.edp / cold.edp, mean(layers)
 
 
 def row(network: str, hardware: str, budget: int, seeds: Sequence[int], names: Sequence[str], jobs: int) -> list[str]:
@@ -42,20 +42,22 @@ def row(network: str, hardware: str, budget: int, seeds: Sequence[int], names: S
         for name in names:
             warm = search_network(network, hardware, budget, seed, **MODEL, jobs=jobs, warm_start=name)
             found.setdefault(name, []).append(ratios(warm, cold))
-    means = [[statistics.geometric_mean(values) for values in zip(*found[name], strict=True)] for name in names]
+    means = [[mean(values) for values in zip(*found[name], strict=True)] for name in names]
     cells = [f"{whole:.3f} / {layers:.3f}" for whole, layers in means]
-    return [network, str(budget), f"{statistics.geometric_mean(gaps):.2f}x", *cells]
+    return [network, str(budget), f"{mean(gaps):.2f}x", *cells]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--networks", nargs="+", default=["vgg16", "resnet50", "mobilenetv2", "mnasnet"])
-    parser.add_argument("--hardware", default="edge-16gbps")
-    parser.add_argument("--budgets", nargs="+", type=int, default=[500, 1000])
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1])
-    parser.add_argument("--warm", nargs="+", default=WARM, choices=WARM)
-    parser.add_argument("--jobs", type=int, default=1)
-    given = parser.parse_args()
+    several = {"nargs": "+", "type": int}
+    given = asked(
+        __doc__.split("\n")[0],
+        networks={"nargs": "+", "default": ["vgg16", "resnet50", "mobilenetv2", "mnasnet"]},
+        hardware="edge-16gbps",
+        budgets={**several, "default": [500, 1000]},
+        seeds={**several, "default": [0, 1]},
+        warm={"nargs": "+", "default": WARM, "choices": WARM},
+        jobs=1,
+    )
     rows = [["network", "designs per layer", "cold over bound", *given.warm]]
     for network in given.networks:
         for budget in given.budgets:

@@ -18,95 +18,21 @@ command is `sparsemap --help`.
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
-
-# ruff: noqa: I001  # imports of one module stay together
-if TYPE_CHECKING:  # each name as itself, which makes it public
-    from .errors import (
-        DesignError as DesignError,
-        EvaluationError as EvaluationError,
-        PluginError as PluginError,
-        SearchError as SearchError,
-        SparseMapError as SparseMapError,
-        SpecError as SpecError,
-    )
-    from .pieces.contracts import (
-        BitReader as BitReader,
-        Charge as Charge,
-        ChipCounts as ChipCounts,
-        Code as Code,
-        Context as Context,
-        CostModel as CostModel,
-        Crossover as Crossover,
-        DensityModel as DensityModel,
-        Exporter as Exporter,
-        Fiber as Fiber,
-        Filter as Filter,
-        Format as Format,
-        Genes as Genes,
-        Init as Init,
-        Loops as Loops,
-        Mechanism as Mechanism,
-        MemoryLevel as MemoryLevel,
-        Mutation as Mutation,
-        Objective as Objective,
-        Occupancy as Occupancy,
-        Operation as Operation,
-        Outer as Outer,
-        Proposals as Proposals,
-        RankShape as RankShape,
-        Scored as Scored,
-        Searcher as Searcher,
-        Segment as Segment,
-        Selection as Selection,
-        Technology as Technology,
-        Tensor as Tensor,
-        Units as Units,
-        Workload as Workload,
-    )
-    from .pieces.hookspecs import hookimpl as hookimpl
-    from .problem.evaluation import Detail as Detail, Evaluation as Evaluation
-    from .problem.similarity import distance as distance
-    from .problem.space import Space as Space
-    from .searching.best import Best as Best
-    from .searching.driver import Budget as Budget, Search as Search
-    from .searching.given import design as design
-    from .searching.result import Result as Result
-    from .searching.run import search as search
-    from .searching.start import Start as Start, start_of as start_of
-    from .problem.load import evaluate as evaluate, load_problem as load_problem
-    from .problem.problem import Problem as Problem
-    from .study.networks import search_network as search_network
-    from .study.study import run_study as run_study
+from typing import Any
 
 __version__ = "0.1.0"
 
-_MODULES = {
-    "errors": "DesignError EvaluationError PluginError SearchError SparseMapError SpecError",
-    "pieces.contracts": (
-        "BitReader Charge ChipCounts Code Context CostModel Crossover DensityModel Exporter Fiber Filter Format Genes "
-        "Init Loops Mechanism MemoryLevel Mutation Objective Occupancy Operation Outer Proposals RankShape Scored "
-        "Searcher Segment Selection Technology Tensor Units Workload"
-    ),
-    "pieces.hookspecs": "hookimpl",
-    "problem.evaluation": "Detail Evaluation",
-    "problem.similarity": "distance",
-    "problem.space": "Space",
-    "searching.best": "Best",
-    "searching.driver": "Budget Search",
-    "searching.given": "design",
-    "searching.result": "Result",
-    "searching.run": "search",
-    "searching.start": "Start start_of",
-    "problem.load": "evaluate load_problem",
-    "problem.problem": "Problem",
-    "study.networks": "search_network",
-    "study.study": "run_study",
+_LATER = {
+    name: module
+    for module, name in re.findall(
+        r"^from \.([\w.]+) import (\w+) as", Path(__file__).with_suffix(".pyi").read_text("utf-8"), re.M
+    )
 }
-"""The public names by the module that has them, which is imported when one of them is first asked for."""
-_LATER = {name: module for module, names in _MODULES.items() for name in names.split()}
+"""The module of each public name, which is imported when the name is first asked for."""
 
 
 def __getattr__(name: str) -> Any:
@@ -119,4 +45,4 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     modules = {name for name, value in globals().items() if isinstance(value, ModuleType)}
     own = {name for name in globals() if name[0] != "_"} - modules
-    return sorted({*own, *_LATER} - {"TYPE_CHECKING", "Any", "ModuleType", "annotations", "import_module"})
+    return sorted({*own, *_LATER} - {"Any", "ModuleType", "Path", "annotations", "import_module"})

@@ -1,4 +1,5 @@
-"""How figures look: one size of type, colours that colour-blind readers can tell apart, thin axes; and reports with one.
+"""How figures look: one size of type, colours that colour-blind readers can tell apart, thin axes (`plots.mplstyle`); figures
+of panels with lines, points and bars; and reports with one.
 
 matplotlib is imported where it is used, and never through pyplot, whose state belongs to whoever calls.
 """
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 import attrs
+import numpy as np
 
 from .files import csv_text, markdown_table, replacing, write_text
 
@@ -25,28 +27,11 @@ if TYPE_CHECKING:
 else:
     Axes = Axis = Figure = Any
 
+
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#444444", "#F0E442")
 """Okabe and Ito's palette, the darkest and most different first."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-STYLE: Any = {
-    "font.size": 9,
-    "axes.titlesize": 9.5,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.8,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#DDDDDD",
-    "grid.linewidth": 0.6,
-    "legend.frameon": False,
-    "legend.fontsize": 8.5,
-    "lines.linewidth": 1.6,
-    "lines.markersize": 4.5,
-    "svg.hashsalt": "sparsemap",
-    "svg.fonttype": "none",
-}
+STYLE = Path(__file__).with_suffix(".mplstyle")
 
 
 def subplots(rows: int, columns: int, figsize: tuple[float, float], **more: Any) -> tuple[Figure, Any]:
@@ -72,7 +57,7 @@ def write_figure(draw: Callable[[], Figure], *paths: Path, dpi: int = 180) -> No
     """Draws once and writes to each path in the format of its ending (`STAMPS`); the same data give the same bytes."""
     import matplotlib
 
-    with matplotlib.rc_context(STYLE), warnings.catch_warnings():
+    with matplotlib.rc_context(fname=STYLE), warnings.catch_warnings():
         warnings.simplefilter(
             "ignore", UserWarning
         )  # of names too long for the layout, or of characters without a glyph
@@ -100,7 +85,7 @@ def inline_svg(draw: Callable[[], Figure]) -> str:
     page's ink; nothing in it has a name of its own but the shapes of markers."""
     import matplotlib
 
-    with matplotlib.rc_context(STYLE | INLINE):
+    with matplotlib.rc_context(INLINE, STYLE):
         figure, text = draw(), StringIO()
         for artist in figure.findobj(lambda artist: artist.get_clip_on()):
             artist.set_clip_on(False)
@@ -204,3 +189,111 @@ def page(module: str, name: str, template: str = "", **fields: Any) -> str:
     known = {key: MarkdownTable(x) if isinstance(x, list) else x for key, x in fields.items()}
     text = "\n".join(lines).format(name=name, **known)
     return re.sub("\n{3,}", "\n\n", text.rstrip()) + "\n"
+
+
+Values = Sequence[float] | np.ndarray
+
+
+@attrs.frozen(eq=False)
+class Series:
+    """A line, or with an empty `style` points; colour and marker by the place of its label in the figure."""
+
+    label: str
+    x: Values
+    y: Values
+    style: str = "-"
+    marked: bool = True
+    band: tuple[Values, Values] | None = None
+    """A range around the line."""
+    hollow: bool = False
+    like: str = ""
+    """The label whose colour and marker it has."""
+    how: Mapping[str, Any] = {}
+    """More for `Axes.plot`."""
+
+
+@attrs.frozen(eq=False)
+class Panel:
+    """Axes with their series, or with groups of bars by label."""
+
+    x: str = ""
+    y: str = ""
+    series: Sequence[Series] = ()
+    bars: Mapping[str, Sequence[float]] = {}
+    title: str = ""
+    log: str = ""
+    """`x`, `y` or `xy`."""
+    plain: Mapping[str, tuple[float, ...]] = {}
+    """Steps of plain numbers on a logarithmic axis, by `x` and `y`."""
+    names: Sequence[str] = ()
+    """Along the x axis, from 0; along the y axis for flat bars."""
+    turned: float = 0
+    """Degrees of these."""
+    flat: bool = False
+    """Bars lie."""
+    ends: str = ""
+    """Format of the numbers at bars; none by default."""
+    levels: Sequence[float] = ()
+    """Lines across."""
+    limits: Mapping[str, Any] = {}
+    """More for `Axes.set`."""
+
+
+def figure(
+    panels: Sequence[Panel],
+    size: tuple[float, float],
+    columns: int = 0,
+    across: int = 4,
+    title: str | None = None,
+    **shared: Any,
+) -> Figure:
+    """Panels in so many columns, by default in one row; `across` entries of the legend in a line; `shared` is for
+    `subplots`."""
+    columns = columns or len(panels)
+    found, grid = subplots(-(-len(panels) // columns), columns, size, squeeze=False, **shared)
+    labels = list(dict.fromkeys(one.like or one.label for panel in panels for one in panel.series))
+    handles: dict[str, Any] = {}
+    for axes, panel in zip(grid.flat, panels, strict=True):
+        for one in panel.series:
+            place = labels.index(one.like or one.label)
+            _line(axes, one, COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)])
+        _bars(axes, panel)
+        for level in panel.levels:
+            axes.axhline(level, color="#444444", linewidth=0.8)
+        axes.set(title=panel.title, xlabel=panel.x, ylabel=panel.y)
+        for name in panel.log:
+            axes.set(**{f"{name}scale": "log"})
+        if panel.names:
+            right = {"rotation": panel.turned, "ha": "right"} if panel.turned else {}
+            named_ticks(axes.yaxis if panel.flat else axes.xaxis, panel.names, **right)
+        for name, steps in panel.plain.items():
+            plain_log(axes.xaxis if name == "x" else axes.yaxis, steps)
+        axes.set(**panel.limits)
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    if len(handles) > 1:
+        found.legend(list(handles.values()), list(handles), loc="outside upper center", ncols=across, title=title)
+    return found
+
+
+def _line(axes: Axes, one: Series, colour: str, marker: str) -> None:
+    if one.band:
+        axes.fill_between(
+            one.x, *one.band, color=colour, alpha=0.14, linewidth=0, step=one.how.get("drawstyle", "")[6:] or None
+        )
+    face = {"markerfacecolor": "white"} if one.hollow else {}
+    look = {"color": colour, "marker": marker if one.marked else "", "linestyle": one.style, "label": one.label}
+    axes.plot(one.x, one.y, **{**look, **face, **one.how})
+
+
+def _bars(axes: Axes, panel: Panel) -> None:
+    """Bars beside each other, a colour for each label."""
+    wide = 0.8 / max(len(panel.bars), 1)
+    for place, (label, values) in enumerate(panel.bars.items()):
+        at = np.arange(len(values)) + (place - (len(panel.bars) - 1) / 2) * wide
+        draw = axes.barh if panel.flat else axes.bar
+        drawn = draw(at, values, 0.92 * wide, color=COLOURS[place], label=label)
+        if panel.ends:
+            axes.bar_label(drawn, fmt=panel.ends, padding=2, fontsize=7.5)
+    if panel.flat:
+        axes.invert_yaxis()

@@ -191,12 +191,12 @@ SAME_WORD = {
     "edp": "the energy-delay product, a number of every result; the objective is called like it",
     "filters": "what a mechanism's contract gives",
     "data": "what a result says of the files it depends on",
-    "none": "a setting of matplotlib",
     "mm2": "the unit of areas; a workload is called like it",
     **dict.fromkeys(
         ("energy", "delay", "power", "area", "seconds", "edp_js"), "a cost; its objective is called like it"
     ),
     "gated": "what becomes of an access or a compute; the charge for it is called like it",
+    "stay": "how many tensors a plan keeps on chip; a charge is called like it",
 }
 """Words that the core needs for something else than the piece of that name, and for what."""
 

@@ -45,15 +45,17 @@ class Chain:
         traffic = dense_traffic(nest, known.options.drains, "first-fills" in known.quirks, known.options.holes)
         removals = removals_of(known, nest, choices, stored)
         metadata = metadata_of(known, nest, choices, removals.energy, detail)
-        counts = counts_of(known, nest, choices, traffic, stored, removals, metadata)
-        cycles = cycles_of(known, nest, choices, traffic, removals, counts)
+        asked = known, nest, choices, traffic, stored, removals
+        counts = timed = counts_of(*asked, removals.energy, metadata)
+        if removals.time is not removals.energy:
+            timed = counts_of(*asked, removals.time, metadata)
+        cycles = cycles_of(known, nest, choices, traffic, removals, counts, timed)
         cost = cost_of(known, nest, choices, traffic, counts, cycles)
         room = known.held(stored.words), known.held(metadata.largest_bits)
         return cls(known, nest, choices, stored, traffic, metadata, counts, cycles, cost, *room)
 
     def detail(self, needed: Sequence[Sequence[ShortfallRow]]) -> Detail:
         lay, counts, cost, traffic = self.known.layout, self.counts, self.cost, self.traffic
-        computes = counts.columns.energy
         cells = [[self._cell(t, s) if lay.handled[t, s] else None for s in range(lay.S)] for t in range(lay.T)]
         return Detail(
             needed=needed, energy_pj=cost.tile_pj, compute_energy_pj=cost.compute_pj, charges_pj=cost.charges_pj,
@@ -61,23 +63,22 @@ class Chain:
             tile_words=self.nest.tile_words[:, : lay.S], data_words_max=self.stored.words,
             metadata_bits_max=self.metadata_bits, instances_used=self.nest.instances_used,
             instances_active=counts.active, dense_reads=traffic.reads, dense_fills=traffic.fills,
-            dense_updates=traffic.updates, computes=computes(counts.computes.actual),
-            gated_computes=computes(counts.computes.gated), skipped_computes=computes(counts.computes.skipped),
-            cells=cells,
+            dense_updates=traffic.updates, computes=counts.computes.actual,
+            gated_computes=counts.computes.gated, skipped_computes=counts.computes.skipped, cells=cells,
         )  # fmt: skip
 
     def _cell(self, t: int, s: int) -> TensorAtLevel:
-        counts, own = self.counts, self.counts.columns.energy
+        counts = self.counts
         words = counts.read, counts.fill, counts.update, counts.gone_read, counts.gone_update, counts.kind
-        read, fill, update, gone_read, gone_update, kind = (own(part)[t, s] for part in words)
-        reductions = temporal_reductions(self.known.layout, self.traffic, own(counts.update))
+        read, fill, update, gone_read, gone_update, kind = (part[t, s] for part in words)
+        reductions = temporal_reductions(self.known.layout, self.traffic, counts.update)
         ranks = self._ranks(t, s)
-        bits = {} if ranks is None else {action: own(part)[t, s] for action, part in counts.bits.items()}
+        bits = {} if ranks is None else {action: part[t, s] for action, part in counts.bits.items()}
         return TensorAtLevel(read, fill, update, gone_read, gone_update, kind, reductions[t, s], ranks, bits)
 
     def _ranks(self, t: int, s: int) -> TileRanks | None:
         metadata, accesses = self.metadata, self.counts.metadata
-        (_, levels, batch), units, count = metadata.shape, metadata.units, len(metadata.cell)
+        (_, levels, batch), units = metadata.shape, metadata.units
         rows = np.flatnonzero(metadata.cell // batch == t * levels + s)
         if not rows.size:
             return None
@@ -86,9 +87,9 @@ class Chain:
             return parts[0][rows], parts[1][rows]
 
         def lost(parts: Sequence[Array]) -> tuple[Array, Array]:
-            found = np.zeros((2, len(accesses.cells.cell)))
+            found = np.zeros((2, len(metadata.cell)))
             found[:, accesses.gone] = parts
-            return some(found[:, :count])
+            return some(found)
 
         return TileRanks(
             batch, metadata.cell[rows] % batch, metadata.place[rows], units.metadata_bits[rows],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from itertools import product
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -14,7 +15,9 @@ from sparsemap.pieces.contracts.base import Array, PerDesign, PerTensor
 from .actions import GATE, NONE, SKIP
 from .prepared import ModelTables
 from .removal import Removal
-from .stored import Granules
+
+if TYPE_CHECKING:
+    from .granules import Granules
 
 TOLERANCE = 1e-5
 """By how much a probability may exceed one in Timeloop (Q9)."""

@@ -9,7 +9,6 @@ import numpy as np
 
 from sparsemap.pieces.boundary import charged
 from sparsemap.pieces.contracts.base import Array, PerDesign, PerLevel, PerTile
-from sparsemap.pieces.contracts.hardware import RECODE_ACTIONS
 from sparsemap.problem.chip import Chip
 
 from .actions import GATE, SKIP
@@ -17,10 +16,9 @@ from .charges.intersection import compared_pj
 from .charges.network import network_pj
 from .counts import Counts
 from .cycles import Cycles
-from .layout import Layout, by_level
+from .layout import by_level
 from .nest import Nest
 from .prepared import DesignChoices, ModelTables
-from .public import chip_counts
 from .traffic import Traffic
 
 PRICES = {"fill": "write", "update": "write", "metadata_fill": "metadata_write", "metadata_update": "metadata_write"}
@@ -48,12 +46,16 @@ def cost_of(
     lay, options, chip = known.layout, known.options, choices.chip
     tile_pj, compute_pj = access_energy(chip, counts) * counts.active, compute_energy(chip, counts)
     if "short-tiles" in known.quirks and (lay.problem.chip.access_words > 1).any():
+        from .forgotten import short_tiles
+
         tile_pj = access_energy(chip, counts, short_tiles(known, nest, choices)) * counts.active
     clusters = np.array([level.memory.cluster for level in lay.problem.levels])
     if (clusters > 1).any():
         used = nest.instances_used[: lay.S]
         tile_pj = tile_pj * (np.minimum(used, by_level(chip.instances[:-1]) / clusters[:, None]) / used)
     if choices.decoded is not None:
+        from .recoding import recoding_pj
+
         tile_pj = tile_pj + recoding_pj(lay, known.quirks, choices, chip, counts)
     energy = compute_pj
     for s in range(lay.S):  # one by one: sums of NumPy may add in another order for another batch
@@ -69,6 +71,8 @@ def cost_of(
     if options.network:
         spent["network"] = network_pj(known, nest, traffic, counts, chip)
     if known.strangers:
+        from .public import chip_counts
+
         public = chip_counts(nest, counts, cycles.total)
         for charge in known.strangers:
             spent[charge.type_name] = charged(charge, "pj", public, chip)
@@ -82,68 +86,35 @@ def price(chip: Chip, action: str) -> Array:
     return by_level(chip.energy_pj[PRICES.get(action, action)])
 
 
-def short_tiles(known: ModelTables, nest: Nest, choices: DesignChoices) -> PerTile:
-    """(T, S, B) accesses of compressed tiles that are read one by one, over those of their words together: E[ceil(k / w)] /
-    (E[k] / w); 1 where Timeloop finds it to be below 1.01."""
-    lay, found = known.layout, np.ones((known.layout.T, known.layout.S, nest.batch))
-    for t, s in np.argwhere(lay.stored & (lay.problem.chip.access_words > 1)).tolist():
-        rows, together = np.flatnonzero(choices.packed[t, s]), float(lay.problem.chip.access_words[s])
-        table, words = known.tables[t], nest.tile_words[t, s][rows]
-        parts = [part[rows] for part in nest.boxes[t][s]] if table.by_shape else [words]
-        density = table.tile(parts).density
-        _, accesses = table.packed(parts, np.full(len(rows), together))
-        few = (1.0 - 1.0 / together) * 50.0 / np.maximum(np.floor(10.0 * density) / 10.0, 0.1)
-        short = (density > 0.0) & (density < 1.0) & (np.floor(words / together) < few)
-        found[t, s, rows] = np.where(short, accesses * together / np.where(short, density * words, 1.0), 1.0)
-    return found
-
-
 def access_energy(chip: Chip, counts: Counts, ratio: PerTile | float = 1.0) -> PerTile:
     """(T, S, B) pJ of one instance; `ratio`: accesses for every one of whole accesses."""
-    own, together = counts.columns.energy, by_level(chip.access_words)
+    together = by_level(chip.access_words)
     whole = bool((together == 1).all())
 
     def words(count: Array) -> Array:
         """Those of whole accesses."""
-        return own(count) if whole else np.ceil(own(count) / together) * together * ratio
+        return count if whole else np.ceil(count / together) * together * ratio
 
     spent = words(counts.read) * price(chip, "read") + words(counts.fill) * price(chip, "fill")
     spent = spent + words(counts.update) * price(chip, "update")
     for name, kind in (("gated", GATE), ("skipped", SKIP)):
         if (counts.kind == kind).any():
-            mask = own(counts.kind) == kind
+            mask = counts.kind == kind
             spent = spent + words(counts.gone_read) * mask * price(chip, f"{name}_read")
             spent = spent + words(counts.gone_update) * mask * price(chip, f"{name}_update")
     for action, bits in counts.bits.items():
         prefix, _, name = action.rpartition("_")
         each = price(chip, f"{prefix}_metadata_{name}" if prefix else f"metadata_{name}")
         if each.any():
-            spent = spent + np.ceil(own(bits) / by_level(chip.metadata_width)) * each
+            spent = spent + np.ceil(bits / by_level(chip.metadata_width)) * each
     return spent
-
-
-def recoding_pj(layout: Layout, quirks: frozenset[str], choices: DesignChoices, chip: Chip, counts: Counts) -> PerTile:
-    """(T, S, B) pJ of all instances of levels that decode: words that arrive there, and of an output those that leave, as
-    the next outer level counts them (6.6)."""
-    own, found = counts.columns.energy, np.zeros(counts.active.shape)
-    decode, encode = (by_level(chip.energy_pj[action]) for action in RECODE_ACTIONS)
-    assert choices.decoded is not None
-    for t, s in (np.argwhere(layout.stored[:, 1:]) + np.array([0, 1])).tolist():
-        here, parent = choices.packed[t, 0] & (choices.decoded[t] == s), layout.parent(t, s)
-        spent = own(counts.fill[t, s]) * counts.active[t, s] * decode[s]
-        if t == layout.output and parent is not None:
-            spent = (
-                spent + own(counts.update[t, parent]) * counts.active[t, s if "Q18" in quirks else parent] * encode[s]
-            )
-        found[t, s] = np.where(here, spent, 0.0)
-    return found
 
 
 def compute_energy(chip: Chip, counts: Counts) -> PerDesign:
     """(B,) pJ."""
-    computes, own = counts.computes, counts.columns.energy
+    computes = counts.computes
     actual, gated, skipped = (chip.mac_pj[action] for action in ("compute", "gated", "skipped"))
-    return own(computes.actual) * actual + own(computes.gated) * gated + own(computes.skipped) * skipped
+    return computes.actual * actual + computes.gated * gated + computes.skipped * skipped
 
 
 def total(parts: PerTile) -> PerDesign:
@@ -167,23 +138,22 @@ def leakage_pj_per_cycle(chip: Chip, used: PerLevel | float) -> Array:
     return power_mw * NS / chip.clock_hz  # mW * ns = pJ
 
 
+def gated_extra(chip: Chip, action: str) -> Array:
+    """(S, 1) or (S, B) pJ of a gated access above its own price."""
+    return np.maximum(0.0, chip.gated_residual * price(chip, action) - price(chip, f"gated_{action}"))
+
+
 def gated_pj(chip: Chip, counts: Counts, positions: bool) -> PerDesign:
     """(B,) what gated accesses and computes cost beyond their own price (docs/model.md, `gated`); with `positions` a unit
     that passes an empty one is clocked as well."""
-    own, residual = counts.columns.energy, chip.gated_residual
+    residual = chip.gated_residual
 
-    def extra(action: str) -> Array:
-        """pJ of a gated access above its own price."""
-        return np.maximum(0.0, residual * price(chip, action) - price(chip, f"gated_{action}"))
-
-    spent = own(counts.gone_read) * extra("read") + own(counts.gone_update) * extra("update")
+    spent = counts.gone_read * gated_extra(chip, "read") + counts.gone_update * gated_extra(chip, "update")
     for action in ("read", "update"):
         bits = counts.bits.get(f"gated_{action}")
         if bits is not None:
-            spent = spent + np.ceil(own(bits) / by_level(chip.metadata_width)) * extra(f"metadata_{action}")
-    added = total(spent * ((own(counts.kind) == GATE) * counts.active))
+            spent = spent + np.ceil(bits / by_level(chip.metadata_width)) * gated_extra(chip, f"metadata_{action}")
+    added = total(spent * ((counts.kind == GATE) * counts.active))
     each = np.maximum(0.0, residual * chip.mac_pj["compute"] - chip.mac_pj["gated"])
-    idle = own(counts.computes.gated)
-    return (
-        added + idle * each + (own(counts.computes.passed) * (residual * chip.mac_pj["compute"]) if positions else 0.0)
-    )
+    idle = counts.computes.gated
+    return added + idle * each + (counts.computes.passed * (residual * chip.mac_pj["compute"]) if positions else 0.0)

@@ -9,12 +9,11 @@ import numpy as np
 
 from sparsemap.pieces.contracts.base import Array, PerLevel, PerTile, Rows
 
-from .accesses import MetadataAccesses, RankCells
 from .actions import GATE, NONE, SKIP
 from .charges.drains import OutputCounts, drained
 from .computes import Computes, computes_of, less
 from .layout import Layout
-from .metadata import Metadata
+from .metadata import Metadata, MetadataAccesses, accesses
 from .nest import Nest
 from .prepared import DesignChoices, ModelTables
 from .removal import Removal, Removals
@@ -23,48 +22,9 @@ from .traffic import Traffic
 
 
 @attrs.frozen(eq=False)
-class CountColumns:
-    """The C columns of counts: all B designs with what costs energy, then once more those of which something else takes
-    time (`gate-time`)."""
-
-    batch: int
-    designs: Rows | None = None
-    """(C,) the design of a column; None: C = B."""
-    times: Rows | None = None
-    """(B,) the column of a design's time; None: its own."""
-
-    @classmethod
-    def of(cls, batch: int, rows: Rows) -> CountColumns:
-        """With the designs `rows` once more."""
-        if not rows.size:
-            return cls(batch)
-        times = np.arange(batch)
-        times[rows] = np.arange(batch, batch + len(rows))
-        return cls(batch, np.concatenate([np.arange(batch), rows]), times)
-
-    def wide(self, values: Array) -> Array:
-        """(.., C) of (.., B)."""
-        if self.designs is None:
-            return values
-        found = np.empty((*values.shape[:-1], len(self.designs)), dtype=values.dtype)
-        found[..., : self.batch] = values
-        found[..., self.batch :] = np.take(values, self.designs[self.batch :], axis=-1)
-        return found
-
-    def energy(self, values: Array) -> Array:
-        """(.., B) of (.., C): what costs energy .."""
-        return values if self.designs is None else values[..., : self.batch]
-
-    def time(self, values: Array) -> Array:
-        """.. and what takes time."""
-        return values if self.times is None else np.take(values, self.times, axis=-1)
-
-
-@attrs.frozen(eq=False)
 class Counts:
-    """Accesses of one instance, (T, S, C), and computes of the chip, in `columns`."""
+    """Accesses of one instance, (T, S, B), and computes of the chip, that some filters leave."""
 
-    columns: CountColumns
     active: PerTile
     """(T, S, B) instances that are expected in use."""
     read: PerTile
@@ -76,77 +36,61 @@ class Counts:
     kind: PerTile
     """int8: none, gate or skip."""
     leaving: PerLevel | None
-    """(S, C) of the output's reads, those for its parent; None: not counted."""
+    """(S, B) of the output's reads, those for its parent; None: not counted."""
     metadata: MetadataAccesses
     bits: Mapping[str, PerTile]
-    """Metadata bits by action, such as "read" or "skipped_update"; what is skipped, of the B designs."""
+    """Metadata bits by action, such as "read" or "skipped_update"."""
     computes: Computes
 
     def gone(self, kind: int) -> tuple[PerTile, PerTile]:
-        """Reads and updates that are gated, or skipped, in all columns."""
+        """Reads and updates that are gated, or skipped."""
         mask = self.kind == kind
         return self.gone_read * mask, self.gone_update * mask
 
 
 def counts_of(
     known: ModelTables, nest: Nest, choices: DesignChoices, traffic: Traffic, stored: StoredTiles, removals: Removals,
-    metadata: Metadata,
+    removal: Removal, metadata: Metadata,
 ) -> Counts:  # fmt: skip
-    """6.4, 7.2 and 7.3, with all filters and, where these differ, with those that save time."""
-    lay, options = known.layout, known.options
-    rows, removal, granules = removals.differ, removals.energy, stored.granules
-    columns = CountColumns.of(nest.batch, rows)
-    same = np.zeros((lay.T, lay.S, 0), dtype=bool)
-    if columns.times is not None:
-        changed = removal.changed(removals.time, rows)
-        changed[lay.output] = True  # whose updates follow the computes
-        same, times = ~changed, columns.times
-        removal = removal.join(removals.time, rows)
-        granules = {t: some.twice(times) for t, some in granules.items()}
-    cells = RankCells.of(metadata, rows, same)
+    """6.4, 7.2 and 7.3. `removal`: all filters, or those that save time."""
+    lay, options, lanes = known.layout, known.options, removals.lanes
     emptiness = 1.0 - stored.density
     dense = traffic.reads, traffic.fills, traffic.updates
-    read, fill, update = (columns.wide(less(part, emptiness)) for part in dense)
-    words = _Words(read, fill, update)
-    reads, fills, updates = (cells.accesses(metadata, nest, part) for part in dense)
+    words = _Words(*(less(part, emptiness) for part in dense))
+    reads, fills, updates = (accesses(metadata, nest, part) for part in dense)
     ranks = _Ranks(reads, fills, updates)
-    single = columns.wide(single_words(nest)) if options.pointers else None
-    _filter(lay, words, ranks, cells, columns.wide(metadata.rank_counts), single, removal, known.quirks)
-    lanes = removals.lanes
+    single = single_words(nest) if options.pointers else None
+    _filter(lay, words, ranks, metadata, single, removal, known.quirks)
     if lanes is not None:
         for c, passes in lanes.passes.items():
             for t in lay.operands:
                 if t != c:
                     here = words.read[t, lay.innermost(t)]
-                    here[:] = less(here, 1.0 - columns.wide(passes))
-    total, packed, genes = map(columns.wide, (nest.computes, choices.inside(lay), choices.genes))
-    dealt = {} if lanes is None else {c: columns.wide(empty) for c, empty in lanes.empty.items()}
-    computes = computes_of(known, total, packed, genes, granules, removal, dealt)
+                    here[:] = less(here, 1.0 - passes)
+    dealt = {} if lanes is None else lanes.empty
+    computes = computes_of(known, nest.computes, choices.inside(lay), choices.genes, stored.granules, removal, dealt)
     leaving = None
     if options.drains or options.sums:
         mine = [part[lay.output] for part in (words.read, words.fill, words.update)]
-        output = drained(
-            nest, traffic, stored, choices.packed, removal, computes, columns.wide, mine, options.drains, options.sums
-        )
+        output = drained(nest, traffic, stored, choices.packed, removal, computes, mine, options.drains, options.sums)
         leaving = output.leaving if options.drains else None
-        _replace_output(lay.output, words, ranks, cells, columns, traffic, output)
+        _replace_output(lay.output, words, ranks, metadata, traffic, output)
     if options.filter_metadata:
-        _read_in_full(known, choices, words, ranks, cells, columns)
-    accesses = MetadataAccesses(
-        cells, ranks.read, ranks.fill, ranks.update, ranks.gone, ranks.gone_read, ranks.gone_update
+        _read_in_full(known, choices, words, ranks, metadata)
+    of_ranks = MetadataAccesses(
+        metadata, ranks.read, ranks.fill, ranks.update, ranks.gone, ranks.gone_read, ranks.gone_update
     )
-    gated, skipped = removal.kind == GATE, removal.kind == SKIP
     used = nest.instances_used[None, : lay.S] * (1.0 if lanes is None else lanes.mean)
     return Counts(
-        columns, np.where(lay.handled[:, :, None], used, 0.0) * stored.occupied, words.read, words.fill, words.update,
-        words.gone_read, words.gone_update, removal.kind, leaving, accesses,
-        accesses.bits(gated, skipped, nest.batch), computes,
+        np.where(lay.handled[:, :, None], used, 0.0) * stored.occupied, words.read, words.fill, words.update,
+        words.gone_read, words.gone_update, removal.kind, leaving, of_ranks,
+        of_ranks.bits(removal.kind == GATE, removal.kind == SKIP), computes,
     )  # fmt: skip
 
 
 @attrs.define(eq=False)
 class _Words:
-    """The arrays of words that `counts_of` works on until they are a record, (T, S, C)."""
+    """The arrays of words that `counts_of` works on until they are a record, (T, S, B)."""
 
     read: PerTile
     fill: PerTile
@@ -171,11 +115,12 @@ class _Ranks:
 
 
 def _filter(
-    lay: Layout, words: _Words, ranks: _Ranks, cells: RankCells, rank_counts: PerTile, single: PerTile | None,
-    removal: Removal, quirks: frozenset[str],
+    lay: Layout, words: _Words, ranks: _Ranks, cells: Metadata, single: PerTile | None, removal: Removal,
+    quirks: frozenset[str],
 ) -> None:  # fmt: skip
     """7.2, from the outermost level inwards."""
     kind, share, read, update = removal.kind, removal.share, words.read, words.update
+    rank_counts = cells.rank_counts
     acting = kind != NONE
     if not acting.any():
         return
@@ -229,7 +174,7 @@ def single_words(nest: Nest) -> PerTile:
 
 
 def _reduce_metadata(
-    ranks: _Ranks, cells: RankCells, comes: PerTile, goes: PerTile, outer_acts: PerTile, one_rank: PerTile,
+    ranks: _Ranks, cells: Metadata, comes: PerTile, goes: PerTile, outer_acts: PerTile, one_rank: PerTile,
     acting: PerTile, quirks: frozenset[str],
 ) -> None:  # fmt: skip
     """What an outer level's action leaves of an inner level's metadata: `comes` and `goes` as in `Removal.along`."""
@@ -251,7 +196,7 @@ def _reduce_metadata(
         ranks.read = [np.where(replaced, update, read) for read, update in pairs]
 
 
-def _split_metadata(lay: Layout, ranks: _Ranks, cells: RankCells, own: PerTile, rank_counts: PerTile) -> None:
+def _split_metadata(lay: Layout, ranks: _Ranks, cells: Metadata, own: PerTile, rank_counts: PerTile) -> None:
     """The ranks that the child has (the innermost ones; all ranks if there is no child) are gated or skipped as well; a
     tile that is decoded on its way has one."""
     below = np.full(rank_counts.shape, 1 << 40, dtype=np.int64)
@@ -274,49 +219,39 @@ def _replace_output(
     t: int,
     words: _Words,
     ranks: _Ranks,
-    cells: RankCells,
-    columns: CountColumns,
+    cells: Metadata,
     traffic: Traffic,
     output: OutputCounts,
 ) -> None:
     """The counts of the output with `drains`; metadata go with their words."""
-    dense = columns.wide(traffic.reads[t]), columns.wide(traffic.updates[t])
+    dense = traffic.reads[t], traffic.updates[t]
     for gone, whole, left in zip(
         (words.gone_read, words.gone_update), dense, (output.read, output.update), strict=True
     ):
         gone[t] = np.minimum(gone[t], np.maximum(whole - left, 0.0))
-    begin = t * output.read.size
-    mine = np.flatnonzero((cells.cell >= begin) & (cells.cell < begin + output.read.size))
-    runs = []
-    if mine.size:  # one run of entries, and another one of those that are there twice
-        parts = np.split(mine, np.flatnonzero(np.diff(mine) > 1) + 1)
-        runs = [(slice(part[0], part[-1] + 1), cells.cell[part[0] : part[-1] + 1] - begin) for part in parts]
+    cell = cells.cell - t * output.read.size
+    mine = np.flatnonzero((cell >= 0) & (cell < output.read.size))
     for old, entries, new in (
         (words.read[t], ranks.read, output.read), (words.fill[t], ranks.fill, output.fill),
         (words.update[t], ranks.update, output.update),
     ):  # fmt: skip
-        if runs:
-            factor = (new / np.where(old > 0.0, old, 1.0)).reshape(-1)
-            for rows, cell in runs:
-                changed = factor[cell]
-                for part in entries:
-                    part[rows] *= changed
+        changed = (new / np.where(old > 0.0, old, 1.0)).reshape(-1)[cell[mine]]
+        for part in entries:
+            part[mine] *= changed
         old[:] = new
 
 
-def _read_in_full(
-    known: ModelTables, choices: DesignChoices, words: _Words, ranks: _Ranks, cells: RankCells, columns: CountColumns
-) -> None:
+def _read_in_full(known: ModelTables, choices: DesignChoices, words: _Words, ranks: _Ranks, cells: Metadata) -> None:
     """No filter of a leader at the level at which it leads holds back what the filter looks at: its metadata, or its words
     where it has none (docs/model.md, `filter-metadata`)."""
     leads = led(known, choices)
     if not leads.any():
         return
-    plain = columns.wide(leads & ~choices.packed)
+    plain = leads & ~choices.packed
     if plain.any():
         words.read = words.read + words.gone_read * plain
         words.gone_read = np.where(plain, 0.0, words.gone_read)
-    mine = np.flatnonzero(columns.wide(leads).reshape(-1)[cells.cell[ranks.gone]])
+    mine = np.flatnonzero(leads.reshape(-1)[cells.cell[ranks.gone]])
     for read, gone in zip(ranks.read, ranks.gone_read, strict=True):
         read[ranks.gone[mine]] += gone[mine]
         gone[mine] = 0.0

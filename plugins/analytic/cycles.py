@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 
 from sparsemap.pieces.boundary import charged
-from sparsemap.pieces.contracts.base import Array, PerDesign, PerLevel, PerTile
+from sparsemap.pieces.contracts.base import PerDesign, PerLevel, PerTile
 from sparsemap.problem.chip import Chip
 
 from .actions import GATE
@@ -14,11 +14,10 @@ from .charges.imbalance import Thinned, waiting_ratio
 from .charges.intersection import looked_at
 from .charges.overlap import Transfers, overlapped
 from .charges.uneven import Uneven
-from .counts import CountColumns, Counts
+from .counts import Counts
 from .layout import by_level, limited
 from .nest import Nest
 from .prepared import DesignChoices, ModelTables
-from .public import chip_counts
 from .removal import Removals
 from .traffic import Traffic
 
@@ -49,18 +48,25 @@ class Demand:
 
 
 def cycles_of(
-    known: ModelTables, nest: Nest, choices: DesignChoices, traffic: Traffic, removals: Removals, counts: Counts
+    known: ModelTables,
+    nest: Nest,
+    choices: DesignChoices,
+    traffic: Traffic,
+    removals: Removals,
+    every: Counts,
+    counts: Counts,
 ) -> Cycles:
     """Section 8. The units work as long as the fullest of those that wait for each other, the mean times the ratio of
-    `imbalance`, and pass empty positions no faster than `intersection` allows; never longer than the nest has steps."""
-    lay, options, chip, columns = known.layout, known.options, choices.chip, counts.columns
+    `imbalance`, and pass empty positions no faster than `intersection` allows; never longer than the nest has steps.
+    `counts` are those of the filters that save time, `every` those of all."""
+    lay, options, chip = known.layout, known.options, choices.chip
     computes = counts.computes
     busy = computes.actual + computes.gated
     if options.positions:
         busy = busy + computes.passed
     lanes = removals.lanes
     units = nest.instances_used[lay.S] * (1.0 if lanes is None else lanes.units)
-    share = columns.time(busy) / np.where(units > 0.0, units, 1.0)
+    share = busy / np.where(units > 0.0, units, 1.0)
     compute = mean = np.ceil(share)
     if options.vectors and lay.problem.levels[-1].memory.vectors:
         from .charges.vectors import whole_steps
@@ -71,7 +77,8 @@ def cycles_of(
     if options.imbalance:
         thinned = Thinned.of(known, nest, choices, removals.time)
         ratio = waiting_ratio(known, nest, choices, thinned)
-        compute = compute if ratio is None else np.minimum(whole(compute * ratio), nest.steps[-1])
+        if ratio is not None:
+            compute = np.where(ratio > 1.0, np.minimum(whole(compute * ratio), nest.steps[-1]), compute)
     if options.intersection:
         compute = looked_at(known, nest, choices, traffic, removals.time, counts, compute)
     demand = demand_of(chip, counts)
@@ -85,7 +92,9 @@ def cycles_of(
         uneven = Uneven(known, nest, choices, removals.time, thinned, mean) if options.imbalance else None
         total = np.maximum(total, overlapped(transfers, lay.problem.buffers, compute, level, uneven))
     if known.strangers:
-        public = chip_counts(nest, counts, total)
+        from .public import chip_counts
+
+        public = chip_counts(nest, every, total)
         for charge in known.strangers:
             total = np.maximum(total, charged(charge, "cycles", public, chip))
     return Cycles(compute, level, slowdown, total)
@@ -98,13 +107,13 @@ def whole(cycles: PerDesign) -> PerDesign:
 
 def demand_of(chip: Chip, counts: Counts) -> Demand:
     """Words that every level moves in time."""
-    columns, bits = counts.columns, counts.bits
+    bits = counts.bits
     read, written, filled = counts.read, counts.fill + counts.update, counts.fill
     if (counts.kind == GATE).any():
         gated_read, gated_update = counts.gone(GATE)
         read, written = read + gated_read, written + gated_update
     if bits:
-        word = _in_columns(chip.word_bits, columns)
+        word = by_level(chip.word_bits)
         timed_read, timed_write = bits["read"], bits["fill"] + bits["update"]
         if "gated_read" in bits:
             timed_read = timed_read + bits["gated_read"]
@@ -112,12 +121,7 @@ def demand_of(chip: Chip, counts: Counts) -> Demand:
         read = read + np.floor(timed_read / word)
         written = written + np.floor(timed_write / word)
         filled = filled + np.floor(bits["fill"] / word)
-    return Demand(columns.time(read), columns.time(written), columns.time(filled))
-
-
-def _in_columns(figure: Array, columns: CountColumns) -> Array:
-    """A figure of every level, (S, 1) or, with a chip for every design, (S, C)."""
-    return by_level(figure) if figure.ndim == 1 else columns.wide(figure)
+    return Demand(read, written, filled)
 
 
 def level_cycles(

@@ -1,4 +1,5 @@
-"""Computes that Timeloop forgets where operands are filtered, with other than two operands (Q16)."""
+"""What Timeloop forgets: computes where operands are filtered, with other than two operands (Q16), and accesses of several
+words of short tiles."""
 
 from __future__ import annotations
 
@@ -6,11 +7,13 @@ import math
 
 import numpy as np
 
-from sparsemap.pieces.contracts.base import PerDesign
+from sparsemap.pieces.contracts.base import PerDesign, PerTile
 
 from .actions import NONE
 from .computes import ABSENT, NONZERO, ZERO, Meetings
 from .layout import Layout
+from .nest import Nest
+from .prepared import DesignChoices, ModelTables
 from .removal import Removal
 
 
@@ -38,3 +41,19 @@ def timeloop_met(
     vanish = np.where(all_act, left * (1.0 - nonzero), vanish)
     absent, zero, idle = (np.where(all_act, 0.0, x) for x in (absent, zero, idle))
     return Meetings(absent, zero, idle, vanish)
+
+
+def short_tiles(known: ModelTables, nest: Nest, choices: DesignChoices) -> PerTile:
+    """(T, S, B) accesses of compressed tiles that are read one by one, over those of their words together: E[ceil(k / w)] /
+    (E[k] / w); 1 where Timeloop finds it to be below 1.01."""
+    lay, found = known.layout, np.ones((known.layout.T, known.layout.S, nest.batch))
+    for t, s in np.argwhere(lay.stored & (lay.problem.chip.access_words > 1)).tolist():
+        rows, together = np.flatnonzero(choices.packed[t, s]), float(lay.problem.chip.access_words[s])
+        table, words = known.tables[t], nest.tile_words[t, s][rows]
+        parts = [part[rows] for part in nest.boxes[t][s]] if table.by_shape else [words]
+        density = table.tile(parts).density
+        _, accesses = table.packed(parts, np.full(len(rows), together))
+        few = (1.0 - 1.0 / together) * 50.0 / np.maximum(np.floor(10.0 * density) / 10.0, 0.1)
+        short = (density > 0.0) & (density < 1.0) & (np.floor(words / together) < few)
+        found[t, s, rows] = np.where(short, accesses * together / np.where(short, density * words, 1.0), 1.0)
+    return found

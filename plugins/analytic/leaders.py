@@ -6,16 +6,18 @@ Names are those of docs/model.md, 7.1: the target loop, R, e, f, g, q, agg, need
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
 from sparsemap.pieces.contracts.base import Array, Rows
 
-from . import native
 from .nest import Nest
 from .occupancy import TensorTables
-from .stored import Granules
+
+if TYPE_CHECKING:
+    from .granules import Granules
 
 
 @attrs.frozen(eq=False)
@@ -40,13 +42,25 @@ class Region:
     """Per dimension, (n,) extents up to and including the target loop."""
     f: list[Array]
     """Per dimension, (n,) extents of the region."""
+    words: float
+    """Words of t that one access takes."""
+    scalar: bool
+    """Whether a word of t serves a single compute at a time."""
+    along: tuple[Array, Array]
+    """(n,) dimension and bound of the loop along which the further words of an access to such a tensor lie."""
 
     @classmethod
-    def of(cls, nest: Nest, rows: Rows, t: int, level: int) -> Region:
-        """The region of accesses to tensor t at `level`, which stores it, in the designs `rows`."""
+    def of(cls, nest: Nest, rows: Rows, t: int, level: int, apart: bool) -> Region:
+        """The region of accesses to tensor t at `level`, which stores it, in the designs `rows`. Timeloop takes the innermost
+        loop for `along`; `apart`: the innermost one that moves t."""
         lay = nest.layout
         child = lay.child(t, level)
-        inner = lay.S if child is None else child
+        inner, words = lay.S if child is None else child, float(lay.problem.chip.access_words[level])
+        scalar, along = child is None and lay.spatial[lay.S - 1] is None, (np.zeros(0), np.zeros(0))
+        if scalar and words > 1.0:
+            dim, bound = nest.loops([lay.temporal[s] for s in range(lay.S - 1, level - 1, -1)], rows)
+            first = ((bound > 1.0) & (not apart or lay.relevant[t][dim])).argmax(axis=0), np.arange(len(rows))
+            along = dim[first], bound[first]
         groups: list[tuple[int, bool]] = []
         for s in range(inner - 1, level - 1, -1):
             spatial = lay.spatial[s]
@@ -64,12 +78,6 @@ class Region:
             dim, bound = np.zeros((1, len(rows)), dtype=np.int8), np.ones((1, len(rows)))
             is_spatial, searched = np.zeros((1, 1), dtype=bool), np.ones((1, 1), dtype=bool)
         outermost, inside = int(searched.sum()) - 1, np.take(nest.extents[inner], rows, axis=1)
-        if native.fast is not None:
-            target, target_spatial = np.empty(len(rows), np.int64), np.empty(len(rows), bool)
-            R, (e, f) = np.empty(bound.shape, bool), np.empty((2, *inside.shape))
-            loops = (dim, bound, is_spatial.ravel(), searched.ravel(), lay.relevant[t], inside, outermost)
-            if native.fast.region(*loops, target, target_spatial, R, e, f) is not None:
-                return cls(t, dim, bound, target, target_spatial, R, list(e), list(f))
         busy, relevant = bound > 1.0, lay.relevant[t][dim]
         candidates = busy & relevant & searched
         found = candidates.any(axis=0)
@@ -87,7 +95,8 @@ class Region:
             return [inside[d] * np.multiply.reduce(np.where(dim == d, factors, 1.0)) for d in range(lay.D)]
 
         R = spans | ((position == target) & found)
-        return cls(t, dim, bound, target, target_spatial, R, extents(to_target), extents(to_region))
+        e, f = extents(to_target), extents(to_region)
+        return cls(t, dim, bound, target, target_spatial, R, e, f, words, scalar, along)
 
     def leader_tile(self, nest: Nest, c: int, apart: bool) -> tuple[list[Array], Array]:
         """Per dimension, (n,) extents of the tile of leader c, and (n,) bool: the action does nothing with this leader.
@@ -97,38 +106,34 @@ class Region:
         several dimensions, Timeloop divides in their order; `apart`: each by itself.
         """
         lay, g = nest.layout, nest.volume(self.t, self.e)
-        if native.fast is not None:
-            tile, ineffective = np.array(self.f), np.empty(len(g), bool)
-            columns = (self.dim, self.bound, self.R, self.target, self.target_spatial)
-            moves = lay.relevant[self.t], lay.relevant[c]
-            if native.fast.leader(*columns, *moves, g, apart, tile, ineffective) is not None:
-                return list(tile), ineffective
         moves_t, moves_c = (lay.relevant[tensor][self.dim] for tensor in (self.t, c))
-        both = self.R & moves_t & moves_c
+        both = self.R & moves_t & moves_c & (apart or not self.scalar)
         before = np.concatenate([np.zeros((1, both.shape[1]), dtype=bool), np.logical_or.accumulate(both)[:-1]])
         again = self.R & moves_c & before & self.target_spatial  # a second such loop: the tiles no longer match
         bound = np.where(both & ~again, self.bound, 1.0)
-        agg = np.multiply.reduce(bound)
-        ratio = g / agg
-        need = np.where(ratio >= 1.0, 1.0, np.ceil(1.0 / ratio))
+        ratio = g / np.multiply.reduce(bound)
+        words = 1.0 if self.scalar else self.words
+        need = np.maximum(np.ceil(words / ratio), 1.0)
         f = list(self.f)
         shared = [d for d in range(lay.D) if lay.relevant[self.t, d] and lay.relevant[c, d]]
         factors = [np.multiply.reduce(np.where(self.dim == d, bound, 1.0)) for d in shared]
-        several = np.zeros(len(need), bool)
+        several, left = np.zeros(len(need), bool), np.ones(len(need))
         if apart and len(shared) > 1:
             several = np.sum([q > 1.0 for q in factors], axis=0) > 1
-            need = np.where(several, 1.0, need)
+            need, left = np.where(several, 1.0, need), np.ceil(words / np.maximum(ratio, 1.0))
         for d, q in zip(shared, factors, strict=True):
             on = q > 1.0
             f[d] = np.where(on, np.ceil(f[d] / (q / need)), f[d])
             need = np.where(on & ~several, need / q, need)
-        left = np.flatnonzero(need > 1.0)
-        if len(left):
-            target_dim = self.dim[self.target[left], left]
-            for d in range(lay.D):
-                rows = left[target_dim == d]
-                f[d] = f[d].copy()
-                f[d][rows] = np.trunc(f[d][rows] * need[rows])
+        need, dim = np.where(several, left, need), self.dim[self.target, np.arange(len(need))]
+        if self.scalar and self.words > 1.0:
+            dim, longest = self.along
+            need = np.minimum(self.words, longest) if apart else np.full(len(need), self.words)
+        rest = np.flatnonzero(need > 1.0)
+        for d in np.unique(dim[rest]).tolist():
+            rows = rest[dim[rest] == d]
+            f[d] = f[d].copy()
+            f[d][rows] = np.minimum(np.trunc(f[d][rows] * need[rows]), lay.problem.sizes[lay.dims[d]])
         return f, again.any(axis=0)
 
 
@@ -142,7 +147,7 @@ def leaders_empty(
     Designs that are `blind`, (n,) bool, look at metadata, which tells of whole granules (6.5), not at the words. `apart`:
     see `Region.leader_tile`. `while_it_stays`: the leader's tile is all that the tile of t meets in the child.
     """
-    region = Region.of(nest, rows, t, level)
+    region = Region.of(nest, rows, t, level, apart)
     more = stay_of(nest, rows, t, level) if while_it_stays else None
     found = []
     for c in leaders:

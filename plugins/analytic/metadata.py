@@ -4,15 +4,17 @@ fixed number of array operations."""
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import attrs
 import numpy as np
 
-from sparsemap.pieces.contracts.base import Array, PerTile
+from sparsemap.pieces.contracts.base import Array, PerTile, Rows
 
 from .actions import NONE
 from .nest import Nest
 from .occupancy import Ranks, RankUnits, TensorTables
+from .occupancy.lookup import take
 from .prepared import DesignChoices, ModelTables
 from .ranks import FormatTables, RankList, list_ranks
 from .removal import Removal
@@ -155,3 +157,39 @@ def _entries(
     inner = place > 0  # the payload of the innermost rank is the data
     found = found._replace(payload=found.payload * inner, largest_payload=found.largest_payload * inner)
     return ((t * lay.S + level) * nest.batch + design, place, *found)
+
+
+def accesses(metadata: Metadata, nest: Nest, count: PerTile) -> list[Array]:
+    """(N,) dense accesses to metadata and to payload, rounded up; `count` (T, S, B) of words."""
+    cell, units = metadata.cell, metadata.units
+    ratio = count.reshape(-1)[cell] / nest.tile_words[:, : metadata.shape[1]].reshape(-1)[cell]
+    return [np.ceil(units.metadata * ratio), np.ceil(units.payload * ratio)]
+
+
+@attrs.frozen(eq=False)
+class MetadataAccesses:
+    """Accesses of one instance, as (metadata, payload)."""
+
+    entries: Metadata
+    read: Sequence[Array]
+    """(N,) each."""
+    fill: Sequence[Array]
+    update: Sequence[Array]
+    gone: Rows
+    """(n,) entries of which accesses are gated or skipped, as the action of the cell says .."""
+    gone_read: Sequence[Array]
+    """.. and how many (n,)."""
+    gone_update: Sequence[Array]
+
+    def bits(self, gated: PerTile, skipped: PerTile) -> dict[str, PerTile]:
+        """(T, S, B) bits by action, such as "read" or "gated_read"; `gated` and `skipped` are bool."""
+        shape, cell, units = self.entries.shape, self.entries.cell, self.entries.units
+        if not len(cell):
+            return {}
+        found = {name: bits_of(shape, cell, units, *getattr(self, name)) for name in ("read", "fill", "update")}
+        masks = {name: mask for name, mask in (("gated", gated), ("skipped", skipped)) if mask.any()}
+        cell, units = cell[self.gone], take(units, self.gone)
+        for name in ("read", "update") if masks else ():
+            lost = bits_of(shape, cell, units, *getattr(self, f"gone_{name}"))
+            found |= {f"{prefix}_{name}": lost * mask for prefix, mask in masks.items()}
+        return found

@@ -18,6 +18,7 @@ from those before it. `detail` runs the same code.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, ClassVar
 
 import attrs
@@ -30,6 +31,7 @@ from sparsemap.problem.chip import Chip
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.problem import Problem
 
+from . import native
 from .bound import LowerBound
 from .bound_words import LeastWords
 from .chain import Chain
@@ -39,7 +41,6 @@ from .nest import Nest
 from .prepared import DesignChoices, ModelTables, copies_of
 from .rank_loops import decoded_of, rank_counts
 from .stored import stored_of
-from .validity import Reasons
 
 QUIRKS = {
     "Q3": "the smallest possible occupancy counts as the empty tile",
@@ -92,14 +93,14 @@ class AnalyticModel(CostModel):
             raise ValueError(f"'{twice[0]}' is charged twice")
 
     def reasons(self, problem: Problem) -> Mapping[str, str]:
-        return self._reasons(problem).meanings
+        return self._prepared(problem).reasons.meanings
 
     def evaluate(
         self, designs: Designs, problem: Problem, detail: bool = False, chip: Chip | None = None
     ) -> Evaluation:
         """`chip`: in place of the problem's; with a batch axis, the chip of every design."""
         chip = problem.chip if chip is None else chip
-        return evaluated(self._prepared(problem), self._reasons(problem), designs, chip, detail)
+        return evaluated(self._prepared(problem), designs, chip, detail)
 
     def copies(self, problem: Problem) -> Array | None:
         return copies_of(problem, ChargeOptions.of(self.charges))
@@ -137,21 +138,36 @@ class AnalyticModel(CostModel):
         if strangers:
             more = more + [sum(charge.least_pj(problem, float(n)) for charge in strangers) for n in cycles]
         energy, none = energy_pj + more * (1.0 - 1e-9), np.zeros(len(cycles), dtype=np.uint64)
-        return Evaluation({"energy_pj": energy, "cycles": cycles}, none, self._reasons(problem).names)
+        return Evaluation({"energy_pj": energy, "cycles": cycles}, none, known.reasons.names)
+
+    @cached_property
+    def _key(self) -> tuple[Any, ...]:
+        return AnalyticModel, self.quirks, frozenset(self.charges)
 
     def _prepared(self, problem: Problem) -> ModelTables:
-        key = AnalyticModel, self.quirks, frozenset(self.charges)
-        return problem.remember(key, lambda: ModelTables.of(problem, frozenset(_quirk_set(self.quirks)), self.charges))
-
-    def _reasons(self, problem: Problem) -> Reasons:
-        known = self._prepared(problem)
-        return problem.remember(
-            (AnalyticModel, "reasons", known.quirks), lambda: Reasons.of(known.layout, known.quirks)
-        )
+        quirks = frozenset(_quirk_set(self.quirks))
+        return problem.remember(self._key, lambda: ModelTables.of(problem, quirks, self.charges))
 
 
-def evaluated(known: ModelTables, reasons: Reasons, designs: Designs, chip: Chip, detail: bool) -> Evaluation:
+def evaluated(known: ModelTables, designs: Designs, chip: Chip, detail: bool) -> Evaluation:
+    """By the compiled model, where there is one that knows them, else by the chain."""
+    found = None
+    if native.kernel is not None and not detail:
+        from . import compiled
+
+        found = compiled.evaluated(known, designs, chip)
+    if found is None:
+        return chained(known, designs, chip, detail)
+    energy, cycles, wrong, left = found
+    if left.size:
+        rest = chained(known, designs.take(left), chip, detail)
+        energy[left], cycles[left], wrong[left] = rest.costs.own["energy_pj"], rest.costs.own["cycles"], rest.reasons
+    return Evaluation({"energy_pj": energy, "cycles": cycles}, wrong, known.reasons.names)
+
+
+def chained(known: ModelTables, designs: Designs, chip: Chip, detail: bool) -> Evaluation:
     """Cheap checks on all designs; then the chain on those that are left, or with `detail` on all."""
+    reasons = known.reasons
     bounds, order, slots, genes = (designs.columns[name] for name in AnalyticModel.needs)
     batch = bounds.shape[-1]
     found = np.zeros(batch, dtype=np.uint64)
@@ -197,10 +213,14 @@ def evaluated(known: ModelTables, reasons: Reasons, designs: Designs, chip: Chip
             if "Q9" in known.quirks:
                 for t, impossible in zip(known.layout.operands, chain.counts.computes.impossible, strict=True):
                     name = known.layout.tensors[t].name
-                    reasons.mark(left, f"operand-probability:{name}", chain.counts.columns.energy(impossible))
+                    reasons.mark(left, f"operand-probability:{name}", impossible)
             energy[rows], cycles[rows], found[rows] = chain.cost.energy_pj, chain.cost.cycles, left
             if detail:
-                lacking = reasons.needed(chain.data_words, chain.metadata_bits, products, chip, found)
+                lacking: list[list[Any]] = [[] for _ in range(batch)]
+                if found.any():
+                    from .shortfalls import needed
+
+                    lacking = needed(reasons, chain.data_words, chain.metadata_bits, products, chip, found)
                 told = chain.detail(lacking)
     valid = found == 0
     energy, cycles = np.where(valid, energy, np.inf), np.where(valid, cycles, np.inf)

@@ -1,4 +1,5 @@
-"""The compiled loops of `fast.c`, if they were built (`setup.py`); what they do not know, and all without them, is NumPy's.
+"""What was compiled from C (`setup.py`): the loops of `fast.c`, and the model of `kernel.c`, which `compiled.py` asks. What they
+do not know, and all without them, is NumPy's.
 
 `SPARSEMAP_NATIVE=0` in the environment leaves them out. Results are the same to the last bit.
 """
@@ -7,21 +8,23 @@ from __future__ import annotations
 
 import logging
 import os
+from importlib import import_module
 from typing import Any
 
 logger = logging.getLogger(__name__)
 
 
-def _loaded() -> Any:
-    if os.environ.get("SPARSEMAP_NATIVE", "1") == "0":
-        return None
+def _loaded(name: str) -> Any:
     try:
-        from . import fast  # type: ignore[attr-defined]
+        return import_module(f"{__package__}.{name}") if os.environ.get("SPARSEMAP_NATIVE", "1") != "0" else None
     except ImportError:
-        logger.info("without compiled loops, which take a C compiler when SparseMap is installed; NumPy is slower")
+        logger.info(
+            "without compiled '%s', which takes a C compiler when SparseMap is installed; NumPy is slower", name
+        )
         return None
-    return fast
 
 
-fast: Any = _loaded()
+fast: Any = _loaded("fast")
 """The module, or None."""
+kernel: Any = _loaded("kernel")
+"""The same."""

@@ -106,15 +106,12 @@ class Nest:
     def loops(self, groups: list[int], rows: Rows) -> tuple[Array, Array]:
         """Dimension index and bound of the loops of some groups, (P, n), the innermost first, for the designs `rows`.
 
-        `groups` are in the order of `Layout.inwards`, without gaps unless there are few of them.
+        `groups` are in the order of `Layout.inwards`.
         """
-        lay = self.layout
-        starts = [lay.inwards.index(group) * lay.D for group in groups]
-        parts = [slice(starts[0], starts[-1] + lay.D)]
-        if starts[-1] - starts[0] != (len(groups) - 1) * lay.D:
-            parts = [slice(start, start + lay.D) for start in starts]
-        dims, bounds = ([np.take(loops[part], rows, axis=1) for part in parts] for loops in self._inwards)
-        return (dims[0], bounds[0]) if len(parts) == 1 else (np.concatenate(dims), np.concatenate(bounds))
+        D, inwards = self.layout.D, self.layout.inwards
+        which = np.concatenate([np.arange(D) + inwards.index(group) * D for group in groups])
+        dims, bounds = (np.take(np.take(loops, rows, axis=1), which, axis=0) for loops in self._inwards)
+        return dims, bounds
 
     @cached_property
     def _inwards(self) -> tuple[Array, Array]:

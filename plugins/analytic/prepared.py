@@ -18,8 +18,10 @@ from .charges import ChargeOptions, Option
 from .layout import Layout
 from .occupancy import TensorTables
 from .ranks import FormatTables
+from .validity import Reasons
 
 if TYPE_CHECKING:
+    from .compiled import Kernel
     from .joint import JointNonzeros
 
 
@@ -41,6 +43,9 @@ class ModelTables:
 
     joint: JointNonzeros | None
     """What tensors of actual data have in common, if there are several."""
+    reasons: Reasons
+    kernels: list[Kernel] = attrs.field(factory=list)
+    """The compiled model for the chip that came last, if there is any."""
 
     @property
     def leader_by_leader(self) -> bool:
@@ -64,7 +69,7 @@ class ModelTables:
         ]
         return cls(
             layout, quirks, options, tuple(strangers), formats, PlaceTables.of(problem), tables,
-            copies_of(problem, options), joint_of(layout),
+            copies_of(problem, options), joint_of(layout), Reasons.of(layout, quirks),
         )  # fmt: skip
 
 

@@ -13,23 +13,22 @@ from .nest import Nest
 
 def chip_counts(nest: Nest, counts: Counts, cycles: PerDesign) -> ChipCounts:
     """All instances together, with all filters, for designs that take so many cycles."""
-    own = counts.columns.energy
 
     def bits(action: str) -> PerTile:
         found = counts.bits.get(action)
-        return np.zeros(counts.active.shape) if found is None else own(found) * counts.active
+        return np.zeros(counts.active.shape) if found is None else found * counts.active
 
     active, computes = counts.active, counts.computes
     return ChipCounts(
-        read=own(counts.read) * active,
-        filled=own(counts.fill) * active,
-        updated=own(counts.update) * active,
+        read=counts.read * active,
+        filled=counts.fill * active,
+        updated=counts.update * active,
         metadata_read_bits=bits("read"),
         metadata_filled_bits=bits("fill"),
         metadata_updated_bits=bits("update"),
-        computes=own(computes.actual),
-        gated_computes=own(computes.gated),
-        skipped_computes=own(computes.skipped),
+        computes=computes.actual,
+        gated_computes=computes.gated,
+        skipped_computes=computes.skipped,
         cycles=cycles,
         instances=nest.instances_used,
     )

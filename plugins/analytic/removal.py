@@ -85,31 +85,6 @@ class Removal:
                     empty[t][c, s, rows[better]] = parts[c][better] if c in parts else 0.0
         return cls(kind, share, still, moves, empty, effects)
 
-    def differs(self, other: Removal) -> Array:
-        """(B,) bool: another one leaves other counts. A filter that removes nothing counts only beside another one."""
-        acts = (other.kind != NONE).any(axis=1, keepdims=True)
-        apart = (self.share != other.share) | (self.still != other.still)
-        return (apart | ((self.kind != other.kind) & acts)).any(axis=(0, 1))
-
-    def changed(self, other: Removal, rows: Rows) -> PerTile:
-        """(T, S, n) bool: in the designs `rows`, another one may leave other counts of a tensor at a level: it acts
-        otherwise there, or further out."""
-        found = (self.share[..., rows] != other.share[..., rows]) | (self.kind[..., rows] != other.kind[..., rows])
-        found |= self.still[..., rows] != other.still[..., rows]
-        return np.logical_or.accumulate(found, axis=1)
-
-    def join(self, other: Removal, rows: Rows) -> Removal:
-        """These, and the designs `rows` of another one as further ones."""
-
-        def both(mine: Array, more: Array) -> Array:
-            return np.concatenate([mine, np.take(more, rows, axis=-1)], axis=-1)
-
-        empty = {t: both(part, other.empty[t]) for t, part in self.empty.items()}
-        kind, share = both(self.kind, other.kind), both(self.share, other.share)
-        if self.moves is None or other.moves is None:
-            return Removal(kind, share, share, None, empty)
-        return Removal(kind, share, both(self.still, other.still), both(self.moves, other.moves), empty)
-
     def along(self) -> tuple[PerTile, PerTile]:
         """(T, S, C) of the accesses of a tensor to a level, what filters further out remove: of those that its parent sends
         it, and of those that it sends on. Where its child's tile stays, a filter's is what all that it meets allows."""
@@ -141,14 +116,6 @@ class Removals:
     """The same, or with `gate-time` those that let no cycle pass."""
     lanes: DealtLanes | None = None
     """What is dealt out to lanes (7.4)."""
-
-    @property
-    def differ(self) -> Rows:
-        """The designs of which the two leave other counts."""
-        return np.flatnonzero(self.energy.differs(self.time)) if self.time is not self.energy else _NO_ROWS
-
-
-_NO_ROWS = np.zeros(0, dtype=np.int64)
 
 
 def removals_of(known: ModelTables, nest: Nest, choices: DesignChoices, stored: StoredTiles) -> Removals:

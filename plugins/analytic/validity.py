@@ -14,14 +14,11 @@ import numpy as np
 from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts.base import Array, LoopBounds, PerDesign, PerLevel, PerTensor, PerTile
 from sparsemap.problem.chip import Chip
-from sparsemap.spec.units import format_bits
 
 from .actions import PlaceTables
 from .layout import Layout, limited
 from .rank_loops import RankCounts
 from .ranks import FormatTables
-
-Shortfall = tuple[str, float, float, str]
 
 MEANINGS = {
     "factors": "loop bounds do not multiply up to the size",
@@ -156,46 +153,7 @@ class Reasons:
                 limit = np.floor(chip.metadata_capacity_bits[s])
                 self.mark(found, f"metadata-capacity:{name}", ~shared & (bits[s] > limit))
 
-    def needed(
-        self, words: Array, bits: Array, group_products: Array, chip: Chip, found: Array
-    ) -> list[list[Shortfall]]:
-        """For messages, per design: (reason, needed, available) in loops, words or, for separate metadata, bits, and a text."""
-        rows: list[tuple[str, Array, Array, Array | int, str]] = []
-        below = [*chip.names, self.layout.problem.compute_name]
-        for group, mapping_level in enumerate(self.layout.problem.mapping_levels):
-            if mapping_level.spatial:
-                s = mapping_level.storage
-                text = f" parallel {below[s + 1]}"
-                rows.append((f"fanout:{chip.names[s]}", group_products[group], chip.fanout[s], 0, text))
-        for s, name in enumerate(chip.names):
-            if limited(chip.capacity_bits[s]):
-                width, shared = chip.word_bits[s], chip.shared_capacity[s]
-                room = np.where(shared, np.ceil(bits[s] / width), 0.0)
-                rows.append((f"capacity:{name}", words[s] + room, data_words(chip, s), width, ""))
-            if limited(chip.metadata_capacity_bits[s]) and not np.all(chip.shared_capacity[s]):
-                limit = np.floor(chip.metadata_capacity_bits[s])
-                rows.append((f"metadata-capacity:{name}", np.ceil(bits[s]), limit, 1, " for metadata"))
-        return [
-            [
-                _lacking(name, float(_of(needed, b)), float(_of(limit, b)), float(_of(unit, b)), text)
-                for name, needed, limit, unit, text in rows
-                if found[b] & self.bit[name]
-            ]
-            for b in range(len(found))
-        ]
-
 
 def data_words(chip: Chip, level: int) -> Array:
     """() or (B,) words of data that one instance holds."""
     return np.floor(chip.capacity_bits[level] / chip.word_bits[level])
-
-
-def _of(figure: Array | int, design: int) -> Array | int:
-    """A design's own, of (B,), or the figure of all."""
-    return figure[design] if isinstance(figure, np.ndarray) and figure.ndim else figure
-
-
-def _lacking(name: str, needed: float, available: float, unit_bits: float, what: str) -> Shortfall:
-    """A row for messages; `unit_bits` is 0 for what is counted in loops."""
-    shown = [format_bits(n * unit_bits) if unit_bits else f"{n:,.0f}" for n in (needed, available)]
-    return name, needed, available, f"{name.partition(':')[2]}: needs {shown[0]}{what}, has {shown[1]}"

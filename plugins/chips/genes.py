@@ -11,9 +11,12 @@ import numpy as np
 from sparsemap import Problem, load_problem
 from sparsemap.errors import DesignError, SpecError
 from sparsemap.pieces.contracts import Array, Genes, Segment, naming
+from sparsemap.problem.chip import Chip
 from sparsemap.problem.designs import Designs
-from sparsemap.problem.hardware_space import fixed_table, own_value, with_value
+from sparsemap.problem.hardware_space import PRESENT, fixed_table, own_value, with_value
 from sparsemap.spec.unstructuring import unstructure
+
+from .constraints import broken_of, excess_of
 
 SHARED = ("all", "sizes", "units")
 """What the layers share: sizes and units, sizes alone (any layer has any unit, without area), units alone."""
@@ -52,6 +55,8 @@ class ChipGenes(Segment):
     """Decoders for each tensor, at most."""
     share: str = attrs.field(default="all", validator=attrs.validators.in_(SHARED))
     """What is searched of the chip: "all", "sizes" (units are free), or "units" (sizes are those of the hardware)."""
+    constraints: tuple[str, ...] = ()
+    """Besides those of the hardware."""
 
     def every(self, problem: Problem) -> tuple[Gene, ...]:
         return problem.remember((ChipGenes.every, self), lambda: self._every(problem))
@@ -96,6 +101,80 @@ class ChipGenes(Segment):
                 far = (now + 1 + int(rng.integers(high[g]))) % (int(high[g]) + 1)
                 changed[g, row] = near if keys[g] and near != now and rng.random() < 0.5 else far
         return changed
+
+    def repair(self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator) -> Array:
+        """A chip that breaks a constraint before any search, such as one on area with all its units, moves one size after the
+        other by a step towards what holds, and drops a unit where no size helps."""
+        keys = [g for g, gene in enumerate(self.every(problem)) if gene.unit is None]
+        units = [g for g, gene in enumerate(self.every(problem)) if gene.unit is not None]
+        found = [self._stepped(one, problem, (keys, units), rng) for one in genes.T]
+        return np.stack([one if new is None else new for one, new in zip(genes.T, found, strict=True)], axis=1)
+
+    def shrunk(self, genes: Array, gene: int, problem: Problem) -> Array | None:
+        """A chip (g,) with one size stepped until constraints hold that need no search; None if no step helps."""
+        return self._stepped(genes, problem, ([gene],), np.random.default_rng(0))
+
+    def _stepped(
+        self, genes: Array, problem: Problem, groups: Sequence[Sequence[int]], rng: np.random.Generator
+    ) -> Array | None:
+        """The chip after steps of genes, each of which brings it nearer to what holds; None where none does."""
+        every, now = self.every(problem), self.excess(genes, problem)
+        while now:
+            for group in groups:
+                steps = [(g, by) for g in group for by in ((-1, 1) if every[g].unit is None else (-int(genes[g]),))]
+                for g, by in (steps[i] for i in rng.permutation(len(steps))):
+                    moved = genes.copy()
+                    moved[g] += by
+                    if by and 0 <= moved[g] < len(every[g].values) and (less := self.excess(moved, problem)) < now:
+                        break
+                else:
+                    continue
+                genes, now = moved, less
+                break
+            else:
+                return None
+        return genes
+
+    def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
+        """Units of a tensor or place in the order of their list, each once; keys of a level that is left out at their first
+        value."""
+        every, changed = self.every(problem), genes.copy()
+        for unit in dict.fromkeys(gene.unit for gene in every if gene.unit is not None):
+            mine = np.array([g for g, gene in enumerate(every) if gene.unit == unit])
+            named = np.sort(changed[mine], axis=0)
+            named[1:][named[1:] == named[:-1]] = 0
+            changed[mine] = np.sort(named, axis=0)
+        for g, gene in enumerate(every):
+            level, _, last = gene.name.rpartition(".")
+            if gene.unit is None and last == PRESENT:
+                gone = np.array([value is False for value in gene.values])[changed[g]]
+                for h in range(g + 1, len(every)):
+                    if every[h].unit is None and every[h].name.startswith(f"{level}."):
+                        changed[h, gone] = 0
+        return changed
+
+    def rules(self, problem: Problem) -> tuple[str, ...]:
+        """All constraints of a chip."""
+        return tuple(dict.fromkeys((*problem.hardware.constraints, *self.constraints)))
+
+    def chip(self, table: Mapping[str, Any], problem: Problem) -> Chip:
+        """Sizes and areas of one chip, with all of its units."""
+        return load_problem(problem.workload, table, self.space or None, registry=problem.registry).chip
+
+    def broken(self, genes: Array, problem: Problem) -> str:
+        """The first constraint that a chip (g,) breaks before any search."""
+        chip = self.chip(self.table(genes, problem), problem)
+        return broken_of(self.rules(problem), chip, {"area_mm2": float(chip.total_area_mm2)})
+
+    def excess(self, genes: Array, problem: Problem) -> float:
+        """By how much a chip (g,) breaks constraints, 0 if they hold."""
+        if not self.rules(problem):
+            return 0.0
+        known: dict[bytes, float] = problem.remember((ChipGenes.excess, self), dict)
+        if (key := np.ascontiguousarray(genes).tobytes()) not in known:
+            chip = self.chip(self.table(genes, problem), problem)
+            known[key] = excess_of(self.rules(problem), chip, {"area_mm2": float(chip.total_area_mm2)})
+        return known[key]
 
     def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
         return {"chip": genes}

@@ -16,10 +16,11 @@ import numpy as np
 from sparsemap import Problem, Search, load_problem
 from sparsemap.errors import DesignError
 from sparsemap.pieces.contracts import Array
+from sparsemap.pieces.data_specs import Network
 from sparsemap.pieces.loading import load
 from sparsemap.pieces.registry import Registry, is_path
 from sparsemap.problem.designs import Design
-from sparsemap.problem.network import Node, distinct, nodes_of
+from sparsemap.problem.network import Node, distinct
 from sparsemap.searching.run import completed
 from sparsemap.searching.start import start_of
 from sparsemap.study.cells import KEPT, Cell, Outcome
@@ -27,10 +28,14 @@ from sparsemap.study.fused import FusedPlan, Kept
 from sparsemap.study.fused_tables import FusedTables
 from sparsemap.study.fused_told import result_of, write_designs
 from sparsemap.study.join import JoinedPlan, joined
-from sparsemap.study.plan import Plan, plan_of
+from sparsemap.study.plan import Plan, network_of, plan_of
 
 CORNERS = 4
 """Designs of a layer that a plan chooses from while chips are compared: those with the least EDP; in the end all."""
+CHIPS = 16
+"""Chips whose problems are kept, with their tables."""
+LEAST = 16
+"""Designs that a search without any to start from has at least."""
 GIVEN = 2
 """Designs of a layer that its search takes over from each chip that it starts from."""
 
@@ -84,14 +89,15 @@ def registry_of(plugin_dirs: tuple[str, ...]) -> Registry:
 
 
 @lru_cache(maxsize=8)
+def network_at(name: str, plugin_dirs: tuple[str, ...]) -> tuple[Network, tuple[Node, ...]]:
+    """A network and its nodes, made once for all chips."""
+    return network_of(registry_of(plugin_dirs), name)
+
+
+@lru_cache(maxsize=8)
 def layers_of(networks: tuple[str, ...], plugin_dirs: tuple[str, ...]) -> tuple[tuple[Node, int], ...]:
     """The distinct layers of all networks, each with how often it is run."""
-    registry = registry_of(plugin_dirs)
-    nodes: list[Node] = []
-    for name in networks:
-        network = registry.resolve("network", name)
-        base, file = (Path(name).parent, name) if is_path(name) else (Path("."), "")
-        nodes += nodes_of(network, registry, base, file)
+    nodes = [node for name in networks for node in network_at(name, plugin_dirs)[1]]
     return tuple((group[0], sum(node.repeat for node in group)) for group in distinct(nodes).values())
 
 
@@ -112,11 +118,21 @@ class Whole:
             return self.fused.searched
         return {content: {(): cell} for content, cell in zip(distinct(self.plan.nodes), self.plan.cells, strict=True)}
 
-    def planned(self, outcomes: Mapping[str, Outcome]) -> JoinedPlan | None:
-        """The best plan with tensors on chip; None if none fits."""
+    @cached_property
+    def staying(self) -> dict[str, list[Cell]]:
+        """By content of the layers, the cells whose tensors on chip can live there as a whole, the layer by itself first."""
+        found, fused = {content: list(some.values()) for content, some in self.cells.items()}, self.fused
+        if fused is not None:
+            for content, group in fused.layers.items():
+                sets = {(), *(fused.kept(one, key) for one in group for key in fused.keys(one))}
+                found[content] = [cell for kept, cell in self.cells[content].items() if kept in sets]
+        return found
+
+    def planned(self, outcomes: Mapping[str, Outcome], chains: bool = True) -> JoinedPlan | None:
+        """The best plan with tensors on chip, with `chains` of interleaved layers or without; None if none fits."""
         assert self.fused is not None
         tables = FusedTables(self.fused, outcomes)
-        return joined(tables.steps, self.fused.capacity, self.fused.value, groups=tables.groups)
+        return joined(tables.steps, self.fused.capacity, self.fused.value, groups=tables.groups if chains else ())
 
     def write(self, outcomes: Mapping[str, Outcome]) -> None:
         """The tables and plans, as `sparsemap run` writes them."""
@@ -130,25 +146,24 @@ class Whole:
 
 
 def wholes_on(table: Mapping[str, Any], inner: Inner, folder: str | os.PathLike[str] = "") -> tuple[Whole, ...]:
-    """The networks on a chip, each with the folder of its name."""
-    return _wholes(json.dumps([table, attrs.asdict(inner)], sort_keys=True, default=str), table, inner, str(folder))
-
-
-def _wholes(key: str, table: Mapping[str, Any], inner: Inner, folder: str) -> tuple[Whole, ...]:
-    if (found := _LAST.get((key, folder))) is not None:
-        return found
-    made = []
-    for name, label in zip(inner.networks, folders_of(inner.networks), strict=True):
-        asked = (inner.budget, inner.seed, inner.searcher, inner.space, inner.objective, inner.cost_model, "off")
-        plan = plan_of(inner.registry, name, table, Path(folder).resolve() / label, *asked)
-        made.append(Whole(plan, FusedPlan.of(plan) if inner.fuse else None))
-    _LAST.clear()
-    _LAST[key, folder] = tuple(made)
-    return tuple(made)
+    """The networks on a chip, each with the folder of its name; those of the last chips are kept."""
+    key = json.dumps([table, attrs.asdict(inner)], sort_keys=True, default=str), str(folder)
+    if (found := _LAST.pop(key, None)) is None:
+        made = []
+        for name, label in zip(inner.networks, folders_of(inner.networks), strict=True):
+            asked = (inner.budget, inner.seed, inner.searcher, inner.space, inner.objective, inner.cost_model, "off")
+            known = network_at(name, inner.plugin_dirs)
+            plan = plan_of(inner.registry, name, table, Path(folder).resolve() / label, *asked, known=known)
+            made.append(Whole(plan, FusedPlan.of(plan) if inner.fuse else None))
+        found = tuple(made)
+    _LAST[key] = found
+    while len(_LAST) > CHIPS:
+        del _LAST[next(iter(_LAST))]
+    return found
 
 
 _LAST: dict[tuple[str, str], tuple[Whole, ...]] = {}
-"""The networks on the chip at hand: several calls ask for them."""
+"""The networks on the chips at hand: several stages ask for them."""
 
 
 def folders_of(networks: Sequence[str]) -> list[str]:
@@ -160,66 +175,73 @@ def folders_of(networks: Sequence[str]) -> list[str]:
 # -------------------------------------------------------------------------------------------------- the layers of a chip
 
 
-@attrs.define(eq=False, slots=False)
-class LayerSearches:
-    """The searches of a distinct layer on a chip: of the layer by itself, and with tensors on chip. They start from the
-    designs of `near`, and where tensors are on chip from those found without."""
-
-    index: int
-    table: Mapping[str, Any]
-    inner: Inner
-    near: Sequence[KnownChip]
-    folder: str | os.PathLike[str] = ""
-    """Where results are written; empty: nowhere."""
-    runs: dict[str, Search] = attrs.field(factory=dict)
-
-    @cached_property
-    def node(self) -> Node:
-        return layers_of(self.inner.networks, self.inner.plugin_dirs)[self.index][0]
-
-    @cached_property
-    def start(self) -> list[Array]:
-        """Genomes that the searches begin with, as one array; none where no design has a counterpart on this chip."""
-        given = [(source, genome) for source in self.near for genome in source.genomes[self.index][:GIVEN]]
-        wholes = wholes_on(self.table, self.inner, self.folder)
-        mine = next(whole for whole in wholes if self.node.content in whole.cells)
-        problem = mine.plan.problem(mine.cells[self.node.content][()])
-        with suppress(DesignError):
-            designs = [_design(source, self.inner, self.node, genome) for source, genome in given]
-            start = start_of(problem, designs, count=len(designs), seed=self.inner.seed) if designs else None
-            return [] if start is None else [start.genomes]
-        return []
-
-    def to(self, share: float) -> dict[str, dict[str, Any]]:
-        """What they have found, by folder of their cells, once each has had this share of its budget: an
-        equal part of that of all, for most layers end up with tensors on chip."""
-        found: dict[str, dict[str, Any]] = {}
-        for whole in wholes_on(self.table, self.inner, self.folder):
-            first, cells = self.start, whole.cells.get(self.node.content, {}).values()
-            for cell in cells:
-                key = json.dumps(cell.parts, sort_keys=True, default=str)
-                if (run := self.runs.get(key)) is None:
-                    start = np.concatenate(first) if first else None
-                    searcher, budget = cell.parts["searcher"], sum(one.budget for one in cells) // len(cells)
-                    run = Search(whole.plan.problem(cell), searcher, max(budget, 1), self.inner.seed, start)
-                    self.runs[key] = run
-                while run.budget.spent < share * run.budget.total and run.ask() is not None:
-                    run.tell(run.evaluate())
-                numbers: dict[str, Any] = {key: run.archive.costs.get(key) for key in ("energy_pj", "cycles")}
-                corners = sorted(run.archive.hull.corners, key=lambda corner: corner[0] * corner[1])
-                numbers["hull"] = [{"genome": corner[2].tolist()} for corner in corners[:CORNERS]]
-                if self.folder:
-                    result = completed(run)
-                    told = result.to_dict()
-                    numbers = {key: told.get(key) for key in KEPT}
-                    if result.best is not None:
-                        result.write(cell.folder)
-                best = run.archive.genome
-                found[cell.folder] = {"numbers": numbers, "genome": None if best is None else best.tolist()}
-                first = [*(corner[2][None] for corner in run.archive.hull.corners), *self.start]
-        return found
+Found = Mapping[str, Mapping[str, Any]]
+"""By folder of their cells, what searches have found: numbers with some designs (`hull`), the best genome, designs spent."""
 
 
-def _design(source: KnownChip, inner: Inner, node: Node, genome: Sequence[int]) -> Design:
-    problem = inner.problem(node, source.table)
-    return Design.of(problem, problem.space.decode(np.array([genome], np.int64)))
+def searched(
+    index: int,
+    table: Mapping[str, Any],
+    inner: Inner,
+    near: Sequence[KnownChip],
+    folder: str | os.PathLike[str] = "",
+    until: float = 1.0,
+    before: Found | None = None,
+    weight: float = 1.0,
+    seed: int | None = None,
+) -> dict[str, dict[str, Any]]:
+    """A distinct layer on a chip, by itself and with tensors on chip, by folder of their cells: each search has an equal
+    part of the budget of all, for most layers end up with tensors on chip. It ends at the share `until` of that; 0: once
+    the designs that it starts from are evaluated.
+
+    Searches start from what they had found `before`, or else from the designs of `near`, and those with tensors on chip
+    from the ones without as well. With a folder results are written there.
+    """
+    node, _ = layers_of(inner.networks, inner.plugin_dirs)[index]
+    found: dict[str, dict[str, Any]] = {}
+    for whole in wholes_on(table, inner, folder):
+        cells = list(whole.cells.get(node.content, {}).values())
+        given = [] if before or not cells else _given(whole.plan.problem(cells[0]), node, index, inner, near)
+        first: list[Array] = list(given)
+        for cell in cells:
+            known: Mapping[str, Any] = before[cell.folder] if before else {"hull": [], "spent": 0}
+            own = [np.array([genome], np.int64) for genome in known["hull"]]
+            start = np.unique(np.concatenate([*own, *first]), axis=0) if own or first else None
+            total = max(1, round(weight * sum(one.budget for one in cells) / len(cells)))
+            least = LEAST if start is None else len(start)
+            budget = max(least, round(until * total) - known["spent"]) if until < 1.0 or before else total
+            problem = whole.plan.problem(cell)
+            run = Search(problem, cell.parts["searcher"], budget, inner.seed if seed is None else seed, start)
+            while run.ask() is not None:
+                run.tell(run.evaluate())
+            numbers: dict[str, Any] = {key: run.archive.costs.get(key) for key in ("energy_pj", "cycles")}
+            corners = sorted(run.archive.hull.corners, key=lambda corner: corner[0] * corner[1])[:CORNERS]
+            numbers["hull"] = [{"genome": corner[2].tolist()} for corner in corners]
+            if folder:
+                result = completed(run)
+                told = result.to_dict()
+                numbers = {key: told.get(key) for key in KEPT}
+                if result.best is not None:
+                    result.write(cell.folder)
+            best = run.archive.genome
+            found[cell.folder] = {
+                "numbers": numbers,
+                "genome": None if best is None else best.tolist(),
+                "hull": [corner[2].tolist() for corner in corners],
+                "spent": known["spent"] + run.budget.spent,
+            }
+            first = [*(corner[2][None] for corner in corners), *given]
+    return found
+
+
+def _given(problem: Problem, node: Node, index: int, inner: Inner, near: Sequence[KnownChip]) -> list[Array]:
+    """Genomes of the designs that a layer has on other chips, as one array; none where none has a counterpart here."""
+    with suppress(DesignError):
+        designs = []
+        for chip in near:
+            there = inner.problem(node, chip.table)
+            genomes = [np.array([genome], np.int64) for genome in chip.genomes[index][:GIVEN]]
+            designs += [Design.of(there, there.space.decode(genome)) for genome in genomes]
+        start = start_of(problem, designs, count=len(designs), seed=inner.seed) if designs else None
+        return [] if start is None else [start.genomes]
+    return []

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
-import re
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -18,30 +18,29 @@ import attrs
 import numpy as np
 
 from sparsemap import CostModel, Evaluation, Problem
-from sparsemap.errors import SearchError, SpecError
+from sparsemap.errors import SearchError
 from sparsemap.files import write_text
 from sparsemap.pieces.contracts import Array
-from sparsemap.problem.chip import Chip
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.load import objective_of
 from sparsemap.searching.identity import differences
-from sparsemap.spec.expressions import Expression
 
+from .constraints import broken_of
 from .genes import ChipGenes
 from .layers import Inner, KnownChip, layers_of
-from .worth import COSTS, STAGES, Race, evaluated_chip, values_of
+from .worth import COSTS, STAGES, Leg, evaluated_chip, values_of
 
 REASONS = {
     "constraint": "the chip breaks a constraint of its space",
     "no-design": "a layer has no valid design on the chip",
     "layer-failed": "the search of a layer failed",
 }
-BATCH = 10
-"""Chips that know of the same earlier ones, at most."""
-RECENT = 20
-"""Chips searched to their end whose gain from a stage on is what the next one may hope for."""
-SIZES = ("capacity", "fanout", "instances", "word_bits", "bandwidth")
-"""What constraints may ask of a level, as `GLB.capacity` (bits), `GLB.bandwidth` (words a cycle)."""
+BATCH = 16
+"""Chips that are compared with each other, and know of the same earlier ones, at most."""
+MOVED = ("energy_pj", "cycles", "seconds")
+"""The costs that a longer search makes less."""
+KEPT = 0.5
+"""Share of the chips of a batch that go on after a stage."""
 
 
 @attrs.define(eq=False)
@@ -54,10 +53,17 @@ class Tried:
     """Called with the number of valid chips so far."""
     reference: KnownChip | None = None
     """Designs that every layer may start from."""
+    weights: Sequence[float] = ()
+    """By distinct layer, the share of the designs that it gets while chips are compared."""
+    spared: str = ""
+    """Digest of a chip that is searched to its end whatever it is worth."""
     rows: dict[str, dict[str, Any]] = attrs.field(factory=dict)
+    """By digest, what is known of each chip."""
+    lines: dict[tuple[str, int, int], dict[str, Any]] = attrs.field(factory=dict)
+    """By digest, batch and stage, what an earlier run of the search has evaluated."""
     batch: int = 0
-    """Batches that the search has asked for: a chip starts from those of earlier ones and has to beat them, so that what it
-    is worth does not depend on how many are evaluated at a time."""
+    """Batches that the search has asked for: a chip starts from those of earlier ones, so that what it is worth does not
+    depend on how many are evaluated at a time."""
     _pool: ProcessPoolExecutor | None = None
 
     def read(self, about: Mapping[str, Any]) -> None:
@@ -78,7 +84,7 @@ class Tried:
                     with suppress(ValueError):
                         if line.endswith("\n"):
                             row = json.loads(line)
-                            self.rows[row["digest"]] = row
+                            self.lines[row["digest"], row["batch"], row["stage"]] = row
                             good.append(line)
                 if good:
                     write_text(self.path, "".join(good))
@@ -86,12 +92,19 @@ class Tried:
         write_text(self.path, json.dumps(about) + "\n")
 
     def add(self, row: dict[str, Any]) -> None:
-        self.rows[row["digest"]] = row
+        """Takes down what a stage of a chip has come to."""
+        self.lines[row["digest"], row["batch"], row["stage"]] = row
         if self.path is not None:
             with open(self.path, "a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
                 file.flush()
                 os.fsync(file.fileno())
+
+    def take(self, row: dict[str, Any]) -> None:
+        """Takes in what a chip has come to in the end. Of one that was searched to its end before, the better result stays."""
+        known = self.rows.get(row["digest"])
+        if known is None or not whole(known) or (whole(row) and row["edp"] <= known["edp"]):
+            self.rows[row["digest"]] = row
         if self.told is not None:
             self.told(sum(not row["reason"] for row in self.rows.values()))
 
@@ -104,12 +117,14 @@ class Tried:
         """The chips of earlier batches whose layers were all searched."""
         return [row for row in self.every if row["batch"] < self.batch and whole(row)]
 
-    def run(self, chips: Mapping[str, Mapping[str, Any]], worth: Callable[..., dict[str, Any]]) -> None:
-        """Evaluates the chips that have not been, `jobs` at a time: what `worth` says of the arguments of each."""
-        new = {digest: given for digest, given in chips.items() if digest not in self.rows}
-        digests = list(new)
-        for index, row in self.map(worth, list(new.values())):
-            self.add({"digest": digests[index], "batch": self.batch, **row})
+    def run(
+        self, chips: Mapping[str, Mapping[str, Any]], stage: int, worth: Callable[..., dict[str, Any]]
+    ) -> dict[str, dict[str, Any]]:
+        """What a stage of these chips comes to, by digest, `jobs` at a time: what `worth` says of the arguments of each."""
+        new = [digest for digest in chips if (digest, self.batch, stage) not in self.lines]
+        for index, row in self.map(worth, [chips[digest] for digest in new]):
+            self.add({"digest": new[index], "batch": self.batch, "stage": stage, **row})
+        return {digest: self.lines[digest, self.batch, stage] for digest in chips}
 
     def map(self, work: Callable[[Any], Any], given: Sequence[Any]) -> Iterator[tuple[int, Any]]:
         """Results with the places of what was given, as they come, from `jobs` processes."""
@@ -143,7 +158,9 @@ def whole(row: Mapping[str, Any]) -> bool:
 class ChipModel(CostModel):
     """Energy, cycles and time of all networks together, each layer searched on the chip; area with the units that they use.
 
-    A chip that breaks a constraint is not searched; one that has lost has the costs of the designs found by then.
+    A chip that breaks a constraint is not searched. Those of a batch are compared after each of `STAGES` of their searches,
+    and the better half goes on: the others have the costs of what they had, times what the best of the batch had in the end
+    over what it had then. A chip that is asked for again is searched on, from its designs.
     """
 
     type_name: ClassVar[str] = "chip-layers"
@@ -152,8 +169,6 @@ class ChipModel(CostModel):
 
     inner: Inner
     """How layers are searched."""
-    constraints: tuple[str, ...] = ()
-    """Besides those of the hardware."""
 
     def reasons(self, problem: Problem) -> Mapping[str, str]:
         return REASONS
@@ -164,24 +179,75 @@ class ChipModel(CostModel):
     def evaluate(self, designs: Designs, problem: Problem, detail: bool = False) -> Evaluation:
         segment = segment_of(problem)
         tried = self.tried(problem)
-        chips = {digest_of(segment.table(genes, problem)): genes for genes in designs.columns["chip"].T}
-        waiting = list(chips.items())
+        digests = [digest_of(segment.table(genes, problem)) for genes in designs.columns["chip"].T]
+        waiting = list(dict(zip(digests, designs.columns["chip"].T, strict=True)).items())
+        costs = dict[str, Mapping[str, float]]()
         for some in (waiting[i : i + BATCH] for i in range(0, len(waiting), BATCH)):
             tried.batch += 1
-            earlier = tried.earlier()
-            race = self.race(problem, earlier)
-            given = {
-                digest: self.asked(problem, segment, genes, self.near(problem, segment, genes, earlier, tried), race)
-                for digest, genes in some
-            }
-            tried.run(given, worth_of)
-        rows = [tried.rows[digest_of(segment.table(genes, problem))] for genes in designs.columns["chip"].T]
+            costs |= self._raced(problem, segment, tried, dict(some))
         names = tuple(REASONS)
+        rows = [costs[digest] for digest in digests]
         reasons = np.array([1 << names.index(row["reason"]) if row["reason"] else 0 for row in rows], np.uint64)
-        costs = {
-            name: np.array([row.get(name, np.inf) if not row["reason"] else np.inf for row in rows]) for name in COSTS
+        return Evaluation(
+            {
+                name: np.array([row.get(name, np.inf) if not row["reason"] else np.inf for row in rows])
+                for name in COSTS
+            },
+            reasons,
+            names,
+        )
+
+    def _raced(
+        self, problem: Problem, segment: ChipGenes, tried: Tried, chips: Mapping[str, Array]
+    ) -> dict[str, dict[str, Any]]:
+        """A row for each chip of a batch, by digest."""
+        rows: dict[str, dict[str, Any]] = {}
+        for digest, genes in chips.items():
+            if broken := segment.broken(genes, problem):
+                about = {"digest": digest, "batch": tried.batch, "genes": genes.tolist()}
+                rows[digest] = {**about, "reason": "constraint", "error": broken}
+        earlier = tried.earlier()
+        near = {
+            digest: self.near(problem, segment, genes, earlier, tried)
+            for digest, genes in chips.items()
+            if digest not in rows
         }
-        return Evaluation(costs, reasons, names)
+        going = list(near)
+        for stage in range(len(STAGES)):
+            asked = {}
+            for digest in going:
+                seed = int(np.random.SeedSequence([self.inner.seed, tried.batch, stage]).generate_state(1)[0])
+                before = rows[digest]["found"] if stage else None
+                leg = Leg(stage=stage, before=before, weights=tried.weights, seed=seed)
+                asked[digest] = self.asked(problem, segment, chips[digest], near[digest], leg)
+            for digest, row in tried.run(asked, stage, worth_of).items():
+                course = [*rows.get(digest, {}).get("course", ()), [row.get(name, np.inf) for name in COSTS]]
+                rows[digest] = {**row, "course": course}
+            going = [digest for digest in going if not rows[digest]["reason"]]
+            if stage < len(STAGES) - 1:
+                best = self.ranked(problem, [rows[digest] for digest in going])
+                for place in best[math.ceil(KEPT * len(going)) :]:
+                    if going[place] != tried.spared:
+                        rows[going[place]]["stopped"] = STAGES[stage]
+                going = [digest for digest in going if "stopped" not in rows[digest]]
+        for row in rows.values():
+            row.pop("found", None)
+            tried.take(row)
+        return {digest: self._hoped(problem, row, [rows[one] for one in going]) for digest, row in rows.items()}
+
+    def ranked(self, problem: Problem, rows: Sequence[Mapping[str, Any]]) -> list[int]:
+        """Places of chips, the best first: those that the fewest others beat in everything, then by the first value."""
+        values = self._values(problem, rows)
+        beaten = [int(((values <= mine).all(axis=1) & (values < mine).any(axis=1)).sum()) for mine in values]
+        return sorted(range(len(rows)), key=lambda i: (beaten[i], *values[i].tolist(), i))
+
+    def _hoped(self, problem: Problem, row: dict[str, Any], ended: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """A chip that was stopped with the costs that it may be thought to have; any other as it is."""
+        if "stopped" not in row or not ended:
+            return row
+        best, stage = ended[self.ranked(problem, ended)[0]], len(row["course"]) - 1
+        gains = zip(COSTS, best["course"][-1], best["course"][stage], strict=True)
+        return {**row, **{name: row[name] * (end / then if name in MOVED else 1.0) for name, end, then in gains}}
 
     def _values(self, problem: Problem, rows: Sequence[Mapping[str, Any]]) -> Array:
         """(n, M) what the objective says of chips."""
@@ -190,23 +256,8 @@ class ChipModel(CostModel):
             objective, problem.chip, *(np.array([row[name] for row in rows], np.float64) for name in COSTS)
         )
 
-    def race(self, problem: Problem, earlier: Sequence[Mapping[str, Any]]) -> Race:
-        """What chips have to beat; nothing if the objective need not be better where all layers are."""
-        objective = objective_of(problem.registry, self.inner.aim, costs=COSTS)
-        rivals = self._values(problem, earlier) if objective.monotone else np.zeros((0, len(objective.names)))
-        gains = np.full((len(STAGES), len(objective.names)), np.nan)
-        for stage in range(len(STAGES)):
-            some = [(value, row["stages"][stage]) for value, row in zip(rivals, earlier, strict=False)]
-            known = np.array([(value, early) for value, early in some[-RECENT:] if early])
-            if len(known) and (known > 0.0).all():
-                gains[stage] = (known[:, 0] / known[:, 1]).min(axis=0)
-        return Race(rivals, gains)
-
-    def rules(self, problem: Problem) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*problem.hardware.constraints, *self.constraints)))
-
     def asked(
-        self, problem: Problem, segment: ChipGenes, genes: Array, near: Sequence[KnownChip], race: Race | None
+        self, problem: Problem, segment: ChipGenes, genes: Array, near: Sequence[KnownChip], leg: Leg | None
     ) -> dict[str, Any]:
         """What `worth_of` needs to know of a chip (g,)."""
         return {
@@ -214,9 +265,9 @@ class ChipModel(CostModel):
             "genes": genes.tolist(),
             "set": segment.sizes(genes, problem),
             "inner": self.inner,
-            "constraints": self.rules(problem),
-            "near": near,
-            "race": race,
+            "constraints": segment.rules(problem),
+            "near": near if leg is None or not leg.stage else (),
+            "leg": leg,
         }
 
     def near(
@@ -254,52 +305,22 @@ def digest_of(table: Mapping[str, Any]) -> str:
 
 
 def worth_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What a chip is worth, as plain data: constraints on sizes and on area without units come before any search."""
-    table, inner, constraints = given["table"], given["inner"], given["constraints"]
+    """What a chip is worth, or one leg of its search has come to, as plain data."""
+    table, inner, leg = given["table"], given["inner"], given["leg"]
     found = {"genes": given["genes"], "set": given["set"], "hardware": dict(table)}
-    node, _ = layers_of(inner.networks, inner.plugin_dirs)[0]
-    bare = inner.problem(node, {**table, "units": {}}).chip
-    area = float(bare.total_area_mm2)
-    if broken := broken_of(constraints, bare, {"area_mm2": area}):
-        return {**found, "reason": "constraint", "error": broken}
-    found |= evaluated_chip(table, inner, given["near"], given["race"], area)
+    found |= evaluated_chip(table, inner, given["near"], leg)
     if found["reason"]:
         return found
-    found["seconds"] = found["cycles"] / float(bare.clock_hz)
-    if "stopped" in found:
-        return {**found, "area_mm2": area}
-    chip = bare
-    if "units" in table:
+    node, _ = layers_of(inner.networks, inner.plugin_dirs)[0]
+    if "units" in table and (leg is None or leg.stage == len(STAGES) - 1):
         found["hardware"] = {**table, "units": found["units"]}
-        chip = inner.problem(node, found["hardware"]).chip
+    chip = inner.problem(node, found["hardware"]).chip
+    found["seconds"] = found["cycles"] / float(chip.clock_hz)
     found |= {"area_mm2": float(chip.total_area_mm2), "units_mm2": float(chip.units_area_mm2)}
     found["power_w"] = found["energy_pj"] * 1e-12 / found["seconds"]
     found["edp"] = found["energy_pj"] * found["cycles"]
-    broken = broken_of(constraints, chip, {key: value for key, value in found.items() if isinstance(value, float)})
+    if leg is not None and leg.stage < len(STAGES) - 1:
+        return found
+    costs = {key: value for key, value in found.items() if isinstance(value, float)}
+    broken = broken_of(given["constraints"], chip, costs)
     return {**found, "reason": "constraint", "error": broken} if broken else found
-
-
-def broken_of(constraints: tuple[str, ...], chip: Chip, costs: Mapping[str, float]) -> str:
-    """The first constraint that does not hold; those that read a cost which is not known yet are passed over."""
-    values = dict(costs)
-    for s, name in enumerate(chip.names):
-        sizes = (chip.capacity_bits[s], chip.fanout[s], chip.instances[s], chip.word_bits[s])
-        speed = min(float(chip.bandwidth[s]), float(chip.read_bandwidth[s]))
-        values |= {f"{_plain(name)}__{key}": float(x) for key, x in zip(SIZES, (*sizes, speed), strict=True)}
-    known = {*values, "energy_pj", "cycles", "seconds", "power_w", "area_mm2", "edp"}
-    for text in constraints:
-        plain = re.sub(r"([A-Za-z_]\w*)\.([a-z_]+)", lambda m: f"{_plain(m[1])}__{m[2]}", text)
-        try:
-            rule = Expression.parse(plain, known)
-        except ValueError as error:
-            wanted = f"costs, and {', '.join(SIZES)} of {', '.join(chip.names)}"
-            raise SpecError.at(
-                "", "constraints", f"{text!r}: {str(error).replace('__', '.')}; may use {wanted}"
-            ) from None
-        if rule.names <= values.keys() and not bool(rule(values)):
-            return text
-    return ""
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"\W", "_", name)

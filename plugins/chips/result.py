@@ -40,6 +40,9 @@ class ChipResult:
     """The same as the search of chips saw it."""
     reference: Mapping[str, Any]
     """The given hardware, where every layer has formats and units of its own choosing, which nobody pays for."""
+    platform: Mapping[str, Any]
+    """The given hardware with the units that its layers use most, searched as long as the chip; empty: it is not in the
+    space."""
     tried: tuple[Mapping[str, Any], ...]
     executed: tuple[Mapping[str, Any], ...]
     """Its designs on sampled tensors, if the search was thorough: file, energy and cycles over those claimed, or why not."""
@@ -115,6 +118,7 @@ class ChipResult:
             **totals,
             "power_w": self.final["energy_pj"] * 1e-12 / self.final["seconds"],
             "reference": {key: self.reference[key] for key in TOTALS} | {"edp_js": edp_js(self.reference)},
+            **({"platform": self._platform} if self.platform else {}),
             "searched": {key: self.searched[key] for key in (*TOTALS, "area_mm2")} | {"edp_js": edp_js(self.searched)},
             "units": self.final["units"],
             "parts_mm2": dict(self.parts_mm2),
@@ -149,6 +153,10 @@ class ChipResult:
             written += save(partial(drawn, self), folder, FIGURE)
         return written
 
+    @property
+    def _platform(self) -> dict[str, Any]:
+        return {key: self.platform[key] for key in (*TOTALS, "area_mm2", "allowed")} | {"edp_js": edp_js(self.platform)}
+
     def text(self) -> list[str]:
         """What the command prints, line by line, without tables."""
         final, other = self.final, self.reference
@@ -164,6 +172,7 @@ class ChipResult:
             f"           {len(self.valid):,} chips searched to their end, {self.stopped:,} stopped that had lost",
             f"compared   {self.base}, each layer with any formats and units: {edp_js(other):.4g} J * s, "
             f"{times(edp_js(other) / self.edp_js)} of the chip's",
+            *self._compared(),
             "judged     by plans of the networks, with tensors between layers on chip"
             if self.fuse
             else "judged     layer by layer: tensors between layers go through the outermost level",
@@ -177,6 +186,14 @@ class ChipResult:
             ),
         ]
         return lines
+
+    def _compared(self) -> list[str]:
+        if not self.platform:
+            return []
+        other = edp_js(self.platform)
+        beside = "" if self.platform["allowed"] else ", which breaks a constraint"
+        text = f"{self.base}, all layers with the same units: {other:.4g} J * s at {self.platform['area_mm2']:.4g} mm2{beside}"
+        return [f"           {text}; the chip has {percent(1.0 - self.edp_js / other, 1)} less"]
 
     @property
     def needed(self) -> dict[str, Any]:

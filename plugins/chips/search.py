@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
@@ -12,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import numpy as np
 
 from sparsemap import Budget, Problem, Search, SearchError, SpecError, __version__
 from sparsemap.files import write_text
-from sparsemap.pieces.contracts import Array, Searcher
+from sparsemap.pieces.contracts import Searcher
 from sparsemap.problem.costs import ALIASES
 from sparsemap.problem.hardware_space import fixed_table, wrong_choices
 from sparsemap.problem.load import make_problem, objective_of
@@ -24,15 +24,19 @@ from sparsemap.searching.driver import searcher_of
 from sparsemap.spec.unstructuring import unstructure
 from sparsemap.study.fused_result import PLAN_FOLDER
 
+from .constraints import broken_of
 from .layers import Inner, KnownChip, folders_of, layers_of, registry_of
-from .model import ChipModel, Tried, broken_of, digest_of, segment_of, source_of
+from .model import ChipModel, Tried, digest_of, segment_of, source_of, whole
 from .neighbours import neighbours_of
 from .result import ChipResult
+from .starts import starts_of, weights_of
 from .worth import COSTS, evaluated_chip, executed_design
 
 REFERENCE, TRIED_FILE = "reference", "chips.jsonl"
 SEARCHER, FRONT_SEARCHER = "chips", "nsga2"
 """Of chips, for one value and for several."""
+COLD = {"extends": "sparsemap", "classes": 0.0, "jumps": 0.0, "prune": False}
+"""The searcher of layers that have nothing to start from: the usual one without bounds."""
 WIDER = 4
 """How many times the designs of a layer are allowed for those of reference, and for the layers of the chosen chip."""
 Told = Callable[[str, int, int, float], None]
@@ -93,10 +97,11 @@ class DesignTask:
 def outer_problem(task: DesignTask) -> Problem:
     """The problem whose designs are chips. `SpecError` for a wrong part, before anything is searched."""
     registry = registry_of(task.plugin_dirs)
-    segment = {"type": "chip-genes", "share": task.share, **({"space": task.space} if task.space else {})}
+    segment = {"type": "chip-genes", "share": task.share, "constraints": list(task.constraints)}
+    segment |= {"space": task.space} if task.space else {}
     space = {"name": "chips", "segments": ["chip"], "chip": segment}
     node, _ = layers_of(task.networks, task.plugin_dirs)[0]
-    model = ChipModel(name="chip-layers", inner=task.inner, constraints=task.constraints)
+    model = ChipModel(name="chip-layers", inner=task.inner)
     problem = make_problem(registry, node.piece, task.hardware, space, task.objective, model)
     if mistakes := wrong_choices(problem.hardware, registry, problem.files.get("hardware", "")):
         raise SpecError(mistakes)
@@ -129,7 +134,11 @@ def designed(task: DesignTask, told: Told | None = None) -> ChipResult:
         reference = _reference(task, problem, tried, told)
         table = fixed_table(problem.hardware)
         tried.reference = KnownChip(table=table, genomes=[row["genomes"] for row in reference["layers"]])
-        start = _start(problem, reference, max(task.budget // 4, 2)) if searcher.takes_migrants else None
+        tried.weights = weights_of(reference)
+        start = starts_of(problem, reference, max(task.budget // 3, 1))
+        if start is not None:
+            tried.spared = digest_of(segment_of(problem).table(start[0], problem))
+        start = start if searcher.takes_migrants else None
         run = Search(problem, searcher, Budget(task.budget, count="valid"), task.seed, start)
         tried.told = lambda valid: told("chips", min(valid, task.budget), task.budget, run.archive.score)
         try:
@@ -186,7 +195,7 @@ def _reference(task: DesignTask, problem: Problem, tried: Tried, told: Told) -> 
         kept = json.loads(file.read_text("utf-8"))
         if kept.get("about") == about:
             return kept["found"]
-    wide = attrs.evolve(task.inner, budget=WIDER * task.layer_budget)
+    wide = attrs.evolve(task.inner, budget=WIDER * task.layer_budget, searcher=COLD)
     count = len(layers_of(task.networks, task.plugin_dirs))
     run = _layers(tried, lambda done: told("reference designs", done, count, math.inf))
     found = evaluated_chip(table, wide, folder=task.out / REFERENCE, run=run)
@@ -195,23 +204,6 @@ def _reference(task: DesignTask, problem: Problem, tried: Tried, told: Told) -> 
     found["seconds"] = found["cycles"] / float(problem.chip.clock_hz)
     write_text(file, json.dumps({"about": about, "found": found}))
     return found
-
-
-def _start(problem: Problem, reference: Mapping[str, Any], most: int) -> Array | None:
-    """Chips that the search starts from, `most` at most: the hardware as it stands with the units that its layers have used
-    most, and with none; one size a step larger or smaller; one larger for another that is smaller. None if its values are
-    not among the choices."""
-    segment = segment_of(problem)
-    own = segment.own(problem, reference["used_most"])
-    if own is None:
-        return None
-    size = np.array([gene.unit is None for gene in segment.every(problem)])
-    high = np.array([len(gene.values) - 1 for gene in segment.every(problem)])
-    steps = np.eye(len(own), dtype=np.int64)[size]
-    moved = [sign * step for step in steps for sign in (-1, 1)]
-    moved += [more - less for more in steps for less in steps if more is not less]
-    found = [own, np.where(size, own, 0), *(own + step for step in moved)]
-    return np.array([genes for genes in found if ((genes >= 0) & (genes <= high)).all()][:most])
 
 
 def _chosen(
@@ -224,12 +216,14 @@ def _chosen(
 ) -> ChipResult:
     """The result; the layers of the best chip are searched again, from what was found, on the chip as it is written: with
     the units that are in use."""
-    if run.archive.genome is None:
+    ended = [row for row in tried.every if whole(row)]
+    if not ended:
         counts = Counter(row.get("error") or row["reason"] for row in tried.rows.values())
         text = "; ".join(f"{count} of {name}" for name, count in counts.most_common(3))
         raise SearchError(f"none of {len(tried.rows):,} chips is valid: {text or 'none was tried'}")
-    segment = segment_of(problem)
-    best = tried.rows[digest_of(segment.table(run.archive.genome, problem))]
+    model = problem.cost_model
+    assert isinstance(model, ChipModel)
+    best = ended[model.ranked(problem, ended)[0]]
     about = f"One chip for {', '.join(task.networks)}, from the space of {problem.hardware.name}"
     named = {
         "kind": "hardware",
@@ -237,24 +231,27 @@ def _chosen(
         "description": about,
         "source": "sparsemap design",
     }
-    hardware = {**named, **{key: value for key, value in best["hardware"].items() if key not in named}}
-    wide = attrs.evolve(task.inner, budget=WIDER * task.layer_budget)
-    assert tried.reference is not None
-    near = [source_of(best, segment, problem), tried.reference]
-    run_layers = _layers(tried, lambda done: told("layers of the chip", done, len(best["layers"]), run.archive.score))
-    final = evaluated_chip(hardware, wide, near, folder=task.out, run=run_layers)
-    if final["reason"]:
-        raise SearchError(f"the layers of the chip that was found: {final['error']}")
+    longer = partial(_longer, task, problem, tried, told)
+    platform = _platform(problem, tried, reference, longer)
+    hardware = named | {key: value for key, value in best["hardware"].items() if key not in named}
+    final = longer(hardware, best, task.out)
+    own = tried.rows.get(tried.spared)
+    if own is not None and whole(own) and platform and model.ranked(problem, [final, platform])[0] == 1:
+        best = own  # with more designs the hardware as it stands is better after all
+        hardware = named | {key: value for key, value in own["hardware"].items() if key not in named}
+        for name in folders_of(task.networks):
+            shutil.rmtree(task.out / name)
+        final = longer(hardware, best, task.out)
     executed = _executed(task, tried, told) if task.thorough else []
     beside = neighbours_of(problem, tried, best, partial(_told_as, told, "neighbours")) if task.thorough else []
     chip = task.layer_on(hardware)
-    final |= {"seconds": final["cycles"] / float(chip.chip.clock_hz)}
     return ChipResult(
         networks=task.networks,
         hardware=hardware,
-        final=final | {key: best[key] for key in ("area_mm2", "units_mm2")},
+        final=final,
         searched=best,
         reference=reference,
+        platform=platform,
         tried=tuple(tried.every),
         executed=tuple(executed),
         neighbours=tuple(beside),
@@ -269,6 +266,44 @@ def _chosen(
         seed=task.seed,
         searcher=run.searcher.name or run.searcher.type_name,
     )
+
+
+def _longer(
+    task: DesignTask,
+    problem: Problem,
+    tried: Tried,
+    told: Told,
+    hardware: Mapping[str, Any],
+    row: Mapping[str, Any] | None,
+    folder: Path | None = None,
+) -> dict[str, Any]:
+    """The layers of a chip searched with more designs, from those of its `row` and of the reference."""
+    wide = attrs.evolve(task.inner, budget=WIDER * task.layer_budget)
+    count = len(layers_of(task.networks, task.plugin_dirs))
+    assert tried.reference is not None
+    near = [*([] if row is None or not whole(row) else [source_of(row, segment_of(problem), problem)]), tried.reference]
+    run = _layers(tried, lambda done: told("layers of the chip", done, count, math.inf))
+    found = evaluated_chip(hardware, wide, near, folder=folder or "", run=run)
+    if found["reason"]:
+        raise SearchError(f"the layers of the chip that was found: {found['error']}")
+    chip = task.layer_on(hardware).chip
+    areas = {"area_mm2": float(chip.total_area_mm2), "units_mm2": float(chip.units_area_mm2)}
+    return found | areas | {"seconds": found["cycles"] / float(chip.clock_hz)}
+
+
+def _platform(
+    problem: Problem, tried: Tried, reference: Mapping[str, Any], longer: Callable[..., dict[str, Any]]
+) -> dict[str, Any]:
+    """The hardware as it stands, with the units that its layers use most, searched as long as the chosen chip, whether it
+    keeps the constraints or not; empty where its values are not among the choices."""
+    segment = segment_of(problem)
+    own = segment.own(problem, reference["used_most"])
+    if own is None:
+        return {}
+    table = segment.table(own, problem)
+    row = tried.rows.get(digest_of(table))
+    table = table if row is None or not whole(row) else row["hardware"]
+    return longer(table, row) | {"allowed": not segment.excess(own, problem)}
 
 
 def _told_as(told: Told, what: str, count: int, of: int) -> None:

@@ -18,91 +18,82 @@ from sparsemap.pieces.contracts import Array
 from sparsemap.problem import design_file
 from sparsemap.problem.chip import Chip
 from sparsemap.problem.designs import Design
-from sparsemap.problem.load import objective_of
 from sparsemap.searching.best import Best
 from sparsemap.study.cells import Outcome
 
-from .layers import Inner, KnownChip, LayerSearches, Whole, layers_of, registry_of, wholes_on
+from .layers import Found, Inner, KnownChip, Whole, layers_of, registry_of, searched, wholes_on
 
 COSTS = ("energy_pj", "cycles", "seconds", "area_mm2")
 """What a chip costs, by name."""
 
 
-STAGES = (0.2, 0.5, 1.0)
-"""Shares of the designs of a layer after which a chip is compared with those tried before."""
+STAGES = (0.0, 0.3, 1.0)
+"""Shares of the designs of a layer after which the chips of a batch are compared; 0: those that searches start from."""
 
 
-@attrs.frozen
-class Race:
-    """What a chip has to beat, as the search has seen it before."""
+@attrs.frozen(kw_only=True)
+class Leg:
+    """One stage of the search of a chip."""
 
-    rivals: Array
-    """(n, M) values of the chips that were searched to their end."""
-    gains: Array
-    """(stages, M) the least that the last of them had in the end of what they had, unplanned, at a stage; NaN: nobody knows."""
-
-    def lost(self, stage: int, values: Array) -> bool:
-        """Whether a chip with these values (M,) at a stage would lose even if it gained as much as any other has."""
-        if not len(self.rivals):
-            return False
-        hoped = values * self.gains[stage]
-        return bool(((self.rivals <= hoped).all(axis=1) & (self.rivals < hoped).any(axis=1)).any())
+    stage: int
+    before: Found | None
+    """What the stage before has found."""
+    weights: Sequence[float]
+    """By distinct layer, the share of the usual designs that it gets."""
+    seed: int
 
 
 def evaluated_chip(
     table: Mapping[str, Any],
     inner: Inner,
     near: Sequence[KnownChip] = (),
-    race: Race | None = None,
-    area_mm2: float = 0.0,
+    leg: Leg | None = None,
     folder: str | os.PathLike[str] = "",
     run: Callable[[Callable[[int], Any], Iterable[int]], Iterable[Any]] = map,
 ) -> dict[str, Any]:
     """Totals of a chip over all networks, what each distinct layer costs, and the units in use, as plain data.
 
-    In a race the layers are searched stage by stage, and the chip is `stopped` where it has lost: it then
-    costs what the designs found by then do, unplanned. With a folder the results of all layers and plans are written
-    there. `run` may search several layers at a time.
+    After a leg that is not the last it has what the designs found by then come to: planned without interleaved layers, and
+    after the first leg not planned at all. With a folder the results of all layers and plans are written there. `run` may
+    search several layers at a time.
     """
     wholes = wholes_on(table, inner, folder)
-    count = len(layers_of(inner.networks, inner.plugin_dirs))
+    indices = range(len(layers_of(inner.networks, inner.plugin_dirs)))
     try:
-        if race is None:
-            every = run(partial(_searched, given=(table, inner, near, folder)), range(count))
-            return _totals(wholes, every, inner, bool(folder))
-        layers = [LayerSearches(index, table, inner, near, folder) for index in range(count)]
-        chip = wholes[0].plan.problem(wholes[0].plan.cells[0]).chip
-        objective = objective_of(inner.registry, inner.aim, costs=COSTS)
-        stages: list[list[float]] = []
-        for stage, share in enumerate(STAGES):
-            found = {name: one for layer in layers for name, one in layer.to(share).items()}
-            least = _unplanned(wholes, found)
-            seconds = least["cycles"] / float(chip.clock_hz)
-            costs = (least["energy_pj"], least["cycles"], seconds, area_mm2)
-            values = values_of(objective, chip, *(np.array([cost]) for cost in costs))
-            stages.append(values[0].tolist() if math.isfinite(seconds) else [])
-            if share < STAGES[-1] and race.lost(stage, values[0]):
-                return {"reason": "", **least, "stages": stages, "stopped": share}
-        return {**_totals(wholes, [found], inner, False), "stages": stages}
+        every = list(run(partial(_searched, given=(table, inner, near, folder), leg=leg), indices))
+        last = leg is None or leg.stage == len(STAGES) - 1
+        found = {name: one for some in every for name, one in some.items()}
+        if leg is not None and leg.stage == 0:
+            return {"reason": "", **_unplanned(wholes, found), "found": found}
+        return {**_totals(wholes, found, inner, bool(folder), last), **({} if last else {"found": found})}
     except _NoDesign as missing:
         return {"reason": "no-design", "error": str(missing)}
     except SparseMapError as error:
         return {"reason": "layer-failed", "error": str(error)}
 
 
-def _searched(index: int, given: tuple[Any, ...]) -> dict[str, dict[str, Any]]:
-    return LayerSearches(index, *given).to(1.0)
+def _searched(
+    index: int,
+    given: tuple[Mapping[str, Any], Inner, Sequence[KnownChip], str | os.PathLike[str]],
+    leg: Leg | None,
+) -> dict[str, dict[str, Any]]:
+    if leg is None:
+        return searched(index, *given)
+    until, weight = STAGES[leg.stage], leg.weights[index]
+    return searched(index, *given, until=until, before=leg.before, weight=weight, seed=leg.seed)
 
 
-def _unplanned(wholes: Sequence[Whole], found: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
-    """What the best designs of all layers come to, those with tensors on chip taken as if there were room for all; infinite
-    where a layer has none."""
+def _unplanned(wholes: Sequence[Whole], found: Found) -> dict[str, float]:
+    """What the best designs of all layers come to, with tensors on chip that can live there as a whole, as if there were room
+    for all of these."""
     energy = cycles = 0.0
     for whole in wholes:
         for node in whole.plan.nodes:
-            costs = [found[cell.folder]["numbers"] for cell in whole.cells[node.content].values()]
+            costs = [found[cell.folder]["numbers"] for cell in whole.staying[node.content]]
             known = [(one["energy_pj"], one["cycles"]) for one in costs if one["energy_pj"] is not None]
-            least = min(known, key=lambda pair: pair[0] * pair[1], default=(math.inf, math.inf))
+            if not known:
+                raise _NoDesign(node.name)
+            least = min(known, key=lambda pair: pair[0] * pair[1])
             energy, cycles = energy + node.repeat * least[0], cycles + node.repeat * least[1]
     return {"energy_pj": energy, "cycles": cycles}
 
@@ -117,11 +108,8 @@ def values_of(objective: Any, chip: Chip, energy_pj: Array, cycles: Array, secon
     return np.asarray(objective.values(Evaluation(costs, np.zeros(len(cycles), np.uint64), ()).on(chip)), np.float64)
 
 
-def _totals(
-    wholes: Sequence[Whole], every: Iterable[Mapping[str, Mapping[str, Any]]], inner: Inner, write: bool
-) -> dict[str, Any]:
+def _totals(wholes: Sequence[Whole], found: Found, inner: Inner, write: bool, chains: bool) -> dict[str, Any]:
     """What a chip costs with what the searches of its layers have found."""
-    found = {name: one for some in every for name, one in some.items()}
     cells = {cell.folder: cell for whole in wholes for some in whole.cells.values() for cell in some.values()}
     done = {name: Outcome(cells[name], "done", one["numbers"]) for name, one in found.items()}
     genomes = {name: one["genome"] for name, one in found.items()}
@@ -137,7 +125,7 @@ def _totals(
         for content, row in of.items():
             if content in whole.cells and genomes[whole.cells[content][()].folder] is None:
                 raise _NoDesign(row["layer"])
-        for content, energy, count, genome in _run(whole, done, genomes):
+        for content, energy, count, genome in _run(whole, done, genomes, chains):
             energies.append(energy)
             cycles.append(count)
             if content:
@@ -168,7 +156,7 @@ def _totals(
 
 
 def _run(
-    whole: Whole, done: Mapping[str, Outcome], genomes: Mapping[str, Any]
+    whole: Whole, done: Mapping[str, Outcome], genomes: Mapping[str, Any], chains: bool
 ) -> Iterable[tuple[str, float, float, Any]]:
     """What runs one after the other: content (none of an operation), energy, cycles and genome."""
     if whole.fused is None:
@@ -177,7 +165,7 @@ def _run(
             energy, cycles = (done[folder].numbers[cost] for cost in COSTS[:2])
             yield node.content, node.repeat * energy, node.repeat * cycles, genomes[folder]
         return
-    plan = whole.planned(done)
+    plan = whole.planned(done, chains)
     if plan is None:
         raise _NoDesign(f"no plan of {whole.plan.network} fits on the chip")
     for chosen in plan.steps:

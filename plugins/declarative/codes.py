@@ -14,8 +14,7 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from sparsemap.pieces.contracts import BitReader, Outer
-from sparsemap.pieces.contracts.base import Array
+from sparsemap.pieces.contracts import Array, BitReader, Outer
 
 from . import runs
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from sparsemap.problem.problem import Problem
+from sparsemap.problem.problem import Problem
 
 MIB_BITS = 8.0 * 1024**2
 PLATFORMS = ("edge", "edge-16gbps", "mobile", "cloud")
@@ -18,28 +17,19 @@ WORKLOAD = {
 """A hardware needs some workload to be one of a problem."""
 
 
-class PublishedChip(NamedTuple):
-    """A published chip; powers in W, areas in mm2."""
-
-    name: str
-    node_nm: int
-    area: float
-    power: float
-    contents: str
-
-
 CHIPS = (
-    PublishedChip("EIE", 45, 40.8, 0.59, "64 PEs of 0.638 mm2 with 162 KB, placed and routed, no DRAM (ISCA 2016)"),
-    PublishedChip("DianNao", 65, 3.02, 0.485, "256 MACs, 44 KB, no DRAM (ASPLOS 2014)"),
-    PublishedChip("Cambricon-X", 65, 6.38, 0.954, "256 MACs, 56 KB (MICRO 2016)"),
-    PublishedChip("Eyeriss", 65, 12.25, 0.278, "the chip, AlexNet, 181.5 KB in all (JSSC 2017)"),
-    PublishedChip("SNAP", 16, 2.3, 0.348, "252 MACs, 280 KB, 0.8 V (JSSC 2021)"),
-    PublishedChip("SIGMA", 28, 65.1, 22.33, "16,384 MACs (HPCA 2020)"),
-    PublishedChip("TPU v1", 28, 331.0, 75.0, "TDP; 28 MiB, 65,536 MACs of 8 bits; idle 28 W (ISCA 2017)"),
-    PublishedChip("TPU v4i", 7, 400.0, 175.0, "TDP; 144 MB, 65,536 MACs (ISCA 2021)"),
-    PublishedChip("A100", 7, 826.0, 400.0, "TDP with HBM2 (NVIDIA 2020)"),
+    ("EIE", 45, 40.8, 0.59, "64 PEs of 0.638 mm2 with 162 KB, placed and routed, no DRAM (ISCA 2016)"),
+    ("DianNao", 65, 3.02, 0.485, "256 MACs, 44 KB, no DRAM (ASPLOS 2014)"),
+    ("Cambricon-X", 65, 6.38, 0.954, "256 MACs, 56 KB (MICRO 2016)"),
+    ("Eyeriss", 65, 12.25, 0.278, "the chip, AlexNet, 181.5 KB in all (JSSC 2017)"),
+    ("SNAP", 16, 2.3, 0.348, "252 MACs, 280 KB, 0.8 V (JSSC 2021)"),
+    ("SIGMA", 28, 65.1, 22.33, "16,384 MACs (HPCA 2020)"),
+    ("TPU v1", 28, 331.0, 75.0, "TDP; 28 MiB, 65,536 MACs of 8 bits; idle 28 W (ISCA 2017)"),
+    ("TPU v4i", 7, 400.0, 175.0, "TDP; 144 MB, 65,536 MACs (ISCA 2021)"),
+    ("A100", 7, 826.0, 400.0, "TDP with HBM2 (NVIDIA 2020)"),
 )
-"""Areas of TPU v1 and v4i are upper bounds. Eyeriss v2 (0.57 W at 65 nm, JETCAS 2019) has no published area."""
+"""Published: node in nm, area in mm2, power in W, and what it contains. Areas of TPU v1 and v4i are upper bounds; Eyeriss v2
+(0.57 W at 65 nm, JETCAS 2019) has none."""
 
 
 class Silicon(NamedTuple):
@@ -59,23 +49,21 @@ class Silicon(NamedTuple):
 
     @classmethod
     def of(cls, problem: Problem) -> Silicon:
-        technology, levels = problem.technology, problem.levels
-        chip = [s for s, level in enumerate(levels) if level.capacity_bits is not None]
-        bits = sum(levels[s].instances * (levels[s].capacity_bits or 0.0) for s in chip)
-        area = sum(levels[s].instances * technology.area_mm2(levels[s]) for s in chip)
-        macs, inner = problem.compute_instances, len(levels) - 1
-        area += macs * technology.mac_area_mm2(problem.hardware.word_bits)
+        technology, inner, macs = problem.technology, len(problem.levels) - 1, problem.compute_instances
+        limited = [(s, level) for s, level in enumerate(problem.levels) if level.capacity_bits is not None]
+        area = macs * technology.mac_area_mm2(problem.hardware.word_bits)
         each_second = macs * problem.clock_hz * 1e-9  # pJ of one make mW
-        access_pj = 2 * problem.energy_pj(inner, "read") + problem.energy_pj(inner, "write")
+        leaking = {s: level.instances * problem.leakage_mw(s) for s, level in enumerate(problem.levels)}
+        on_chip = sum(leaking[s] for s, _ in limited)
         return cls(
             str(problem.hardware.name),
             str(technology.name),
-            area,
-            bits / MIB_BITS,
-            sum(levels[s].instances * problem.leakage_mw(s) for s in chip),
+            area + sum(level.instances * technology.area_mm2(level) for _, level in limited),
+            sum(level.instances * (level.capacity_bits or 0.0) for _, level in limited) / MIB_BITS,
+            on_chip,
             problem.mac_pj("compute") * each_second,
-            access_pj * each_second,
-            sum(level.instances * problem.leakage_mw(s) for s, level in enumerate(levels) if s not in chip),
+            (2 * problem.energy_pj(inner, "read") + problem.energy_pj(inner, "write")) * each_second,
+            sum(leaking.values()) - on_chip,
         )
 
     def row(self) -> list[str]:
@@ -89,25 +77,14 @@ class Silicon(NamedTuple):
 
 
 HEADER = [
-    "hardware",
-    "technology",
-    "mm2",
-    "MiB",
-    "leak mW/MiB",
-    "leak W",
-    "+ MAC W",
-    "+ RAM W",
-    "mW/mm2",
-    "all",
-    "DRAM W",
-]
+    "hardware", "technology", "mm2", "MiB", "leak mW/MiB", "leak W", "+ MAC W", "+ RAM W", "mW/mm2", "all", "DRAM W"
+]  # fmt: skip
 """Powers add up to the right; mW/mm2 without and with accesses; DRAM is idle."""
 
 
 def chip_rows() -> list[list[str]]:
     """The published chips, under a header."""
     rows = [["chip", "node", "mm2", "W", "mW/mm2", "what it contains"]]
-    for chip in CHIPS:
-        density = f"{chip.power / chip.area * 1e3:.0f}"
-        rows.append([chip.name, f"{chip.node_nm} nm", f"{chip.area:g}", f"{chip.power:g}", density, chip.contents])
+    for name, node, area, power, contents in CHIPS:
+        rows.append([name, f"{node} nm", f"{area:g}", f"{power:g}", f"{power / area * 1e3:.0f}", contents])
     return rows

@@ -15,6 +15,6 @@ def register_density_models():
         "gamma": "block_masks:Gamma",
         "crisp": "crisp:Crisp",
         "data": "data:ActualData",
-        "grouped": "grouped:Grouped",
+        "grouped": "flattened:Grouped",
         "flattened": "flattened:Flattened",
     }

@@ -224,10 +224,13 @@ class Columns:
         first = first[parts[:-1]]
         alike = _sums(inner, parts) + _mixed(tiles[tile_of[first]] + _MIX)
         _, one, weight = np.unique(alike, return_index=True, return_counts=True)
-        found = []
+        found, whole_of = [], dict[int, BandClasses]()
         for some, count in zip(first[one].tolist(), weight.tolist(), strict=True):
             own, inside = column[owner == tile_of[some]], column[part == part_of[some]]
-            found.append(Strips(count, self._classes(own, inside[:0]), self._classes(own, inside)))
+            kind = int(tiles[tile_of[some]])
+            if kind not in whole_of:
+                whole_of[kind] = self._classes(own, inside[:0])
+            found.append(Strips(count, whole_of[kind], self._classes(own, inside)))
         return found
 
     def _numbered(self, tile: Sequence[int], sub: Sequence[int]) -> tuple[Array, Array, Array]:

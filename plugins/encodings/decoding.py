@@ -12,6 +12,7 @@ from sparsemap import Problem
 from sparsemap.errors import DesignError
 from sparsemap.pieces.contracts import Array, Genes, Segment
 from sparsemap.problem.designs import Designs
+from sparsemap.problem.passing import unplaced
 
 from .choices import compressed_tensors
 
@@ -19,7 +20,8 @@ from .choices import compressed_tensors
 @attrs.frozen(kw_only=True)
 class Decoding(Segment):
     """A gene for each tensor that some level can decode (`decodes` of the hardware): 0, it stays compressed everywhere, or
-    the first, second .. of these levels, the outermost first, holds it uncompressed, as all inside do.
+    the first, second .. of these levels, the innermost first, holds it uncompressed, as all inside do. Levels where the tensor
+    resides, and further out, are left out at the end.
 
     Provides `decoded` (T, B) int8.
     """
@@ -29,11 +31,16 @@ class Decoding(Segment):
     canonical_needs: ClassVar[tuple[str, ...]] = ("formats",)
 
     def levels(self, problem: Problem) -> dict[int, Array]:
-        """By tensor, the values of column `decoded` by gene."""
-        none = len(problem.levels)
-        found = {t: np.flatnonzero(problem.decodes[:, t]) for t in range(len(problem.tensors))}
-        stored = {t: [s for s in map(int, levels) if problem.stores(t, s)] for t, levels in found.items()}
-        return {t: np.array([none, *levels], dtype=np.int8) for t, levels in stored.items() if levels}
+        """By tensor, the values of column `decoded` by gene; the same tensors wherever they reside."""
+        none, found, anywhere = len(problem.levels), dict[int, Array](), unplaced(problem)
+        for t in range(len(problem.tensors)):
+            able, here = (
+                [s for s in reversed(range(none)) if one.decodes[s, t] and one.stores(t, s)]
+                for one in (anywhere, problem)
+            )
+            if able:
+                found[t] = np.array([none, *here], dtype=np.int8)
+        return found
 
     def genes(self, problem: Problem) -> Genes:
         levels = self.levels(problem)

@@ -12,14 +12,15 @@ from sparsemap import Problem
 from sparsemap.errors import SpecError, unknown
 from sparsemap.pieces.contracts import Array, Genes, Segment
 from sparsemap.problem.designs import PASSES, Designs
+from sparsemap.problem.passing import unplaced
 
 Cell = tuple[int, int]
 
 
 @attrs.frozen(kw_only=True)
 class Passing(Segment):
-    """A gene for each tensor and level inside its home that the hardware lets keep it: 0, the level keeps it; 1, it passes by,
-    and the next level that keeps it takes its place.
+    """A gene for each tensor and level below the outermost that the hardware lets keep it: 0, the level keeps it; 1, it passes
+    by, and the next level that keeps it takes its place. Where the tensor resides, and further out, it is 0.
 
     Provides `passes` (T, S, B) int8.
     """
@@ -31,7 +32,8 @@ class Passing(Segment):
     """By level, the tensors that may pass by it; absent: every tensor may pass by every level."""
 
     def cells(self, problem: Problem) -> list[Cell]:
-        """Tensor and level by gene."""
+        """Tensor and level by gene, the same wherever tensors reside."""
+        problem = unplaced(problem)
         names = [level.name for level in problem.levels]
         file = problem.files.get("space", "space")
         if strange := [name for name in self.levels if name not in names]:
@@ -45,13 +47,14 @@ class Passing(Segment):
             (t, s)
             for s in range(len(names))
             for t in range(len(problem.tensors))
-            if s > problem.homes[t] and problem.stores(t, s) and ((t, s) in named or not self.levels)
+            if s and problem.stores(t, s) and ((t, s) in named or not self.levels)
         ]
 
     def genes(self, problem: Problem) -> Genes:
         cells = self.cells(problem)
         names = tuple(f"passes.{problem.levels[s].name}.{problem.tensors[t].name}" for t, s in cells)
-        return Genes(names, np.zeros(len(cells), np.int64), np.ones(len(cells), np.int64))
+        high = np.array([problem.homes[t] < s for t, s in cells], np.int64)
+        return Genes(names, np.zeros(len(cells), np.int64), high)
 
     def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
         found = np.zeros((len(problem.tensors), len(problem.levels), genes.shape[1]), np.int8)
@@ -77,6 +80,7 @@ class Passing(Segment):
                 at = own[t], there.index(name)
                 kept = source.stores(*at) or at[1] < source.homes[at[0]]
                 found[i] = designs.columns[PASSES][at] if PASSES in designs.columns and kept else not kept
+                found[i] *= target.homes[t] < s
         return found
 
     def guess(self, count: int, problem: Problem, rng: np.random.Generator) -> Array:

@@ -116,19 +116,18 @@ class PrimeFactors(LoopTiling):
         bounds = np.empty((levels, len(problem.dims), genes.shape[1]))
         bounds[:, [size == 1 for size in problem.sizes.values()]] = 1.0
         small = genes.astype(np.int8 if levels < 128 else np.int16)
+        number = np.arange(1, levels + 1, dtype=small.dtype)[:, None, None]
         for group in self._groups(problem):
-            mine = small[group.first : group.last]
-            for level in range(levels):
-                here = mine == level + 1
-                if len(mine) == 1:
-                    factor = np.where(here[0], group.powers[1], 1.0)
-                else:
-                    count = np.add.reduce(here.view(np.uint8), axis=0, dtype=np.uint8)
-                    factor = group.powers.take(count, mode="clip")
-                if group.begins:
-                    bounds[level, group.dim] = factor
-                else:
-                    bounds[level, group.dim] *= factor
+            here = small[group.first : group.last] == number
+            if here.shape[1] == 1:
+                factor = np.where(here[:, 0], group.powers[1], 1.0)
+            else:
+                count = np.add.reduce(here.view(np.uint8), axis=1, dtype=np.uint8)
+                factor = group.powers.take(count, mode="clip")
+            if group.begins:
+                bounds[:, group.dim] = factor
+            else:
+                bounds[:, group.dim] *= factor
         return {"bounds": bounds}
 
     def encode(self, designs: Designs, problem: Problem) -> Array:

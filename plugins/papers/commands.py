@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,24 +13,21 @@ from sparsemap.cli.group import names_with_texts
 from sparsemap.errors import readable
 from sparsemap.files import check_writable
 
-from . import crisp, map_space, published, sparsemap, weight_blocks
-
 if TYPE_CHECKING:
     from .report import Report
 
-ROOMS = (sparsemap, map_space, crisp, weight_blocks, published)
-"""Each has the title of a paper and, by name, what can be reproduced of it: a module with a function `report`, and a text."""
-MODULES = {name: f"{room.__name__}.{module}" for room in ROOMS for name, (module, _) in room.NAMES.items()}
+ROOMS = tomllib.loads((Path(__file__).parent / "_rooms" / "papers.toml").read_text("utf-8"))
+PAGES = {name: (room, page) for room, paper in ROOMS.items() for name, page in paper["pages"].items()}
 
 
 def epilog() -> str:
     """What can be reproduced, paper by paper."""
-    texts = {room.TITLE: {name: text for name, (_, text) in room.NAMES.items()} for room in ROOMS}
+    texts = {room["title"]: {name: page["about"] for name, page in room["pages"].items()} for room in ROOMS.values()}
     return "\n\n".join(f"\b\n{title}\n{names_with_texts(names, '  ')}" for title, names in texts.items())
 
 
 @click.command("paper", epilog=epilog())
-@click.argument("name", type=click.Choice(list(MODULES)), metavar="NAME")
+@click.argument("name", type=click.Choice(list(PAGES)), metavar="NAME")
 @click.option(
     "--out",
     default="runs/paper",
@@ -51,16 +49,7 @@ def epilog() -> str:
     type=click.Path(file_okay=False, exists=True, path_type=Path),
     help="A clone of Sparseloop's artifact, for `sparseloop` and its part of `published`.",
 )
-def paper(
-    name: str,
-    out: Path,
-    jobs: int,
-    work: Path | None,
-    scale: float,
-    seeds: int,
-    workloads: tuple[str, ...],
-    clone: Path | None,
-) -> None:
+def paper(name: str, **asked: Any) -> None:
     """Reproduce a table or figure of a paper.
 
     Runs its study, or goes on with it, and writes NAME.md, NAME.csv and, with the extra 'plots', NAME.png and NAME.svg.
@@ -70,9 +59,9 @@ def paper(
 
     from .runs import Runner
 
-    check_writable(out)
-    runner = Runner(jobs, work, scale, seeds, workloads, out, clone=clone)
-    report: Report = import_module(MODULES[name]).report(runner, name)
-    paths = report.write(out)
+    check_writable(asked["out"])
+    room, page = PAGES[name]
+    report: Report = import_module(f".{room}.{page['module']}", __package__).report(Runner(**asked), name)
+    paths = report.write(asked["out"])
     click.echo("\n".join(output.wrapped(line, "  ") for line in report.headline.splitlines()))
     click.echo(f"wrote {', '.join(readable(str(path)) for path in paths)}")

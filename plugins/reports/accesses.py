@@ -15,7 +15,7 @@ from sparsemap.problem.designs import Design, Loop
 from sparsemap.problem.levels import Level
 from sparsemap.spec.units import format_bits, format_count, format_energy
 
-from .wording import indexed, loop_text
+from .wording import loop_text
 
 WRITES = {"read": "read", "fill": "write", "update": "write"}
 """Whose price each action has."""
@@ -138,7 +138,7 @@ def access_lines(found: Accesses, loops: Sequence[Loop], energy_pj: float) -> li
     kept = f", at most {format_count(found.stored_words)} stored" if found.stored_words < found.tile_words else ""
     tile = f"{size}: {format_count(found.tile_words)} words{kept}, {format_bits(found.stored_words * level.word_bits)}"
     title = f"{tensor.name} at {level.name}: {format_energy(found.energy_pj)}, {share} of the design's energy"
-    lines = [styled(title, "strong"), f"  tile     {indexed(tensor)}, {tile}"]
+    lines = [styled(title, "strong"), f"  tile     {tensor.text}, {tile}"]
     if level.index:
         whole = abs(found.instances - round(found.instances)) < 1e-6
         lines.append(f"  held by  {found.instances:,.{0 if whole else 1}f} of {level.instances:,} {level.name}")

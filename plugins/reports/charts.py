@@ -130,28 +130,30 @@ def convergence(scores: Sequence[Mark], shares: Sequence[Mark], axis: str, line:
     return Chart([*scores, *shares], draw)
 
 
-def roofs(points: Sequence[Mark], peak: float, rate: float, widths: Sequence[float], axis: str) -> Chart:
-    """Roofs of a level each, by the words a cycle in `widths`, and the design below them as a point of each."""
-    low = min(x for m, width in zip(points, widths, strict=True) for x in (m.value, peak / width)) / 3
-    high = max(x for m, width in zip(points, widths, strict=True) for x in (m.value, peak / width)) * 3
+def roofs(
+    points: Sequence[Mark], peak: float, widths: Mapping[str, float], x: str, y: str, sizes: Sequence[float] = ()
+) -> Chart:
+    """A roof for each part, by the words a cycle in `widths`, and its points below, which may have `sizes`."""
+    reach = [*(m.value for m in points), *(peak / words for words in widths.values())]
+    low, high = min(reach, default=1.0) / 3, max(reach, default=1.0) * 3
 
     def draw(width: float) -> Figure:
         figure, axes = subplots(1, 1, (width, 0.55 * width + 0.55))
-        for at, (mark, words) in enumerate(zip(points, widths, strict=True)):
-            one = COLOURS[at % len(COLOURS)]
-            line = [low, peak / words, high]
-            axes.plot(line, [min(x * words, peak) for x in line], color=one, linewidth=1.2, label=mark.part)
-            dot = axes.plot([mark.value], [mark.at], MARKERS[at % len(MARKERS)], color=one, markersize=6.5, zorder=4)
-            tipped(dot[0], [mark.tip])
-        axes.set(
-            xscale="log", yscale="log", xlim=(low, high), ylim=(min(rate, *(low * x for x in widths)) / 2, peak * 2.5)
-        )
+        for at, (part, words) in enumerate(widths.items()):
+            one, line = COLOURS[at % len(COLOURS)], [low, peak / words, high]
+            axes.plot(line, [min(x * words, peak) for x in line], color=one, linewidth=1.2, label=part)
+            some = [m for m in points if m.part == part]
+            look: Any = {"s": sizes or 42, "color": one, "marker": MARKERS[at % len(MARKERS)], "zorder": 4}
+            dots = axes.scatter([m.value for m in some], [m.at for m in some], alpha=0.7 if sizes else 1.0, **look)
+            tipped(dots, [m.tip for m in some])
+        lowest = min([low * min(widths.values(), default=1.0), *(m.at for m in points)]) / 2
+        axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(lowest, peak * 2.5), xlabel=x, ylabel=y)
         axes.annotate(f"at most {peak:,.0f}", (high / 1.1, peak * 1.15), fontsize="small", ha="right")
         for each in (axes.xaxis, axes.yaxis):
             least, most = each.get_view_interval()
             plain_log(each, (1, 2, 5) if most < 100 * least else (1,))
-        axes.set(xlabel="computes per word at the level", ylabel=axis)
-        figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=2 if width > 4 else 1)
+        if len(widths) > 1:
+            figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=2 if width > 4 else 1)
         return figure
 
     return Chart(points, draw)

@@ -10,7 +10,7 @@ from sparsemap.searching.breakdown import WAITING
 from sparsemap.spec.units import format_bits, format_count
 
 from .charts import GREY, Chart, Mark, bars, colour, legend
-from .design_charts import timed_words
+from .design_charts import traffic
 from .loop_nest import held
 from .outcome import DesignOutcome
 from .wording import area_text
@@ -114,8 +114,7 @@ def busy_chart(outcome: DesignOutcome) -> Chart | None:
     problem, cycles = outcome.design.problem, outcome.cycles
     busy: dict[str, float] = {}
     for level in problem.levels:
-        width = level.bandwidth or (level.read_bandwidth or math.inf) + (level.write_bandwidth or math.inf)
-        words = sum(timed_words(found) for found in outcome.accesses.values() if found.level is level)
+        words, width = traffic(outcome, level)
         used = outcome.detail.instances_used
         count = float(used[level.index, 0]) if used is not None else level.instances
         if math.isfinite(width):

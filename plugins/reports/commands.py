@@ -9,6 +9,7 @@ import click
 
 from sparsemap.cli.group import json_option, plugin_dirs
 from sparsemap.errors import SearchError, listed, need, readable
+from sparsemap.files import write_text
 from sparsemap.pieces import defaults
 
 
@@ -162,7 +163,6 @@ def report_command(results: tuple[Path, ...], out: Path | None, plugin_dirs: tup
     A result is the folder of a search, of a network, of a study or of a chip, or a design file; several folders are put side by
     side, and the page says which is best.
     """
-    from sparsemap.files import write_text
     from sparsemap.pieces.loading import load
 
     from . import page

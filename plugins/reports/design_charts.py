@@ -147,18 +147,24 @@ def roofline_chart(outcome: DesignOutcome) -> Chart | None:
         return None
     problem, (done, *_) = outcome.design.problem, outcome.computes
     peak, rate = float(problem.compute_instances), done / outcome.cycles
-    points, widths = [], []
+    points, widths = [], dict[str, float]()
     for level in problem.levels:
-        width = level.bandwidth or (level.read_bandwidth or math.inf) + (level.write_bandwidth or math.inf)
-        words = sum(timed_words(found) for found in outcome.accesses.values() if found.level is level)
+        words, width = traffic(outcome, level)
         if math.isfinite(width) and words:
             x, width = done / words, width * level.instances
             roof = f"min({x:.4g} × {width:.4g} words/cycle, {peak:,.0f} {problem.compute_name})"
             about = f"{level.name}: {x:.4g} computes a word\n{rate:.4g} computes a cycle"
             tip = f"{about}; its roof there is {min(x * width, peak):.4g} = {roof}"
-            points.append(Mark(x, f"{level.name}, {format_count(width)} words/cycle", at=rate, tip=tip))
-            widths.append(width)
-    return roofs(points, peak, rate, widths, f"computes per cycle, {problem.compute_name}")
+            part = f"{level.name}, {format_count(width)} words/cycle"
+            points.append(Mark(x, part, at=rate, tip=tip))
+            widths[part] = width
+    return roofs(points, peak, widths, "computes per word at the level", f"computes per cycle, {problem.compute_name}")
+
+
+def traffic(outcome: DesignOutcome, level: Level) -> tuple[float, float]:
+    """Words that a level moves in all, and those that one instance can move in a cycle."""
+    width = level.bandwidth or (level.read_bandwidth or math.inf) + (level.write_bandwidth or math.inf)
+    return sum(timed_words(found) for found in outcome.accesses.values() if found.level is level), width
 
 
 def timed_words(found: Accesses) -> float:

@@ -153,19 +153,10 @@ def knee(values: Values) -> int | None:
 def put_label(panel: Any, point: Array, text: str, colour: str, offset: tuple[int, int]) -> None:
     """A text to the upper right of a point, where a front leaves room; to the upper left near the right edge."""
     along = panel.transAxes.inverted().transform(panel.transData.transform(point))
-    aside = -1 if along[0] > 0.75 else 1
-    rise = -1 if along[1] > 0.75 else 1
-    panel.annotate(
-        text,
-        point,
-        xytext=(aside * offset[0], rise * offset[1]),
-        textcoords="offset points",
-        ha="left" if aside > 0 else "right",
-        va="center",
-        color=colour,
-        arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.7, "shrinkA": 1, "shrinkB": 5},
-        zorder=7,
-    )
+    place = [-distance if share > 0.75 else distance for share, distance in zip(along, offset, strict=True)]
+    line = {"arrowstyle": "-", "color": colour, "linewidth": 0.7, "shrinkA": 1, "shrinkB": 5}
+    how: Any = {"ha": "left" if place[0] > 0 else "right", "va": "center", "color": colour, "zorder": 7}
+    panel.annotate(text, point, xytext=place, textcoords="offset points", arrowprops=line, **how)
 
 
 def labels_of(objective: Objective) -> list[str]:

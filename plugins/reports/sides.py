@@ -141,39 +141,31 @@ def cell_folder(study: Path, row: Mapping[str, str]) -> Path | None:
 
 def _search(path: Path) -> Compared:
     table = checked(path, read_result(path), OF_SEARCH)
-    model = table.get("identity", {}).get("cost_model", {}).get("name") or ""
     costs = table.get("costs") or {}
     cycle = costs["seconds"] / costs["cycles"] if costs.get("seconds") else math.nan
     part = SidePart(table["workload"], 1, Breakdown.from_dict(table), path, cycle, table)
-    searched = f"{table['searcher']}, seed {table['seed']}"
-    about = (
-        table["workload"],
-        table["hardware"],
-        str(table["searcher"]),
-        searched,
-        model,
-        table.get("objective", ""),
-        table,
-    )
-    return Compared(path.resolve().name, *about, (part,), path)
+    return _side(path, table["workload"], table, table, [part])
+
+
+def _side(
+    path: Path, subject: str, table: dict[str, Any], known: dict[str, Any], parts: Sequence[SidePart]
+) -> Compared:
+    """`known`: the table of a search, that of a layer for a network, which says cost model and objective."""
+    model = known.get("identity", {}).get("cost_model", {}).get("name") or ""
+    about = table["hardware"], str(table["searcher"]), f"{table['searcher']}, seed {table['seed']}", model
+    return Compared(path.resolve().name, subject, *about, known.get("objective", ""), table, tuple(parts), path)
 
 
 def _network(path: Path) -> Compared:
     table = checked(path, json_of(path / NETWORK), OF_NETWORK)
     cycle = table["seconds"] / table["cycles"] if table.get("seconds") else math.nan
     results = {name: result_of(path / name) for name in {layer["searched"] for layer in table["layers"]}}
-    parts = [
-        SidePart(
-            layer["layer"], layer["repeat"], Breakdown.from_dict(layer, found), path / layer["searched"], cycle, layer
-        )
-        for layer in table["layers"]
-        if (found := results[layer["searched"]]) is not None
-    ]
-    known: dict[str, Any] = next(filter(None, results.values()), {})
-    searched = f"{table['searcher']}, seed {table['seed']}"
-    model = known.get("identity", {}).get("cost_model", {}).get("name") or ""
-    about = table["network"], table["hardware"], table["searcher"], searched, model, known.get("objective", ""), table
-    return Compared(path.resolve().name, *about, tuple(parts), path)
+    parts = []
+    for layer in table["layers"]:
+        if (found := results[layer["searched"]]) is not None:
+            costs, folder = Breakdown.from_dict(layer, found), path / layer["searched"]
+            parts.append(SidePart(layer["layer"], layer["repeat"], costs, folder, cycle, layer))
+    return _side(path, table["network"], table, next(filter(None, results.values()), {}), parts)
 
 
 def json_of(path: Path) -> Any:

@@ -61,14 +61,8 @@ def coloured(parts: Sequence[SidePart], key: str) -> list[str]:
     named = "{}" if key == "energy_pj" else "limited by {}"
     levels = list(dict.fromkeys(named.format(row.name) for one in costs for row in one.rows[:-1]))
     last = dict.fromkeys(named.format(row.name) for one in costs for row in one.rows[-1:])
-    known = [
-        *levels[:COMPUTE],
-        *[""] * (COMPUTE - len(levels)),
-        *last,
-        *levels[COMPUTE:][:1],
-        *[""] * 2,
-        *levels[COMPUTE + 1 :],
-    ]
+    first, *further = levels[:COMPUTE], levels[COMPUTE:][:1], levels[COMPUTE + 1 :]
+    known = [*first, *[""] * (COMPUTE - len(levels)), *last, *further[0], *[""] * 2, *further[1]]
     rest = dict.fromkeys(name for one in costs for name in parts_of(one, key) if name not in known)
     return [*known, *[""] * (8 - len(known)), *rest]
 

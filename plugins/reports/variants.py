@@ -17,6 +17,7 @@ import numpy as np
 
 from sparsemap import Fiber, Format, Outer, Units
 from sparsemap.errors import SpecError
+from sparsemap.pieces.contracts.hardware import BANDWIDTHS, LEVEL_ACTIONS
 from sparsemap.problem import design_file
 from sparsemap.problem.designs import Design
 from sparsemap.problem.evaluation import Detail
@@ -26,14 +27,7 @@ from sparsemap.spec.unstructuring import plain
 
 from .outcome import DesignOutcome
 
-ACTIONS = (
-    "read", "write", "metadata_read", "metadata_write",
-    *(f"{kind}_{data}{action}" for kind in ("gated", "skipped") for data in ("", "metadata_")
-      for action in ("read", "fill", "update")),
-)  # fmt: skip
-"""What a level has energies for (`Technology.energy_pj`)."""
 COMPUTES = ("compute", "gated", "skipped")
-BANDWIDTHS = ("bandwidth", "read_bandwidth", "write_bandwidth")
 UNLIMITED = "unlimited"
 LEVELS = ("hardware", "levels")
 ALL = "all levels"
@@ -115,7 +109,7 @@ def _changes(base: Base) -> Iterator[tuple[str, str, Values, Any]]:
     for where, levels in _each_and_all(limited):
         yield "bandwidth", where, unlimited_bandwidth(levels), None
     for level in problem.levels:
-        yield "accesses", level.name, {(*LEVELS, level.index, "energy"): dict.fromkeys(ACTIONS, 0.0)}, None
+        yield "accesses", level.name, {(*LEVELS, level.index, "energy"): dict.fromkeys(LEVEL_ACTIONS, 0.0)}, None
     computes: Values = {("hardware", "compute", "energy"): dict.fromkeys(COMPUTES, 0.0)}
     yield "accesses", problem.compute_name, computes, None
     charges = getattr(problem.cost_model, "charges", ())
@@ -142,7 +136,9 @@ def _unlimited_capacity(problem: Problem, levels: Iterable[Level]) -> Values:
     values: dict[Place, Any] = {}
     for level in levels:
         values[*LEVELS, level.index, "capacity"] = UNLIMITED
-        values[*LEVELS, level.index, "energy"] = {action: problem.energy_pj(level.index, action) for action in ACTIONS}
+        values[*LEVELS, level.index, "energy"] = {
+            action: problem.energy_pj(level.index, action) for action in LEVEL_ACTIONS
+        }
         if not level.shared_capacity:
             values[*LEVELS, level.index, "metadata_capacity"] = UNLIMITED
     return values

@@ -105,8 +105,8 @@ USUAL = ("skip", "gate", "by", "both", "all", "and")
 
 def einsum_text(tensors: Sequence[Tensor]) -> str:
     """`Z[m, n] += P[m, k] * Q[k, n]`."""
-    outputs = [indexed(tensor) for tensor in tensors if tensor.output]
-    operands = [indexed(tensor) for tensor in tensors if not tensor.output]
+    outputs = [tensor.text for tensor in tensors if tensor.output]
+    operands = [tensor.text for tensor in tensors if not tensor.output]
     return f"{', '.join(outputs)} += {' * '.join(operands)}"
 
 
@@ -118,12 +118,6 @@ def problem_texts(problem: Problem) -> dict[str, str]:
         "density": ", ".join(f"{name} {100 * density:.3g} %" for name, density in densities.items()),
         "padded": ", ".join(f"{dim} {given} -> {size}" for dim, (given, size) in problem.padded.items()),
     }
-
-
-def indexed(tensor: Tensor) -> str:
-    """`P[c, p + r, 2*q + s]`."""
-    ranks = (" + ".join(dim if c == 1 else f"{c}*{dim}" for dim, c in rank) for rank in tensor.ranks)
-    return f"{tensor.name}[{', '.join(ranks)}]"
 
 
 def wrapped(start: str, words: Sequence[str], width: int, between: str = " ") -> list[str]:

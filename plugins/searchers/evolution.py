@@ -68,12 +68,19 @@ class Evolution(Searcher):
     """Whether children that were proposed before are proposed again, as the paper's are; a search without ends once
     it finds no others, for evaluations that are dear."""
 
+    repairs: bool = False
+    """Whether designs are repaired before they are proposed; a batch then has no more than the budget has left."""
+    again: bool = False
+    """Whether each batch has the best design as well: for evaluations that go on where they ended, so that it is compared
+    with the others at equal effort."""
+
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
         notes: Mapping[str, Any] = {}
         if self.calibrate:
             notes = yield from self.calibration.measure(space, budget, rng)
         size = min(self.population, max(budget.total // 10, 2))
-        parents = yield from filled(self.init, size, Context(space, rng, budget.progress, notes))
+        first = filled(self.init, size, Context(space, rng, budget.progress, notes))
+        parents = yield from self._repaired(first, space, rng) if self.repairs else first
         seen = Seen()
         seen.new(parents.genomes)
         while True:
@@ -83,12 +90,31 @@ class Evolution(Searcher):
             context = Context(space, rng, budget.progress, notes)
             pairs = picked(self.selection, parents, self.offspring, context)
             genomes = mutated(self.mutation, crossed(self.crossover, pairs, context), context)
+            if self.repairs:
+                genomes = space.repair(genomes, rng)
             if not self.repeats:
                 genomes = self._fresh(genomes, seen, context)
                 if not len(genomes):
                     return
-            children: Scored = yield genomes
+            if self.again:
+                best = parents.best(1)
+                genomes = np.concatenate([best.genomes, genomes])
+            children: Scored = yield genomes[: budget.left] if self.repairs else genomes
+            if self.again:  # of its scores the better one counts
+                one = Scored.join([children.take([0]), best]).best(1)
+                parents = Scored.join([one, parents.take((parents.genomes != best.genomes).any(axis=1))])
+                children = children.take(np.arange(1, len(children)))
             parents = survivors(self.selection, parents, children, size)
+
+    def _repaired(self, proposals: Proposals, space: Space, rng: np.random.Generator) -> Proposals:
+        """The same proposals after repair; returns what they return."""
+        scored: Any = None
+        while True:
+            try:
+                genomes = proposals.send(scored)
+            except StopIteration as end:
+                return end.value
+            scored = yield space.repair(genomes, rng)
 
     def _fresh(self, genomes: Genomes, seen: Seen, context: Context) -> Genomes:
         """Those that mean what was not proposed before; samples where there are none, and none where these are known as well."""
@@ -98,4 +124,6 @@ class Evolution(Searcher):
             if len(fresh):
                 return fresh
             genomes = context.space.sample(self.offspring, context.rng)
+            if self.repairs:
+                genomes = context.space.repair(genomes, context.rng)
         return genomes[:0]

@@ -22,8 +22,8 @@ from sparsemap.pieces.registry import Registry
 from sparsemap.problem import design_file
 from sparsemap.problem.designs import Design
 
-from .importer import text_of
 from .project import Imported, import_project
+from .project_yaml import text_of
 
 STATS = ("timeloop-model.stats.txt", "timeloop-mapper.stats.txt")
 STATS_BYTES = 1 << 20

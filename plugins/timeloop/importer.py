@@ -11,18 +11,13 @@ from typing import Any, Literal
 import attrs
 
 from sparsemap.errors import Mistake, SpecError, shortened, unknown
-from sparsemap.files import read_bytes, shown
+from sparsemap.files import shown
 from sparsemap.spec.structuring import Reader, keys
-from sparsemap.spec.toml_io import merge
 
-from . import yaml_text
+from .project_yaml import read
 
 MAX_OPERANDS = 4
-BYTES = 1 << 18
-"""The most that a problem file may hold; public ones have 2 KB."""
 NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-INCLUDE = re.compile(r"^\{\{ *include_text\( *(['\"])(.+?)\1 *\) *\}\} *$", re.M)
-"""The template by which public layer files include what they share."""
 DATA = (".txt", ".mtx", ".npz", ".npy")
 """Files of actual data; in a text stands a digit per word."""
 Term = tuple[str, ...]
@@ -250,50 +245,10 @@ def _slug(name: str) -> str:
 
 
 def _load(path: Path) -> Mapping[str, Any]:
-    file = shown(path)
     if path.suffix == ".cfg":
-        raise SpecError.at(file, "", "is libconfig, the format of Timeloop's first problem files; write it as YAML")
-    try:
-        with _within("", file):
-            loaded = _merged(yaml_text.loads(included(path, text_of(path))))
-    except ValueError as error:
-        raise SpecError.at(file, "", str(error)) from None
-    return _table(loaded, "", file)
-
-
-def text_of(path: Path, limit: int = BYTES) -> str:
-    try:
-        return read_bytes(path, limit).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise SpecError.at(shown(path), "", f"is not UTF-8 text (byte {error.start})") from None
-
-
-def included(path: Path, text: str) -> str:
-    """The text with what its templates include: YAML files in the folder above that of the problem, or below it."""
-
-    def resolved(match: re.Match[str]) -> str:
-        beside = (path.parent / match[2]).resolve()
-        above = path.parent.resolve().parent
-        if above not in beside.parents or beside.suffix not in (".yaml", ".yml"):
-            text = f"includes {shortened(match[2])}, which is no YAML file below {shown(above)}"
-            raise SpecError.at(shown(path), "", text)
-        return text_of(beside)
-
-    text = INCLUDE.sub(resolved, text)
-    if "{{" in text or "{%" in text:
-        line = text[: text.find("{%" if "{%" in text else "{{")].count("\n") + 1
-        message = f"line {line}: is a template; only {{{{include_text('FILE')}}}} on a line of its own is resolved"
-        raise SpecError.at(shown(path), "", message)
-    return text
-
-
-def _merged(value: Any) -> Any:
-    """The value with hyphens in keys replaced, as newer files write `data_spaces`, and with what `<<<` merges in."""
-    if isinstance(value, Mapping):
-        table = {str(key).replace("-", "_"): _merged(item) for key, item in value.items()}
-        base = table.pop("<<<", {})
-        return merge(base, table) if isinstance(base, Mapping) else table
-    return [_merged(item) for item in value] if isinstance(value, list) else value
+        text = "is libconfig, the format of Timeloop's first problem files; write it as YAML"
+        raise SpecError.at(shown(path), "", text)
+    return read(path)
 
 
 def _named_shape(path: Path, shape: str) -> Any:

@@ -65,11 +65,14 @@ class Imported:
 
 
 def files_of(paths: Sequence[Path]) -> list[Path]:
-    """The files, those of folders in their order; `SpecError` if there is none."""
+    """The files, those of folders in their order, but for those that lie beside Timeloop's outputs further down; `SpecError`
+    if there is none."""
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
+            written = {stats.parent for stats in path.rglob("*.stats.txt")} - {path}
             inside = sorted(file for file in path.rglob("*") if file.suffix in (".yaml", ".yml") and file.is_file())
+            inside = [file for file in inside if not written.intersection(file.parents)]
             if len(inside) > FILES:
                 raise SpecError.at(shown(path), "", f"has {len(inside)} YAML files; name those of one project")
             found += inside
@@ -154,7 +157,10 @@ def _rest(
     constraints = list(directives(constraint_rows(project, parts), [*names, compute.name]))
     list_unread(mapped, notes, "design")
     list_unread(constraints, notes)
-    decisive = mapped if any(one.kind == "lists" for one in mapped) or not constraints else constraints
+    listed = {one.target for one in mapped if one.kind == "lists"}
+    decisive = mapped if listed or not constraints else constraints
+    if "nodes" in project.table("architecture"):  # v0.4 has the lists of nodes wherever a mapping has none
+        decisive = [*mapped, *(one for one in constraints if one.target not in listed)]
     bypass = bypass_of(decisive, list(tensors))
     idle = {p.name for p in parts if p.dummy or (tensors and set(bypass.get(p.name, [])) >= set(tensors))}
     below = dict(zip(names, [*parts[1:], compute], strict=True))

@@ -19,6 +19,8 @@ from .project_yaml import TAG, Notes, YamlSource, YamlTable, error
 
 RANGE = re.compile(r"\s*(.*?)\s*\[\s*(\d+)\s*\.\.\s*(\d+)\s*\]\s*")
 MOST_LEVELS = 64
+SPREADING = "inter_{}_spatial"
+"""What the front end of v0.4 calls the level that spreads a component or container."""
 KNOWN_KEYS = {
     *("width", "depth", "datawidth", "word_bits", "word_width", "block_size", "cluster_size", "entries", "sizeKB"),
     *(
@@ -78,6 +80,8 @@ class Component:
     table: YamlTable
     spatial: bool = False
     """Whether it is a container alone, which only spreads what is below it."""
+    beside: tuple[str, ...] = ()
+    """Tensors that pass by it, since a branch beside it keeps them."""
 
     @property
     def dummy(self) -> bool:
@@ -122,7 +126,7 @@ def components(project: YamlTable, notes: Notes) -> list[Component]:
     """All components, outermost first, the last one the compute unit."""
     architecture = project.table("architecture")
     if "nodes" in architecture:
-        found = list(_nodes(architecture, [1], architecture.table("attributes")))
+        found = list(_nodes(architecture.rows("nodes"), [1], architecture.table("attributes")))
     else:
         found = list(_subtrees(architecture, 1, YamlTable(architecture.source)))
     if sum(not component.spatial for component in found) < 2:
@@ -175,14 +179,25 @@ def _subtrees(table: YamlTable, times: int, inherited: YamlTable) -> Iterator[Co
         yield from _subtrees(branch, times * count, common)
 
 
-def _nodes(table: YamlTable, times: list[int], inherited: YamlTable) -> Iterator[Component]:
+def _kept(node: YamlTable) -> set[str]:
+    """Tensors that a node of v0.4, or one inside, is told to keep."""
+    lists = node.table("constraints").table("dataspace")
+    return {*lists.names("keep"), *lists.names("keep_only")}.union(*map(_kept, node.rows("nodes")))
+
+
+def _nodes(nodes: Sequence[YamlTable], times: list[int], inherited: YamlTable) -> Iterator[Component]:
     """v0.4: what stands below a container, or a component with a mesh, is there as often as that says."""
-    for node in table.rows("nodes"):
+    for node in (node for node in nodes if node.get("enabled") is not False):
         tag, common = node.get(TAG, "Component"), _attributes(node, inherited)
         spatial = node.table("spatial")
         mesh = int((spatial.number("meshX") or 1) * (spatial.number("meshY") or 1))
-        if tag in ("Hierarchical", "Parallel", "Pipelined"):
-            yield from _nodes(node, times, inherited)
+        if tag == "Parallel":
+            for branch in node.rows("nodes"):
+                others = tuple(sorted(_kept(node) - _kept(branch)))
+                for one in _nodes([branch], times, inherited):
+                    yield attrs.evolve(one, beside=(*one.beside, *others))
+        elif tag in ("Hierarchical", "Pipelined"):
+            yield from _nodes(node.rows("nodes"), times, inherited)
         elif tag == "Container":
             name, own = _ranged(node.get("name"), node.at("name"))
             if mesh * own > 1:
@@ -191,6 +206,9 @@ def _nodes(table: YamlTable, times: list[int], inherited: YamlTable) -> Iterator
             inherited = common
         elif tag != "Nothing":
             name, own = _ranged(node.get("name"), node.at("name"))
+            if mesh > 1:
+                alone = YamlTable(node.source)
+                yield Component(SPREADING.format(name), "container", times[0], common, alone, spatial=True)
             times[0] *= mesh
             yield Component(name, str(node.get("class", "")), times[0] * own, common, node)
 

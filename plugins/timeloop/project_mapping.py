@@ -11,7 +11,7 @@ import attrs
 
 from sparsemap.errors import unknown
 
-from .project_hardware import Component
+from .project_hardware import SPREADING, Component
 from .project_yaml import Notes, YamlTable, error
 
 LISTS = ("bypass", "datatype", "dataspace")
@@ -34,16 +34,22 @@ class Directive:
 def directives(rows: Sequence[YamlTable], names: Sequence[str]) -> Iterator[Directive]:
     """Rows with a target; `SpecError` for a target that is no component."""
     for row in rows:
-        target, kind = row.get("target", row.get("name")), str(row.get("type", "")).lower()
+        target, kind = str(row.get("target", row.get("name"))), str(row.get("type", "")).lower()
+        apart = SPREADING.format(target)
+        if kind == "spatial" and apart in names:
+            target = apart
+        elif target not in names:  # a container is a level of its own name
+            target = next((name for name in names if SPREADING.format(name) == target), target)
         if target not in names:
-            raise error(row.at("target"), unknown("target", str(target), names))
+            raise error(row.at("target"), unknown("target", target, names))
         if kind in ("temporal", "spatial"):
-            yield Directive(str(target), kind, row)
+            yield Directive(target, kind, row)
         elif kind in LISTS:
-            yield Directive(str(target), "lists", row)
+            yield Directive(target, "lists", row)
 
 
-READ = ("target", "name", "type", "factors", "permutation", "keep", "bypass")
+LISTED, EVERY = ("keep", "bypass", "keep_only", "bypass_only"), ("*", "all")
+READ = ("target", "name", "type", "factors", "permutation", *LISTED)
 """Keys of a directive that are read."""
 WITHOUT_EFFECT = {
     "stream": "read only as evaluators before v3.0.3 do",
@@ -84,6 +90,10 @@ def constraint_rows(project: YamlTable, parts: Sequence[Component]) -> list[Yaml
         elif isinstance(given, list):
             found += [row for row in given if isinstance(row, YamlTable)]
     for part in parts:
+        if part.beside:
+            row = YamlTable(part.table.source)
+            row.update({"target": part.name, "type": "dataspace", "bypass": list(part.beside)})
+            found.append(row)
         for kind, given in part.table.table("constraints").items():
             if kind in ("temporal", "spatial", *LISTS) and isinstance(given, YamlTable) and given:
                 row = YamlTable(given.source)
@@ -98,13 +108,24 @@ def bypass_of(rows: Sequence[Directive], tensors: Sequence[str]) -> dict[str, li
     found: dict[str, list[str]] = {}
     for one in rows:
         if one.kind == "lists":
-            keep, bypass = one.row.names("keep"), one.row.names("bypass")
-            for name in (*keep, *bypass):
-                if tensors and name not in (*tensors, "*", "all"):
-                    raise error(one.row.source, unknown("tensor", name, tensors))
-            passed = [tensor for tensor in tensors or bypass if tensor in bypass and tensor not in keep]
+            passed = told_of(one.row, tensors)[1]
             found[one.target] = list(dict.fromkeys([*found.get(one.target, []), *passed]))
     return found
+
+
+def told_of(row: YamlTable, tensors: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Tensors that a row has kept, and those that it lets pass by; "*" stands for all others."""
+    named = {key: row.names(key) for key in LISTED}
+    for name in (name for names in named.values() for name in names):
+        if tensors and name not in (*tensors, *EVERY):
+            raise error(row.source, unknown("tensor", name, tensors))
+    keep, bypass, keep_only, bypass_only = (
+        list(tensors) if set(names) & {*EVERY} else names for names in named.values()
+    )
+    keep += [*keep_only, *(name for name in tensors if bypass_only and name not in bypass_only)]
+    bypass += [*bypass_only, *(name for name in tensors if keep_only and name not in keep_only)]
+    fewer = [name for name in keep if name not in named["bypass"]]
+    return fewer, [name for name in bypass if name in named["bypass"] or name not in keep]
 
 
 def factors_of(row: YamlTable, dims: Sequence[str]) -> dict[str, tuple[str, int]]:
@@ -255,10 +276,10 @@ def space_table(
         (one.target, name)
         for one in rows
         if one.kind == "lists"
-        for name in (*one.row.names("keep"), *one.row.names("bypass"))
+        for names in told_of(one.row, tensors)
+        for name in names
     }
-    free = {level: [f"name:{name}" for name in tensors if not told & {(level, name), (level, "*"), (level, "all")}]
-            for level in levels[1:]}  # fmt: skip
+    free = {level: [f"name:{name}" for name in tensors if (level, name) not in told] for level in levels[1:]}
     free = {level: names for level, names in free.items() if names}
     passing = {"passing": {"levels": free}} if free else {}
     return {"kind": "space", "segments": ["mapping", "formats", *passing, "gate-skip"], "mapping": mapping,

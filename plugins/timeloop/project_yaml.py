@@ -14,10 +14,7 @@ import attrs
 import yaml
 
 from sparsemap.errors import SpecError, shortened
-from sparsemap.files import shown
-
-from .importer import included, text_of
-from .yaml_text import check_size
+from sparsemap.files import read_bytes, shown
 
 TAG = "!"
 """The key of a table's tag."""
@@ -25,6 +22,11 @@ TAGS = ("Component", "Container", "Hierarchical", "Parallel", "Pipelined", "Noth
 SCALARS = tuple(f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float", "str"))
 TEXTS = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value")
 BYTES = 1 << 20
+NODES = 20_000
+"""The most values in a file, those that aliases repeat counted as often as they stand."""
+DEPTH = 50
+INCLUDE = re.compile(r"^\{\{ *include_text\( *(['\"])(.+?)\1 *\) *\}\} *$", re.M)
+"""The template by which public layer files include what they share."""
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 """YAML of 2002 takes 1e-9 for text."""
 
@@ -48,6 +50,14 @@ class YamlTable(dict[str, Any]):
         super().__init__()
         self.source = source
         self.lines: dict[str, int] = {}
+
+    def fill(self, base: YamlTable) -> None:
+        """Takes over what a table has more, in tables inside as well."""
+        for key, value in base.items():
+            if key not in self:
+                self[key], self.lines[key] = value, base.at(key).line
+            elif isinstance(value, YamlTable) and isinstance(self[key], YamlTable):
+                self[key].fill(value)
 
     def at(self, key: str) -> YamlSource:
         path = f"{self.source.key}.{key}" if self.source.key else key
@@ -130,7 +140,7 @@ class Notes:
 def read(path: Path) -> YamlTable:
     """The mapping in a file; `SpecError` for what is not YAML, larger than a project can be, or has a foreign tag."""
     file = shown(path)
-    text = included(path, text_of(path, BYTES))
+    text = included(path, text_of(path))
     try:
         loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
@@ -149,6 +159,51 @@ def read(path: Path) -> YamlTable:
     return found
 
 
+def check_size(node: Any) -> None:
+    """Refuses aliases that lead back to themselves or multiply, before anything is made of them."""
+    level, count = [node], 0
+    for _ in range(DEPTH):
+        count += len(level)
+        if count > NODES:
+            raise ValueError(f"holds more than {NODES:,} values")
+        level = [
+            part
+            for parent in level
+            if parent is not None and not isinstance(parent.value, str)
+            for child in parent.value
+            for part in (child if isinstance(child, tuple) else (child,))
+        ]
+        if not level:
+            return
+    raise ValueError(f"is nested more than {DEPTH} deep")
+
+
+def text_of(path: Path, limit: int = BYTES) -> str:
+    try:
+        return read_bytes(path, limit).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SpecError.at(shown(path), "", f"is not UTF-8 text (byte {error.start})") from None
+
+
+def included(path: Path, text: str) -> str:
+    """The text with what its templates include: YAML files in the folder above that of the problem, or below it."""
+
+    def resolved(match: re.Match[str]) -> str:
+        beside = (path.parent / match[2]).resolve()
+        above = path.parent.resolve().parent
+        if above not in beside.parents or beside.suffix not in (".yaml", ".yml"):
+            text = f"includes {shortened(match[2])}, which is no YAML file below {shown(above)}"
+            raise SpecError.at(shown(path), "", text)
+        return text_of(beside)
+
+    text = INCLUDE.sub(resolved, text)
+    if "{{" in text or "{%" in text:
+        line = text[: text.find("{%" if "{%" in text else "{{")].count("\n") + 1
+        message = f"line {line}: is a template; only {{{{include_text('FILE')}}}} on a line of its own is resolved"
+        raise SpecError.at(shown(path), "", message)
+    return text
+
+
 def _value(loader: Any, node: Any, source: YamlSource, above: tuple[int, ...]) -> Any:
     if id(node) in above:
         raise error(source, "an alias leads back to itself")
@@ -164,9 +219,7 @@ def _value(loader: Any, node: Any, source: YamlSource, above: tuple[int, ...]) -
             table.lines[key] = key_node.start_mark.line + 1
             table[key] = _value(loader, child, table.at(key), above)
         for base in _bases(table.pop("<<<", None)):
-            for key, value in base.items():
-                if key not in table:
-                    table[key], table.lines[key] = value, base.at(key).line
+            table.fill(base)
         return table
     if isinstance(node, yaml.SequenceNode):
         _tag(node, source, "seq")
@@ -211,7 +264,9 @@ def merged(paths: list[Path]) -> YamlTable:
                 whole[key].update({name: item for name, item in value.items() if name not in whole[key]})
                 whole[key].lines.update(table[key].lines)
             elif key in whole and whole[key] != value and key not in ("version",):
-                raise error(table.at(key), f"stands in two files: expected one '{key}'")
+                raise error(
+                    table.at(key), f"stands in another file too; name the files of one project, with one '{key}'"
+                )
             else:
                 whole[key] = value
     return whole

@@ -18,30 +18,18 @@ if TYPE_CHECKING:
     from sparsemap.searching.best import Best
     from sparsemap.searching.executed import Execution
 
-    from .comparison import executed_over_analytic
-    from .interleaved import ChainVerification, verify_chain
-    from .report import CountRow, Verification
-    from .run import TooLarge, verify
+    from .comparison import executed_over_analytic as executed_over_analytic
+    from .interleaved import ChainVerification as ChainVerification
+    from .interleaved import verify_chain as verify_chain
+    from .report import CountRow as CountRow
+    from .report import Verification as Verification
+    from .run import TooLarge as TooLarge
+    from .run import verify as verify
 
-__all__ = [
-    "ChainVerification",
-    "CountRow",
-    "TooLarge",
-    "Verification",
-    "executed_over_analytic",
-    "register_commands",
-    "verify",
-    "verify_chain",
-]
 _LATER = {
-    "ChainVerification": "interleaved",
-    "CountRow": "report",
-    "TooLarge": "run",
-    "Verification": "report",
-    "executed_over_analytic": "comparison",
-    "verify": "run",
-    "verify_chain": "interleaved",
-}
+    "executed_over_analytic": "comparison", "ChainVerification": "interleaved", "verify_chain": "interleaved",
+    "CountRow": "report", "Verification": "report", "TooLarge": "run", "verify": "run",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

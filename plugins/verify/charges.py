@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 import attrs
@@ -11,33 +12,18 @@ import numpy as np
 
 from sparsemap import Charge, ChipCounts
 from sparsemap.pieces.boundary import charged
+from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.problem import Problem
 
 from .leaders import HELD_BACK
 from .moved import all_bits, count_metadata
 from .simulate import Simulation, Trial, Walk
-from .tally import Tally, spend, time
-from .wires import compared_pj, leakage_pj, network_pj
+from .tally import ACTIONS, Tally, energy_action, metadata_of
 
-EXECUTED = frozenset(
-    {
-        *(
-            "gate-time",
-            "positions",
-            "drains",
-            "sums",
-            "holes",
-            "filter-metadata",
-            "stay",
-            "run-lengths",
-            "pointers",
-            "overlap",
-            "imbalance",
-            "vectors",
-        ),
-        *("leakage", "gated", "network", "intersection"),
-    }
-)
+EXECUTED = frozenset({
+    "gate-time", "positions", "drains", "sums", "holes", "filter-metadata", "stay", "run-lengths", "pointers", "overlap",
+    "imbalance", "vectors", "leakage", "gated", "network", "intersection",
+})  # fmt: skip
 """Charges that have an execution of their own; all others are functions of the executed counts."""
 
 
@@ -162,3 +148,148 @@ def executed_counts(sim: Simulation, tally: Tally, cycles: float) -> ChipCounts:
         cycles=np.array([cycles]),
         instances=np.array([[float(sim.nest.instances(s))] for s in range(levels + 1)]),
     )
+
+
+def leakage_pj(sim: Simulation, cycles: float) -> float:
+    """All instances that there are; those that hold nothing, less where they are switched off."""
+    problem, milliwatt = sim.problem, 0.0
+    for level in problem.levels:
+        used, off = sim.nest.instances(level.index), level.memory.power_gated
+        count = level.instances if off is None else used + (level.instances - used) * off
+        milliwatt += count * problem.leakage_mw(level.index)
+    return cycles / problem.clock_hz * milliwatt * 1e9
+
+
+def network_pj(sim: Simulation, tally: Tally) -> float:
+    """`tally` with metadata, and without results that leave towards the parent."""
+    problem, technology, energy = sim.problem, sim.problem.technology, 0.0
+    for t, chain in enumerate(sim.nest.chains):
+        for level, child in pairwise(chain):
+            spec = problem.levels[level]
+            words, bits = tally.moved(level, t, "read", "update")
+            bits += words * spec.word_bits
+            sums = tally.values.get(("update", level, t), 0.0) if t == sim.nest.output else 0.0
+            for block in range(level, child):
+                copies = _copies(sim, t, block)
+                fanout, side = problem.levels[block].fanout, _side_mm(sim, block)
+                energy += bits * technology.wire_pj_per_bit_mm * _tree_mm(copies, fanout, side)
+                energy += sums * (copies - 1) * technology.add_pj(spec.word_bits)
+                bits, sums = bits * copies, sums * copies
+    return energy
+
+
+def _copies(sim: Simulation, t: int, block: int) -> float:
+    """Children of a block that one word goes to or comes from."""
+    nest = sim.nest
+    places = nest.origins(loop for loop in nest.block(block, block + 1) if loop.spatial)
+    return len(places) / len(np.unique(places @ nest.access[t].T, axis=0))
+
+
+def _side_mm(sim: Simulation, level: int) -> float:
+    """Of the square over all children of one instance."""
+    problem = sim.problem
+    area = problem.technology.mac_area_mm2(problem.hardware.word_bits)
+    for inner in reversed(problem.levels[level + 1 :]):
+        area = problem.technology.area_mm2(inner) + inner.fanout * area
+    return math.sqrt(problem.levels[level].fanout * area)
+
+
+def _tree_mm(leaves: float, fanout: int, side: float) -> float:
+    """Wires of an H-tree over a square from its root to so many of its leaves, which are spread evenly."""
+    leaves = min(leaves, fanout)
+    spanned = 1.5 * side * (math.sqrt(leaves) - 1.0)
+    return spanned + side * (math.sqrt(leaves) - leaves / math.sqrt(fanout))
+
+
+def compared_pj(sim: Simulation, tally: Tally) -> float:
+    """An addition for every metadata access of what leads a skip, and for every compute that a skipping unit sees."""
+    problem, values = sim.problem, tally.values
+    energy = 0.0
+    for t, level in sim.skipped_by:
+        width = problem.levels[level].metadata_width
+        bits = values.get(("metadata_read", level, t), 0.0)
+        energy += bits / width * problem.technology.add_pj(width)
+    if sim.products.skips:
+        seen = values["compute", None, None] + values["skipped_compute", None, None]
+        energy += seen * problem.technology.add_pj(problem.hardware.word_bits)
+    return energy
+
+
+# ---------------------------------------------------------------------------------------- cycles and energy of counts
+
+READS = ("read", "gated_read")
+WRITES = ("fill", "update", "gated_update")
+
+
+def recoding_pj(sim: Simulation, action: str, level: int, tensor: int) -> float:
+    """pJ of decoding a word that fills a level, or of encoding one that updates it; 0 where it moves as it is."""
+    here = sim.nest.decoded(tensor)
+    if not sim.packed[tensor] or here == sim.nest.levels:
+        return 0.0
+    if action == "fill" and level == here:
+        return sim.problem.energy_pj(here, "decode")
+    arrives = action == "update" and tensor == sim.nest.output and sim.nest.child(tensor, level) == here
+    return sim.problem.energy_pj(here, "encode") if arrives else 0.0
+
+
+def spend(sim: Simulation, tally: Tally, residual: float = 0.0) -> None:
+    """Energy (section 9); `residual`: what a gated access or compute costs at least, as a share of a full one."""
+    problem, values = sim.problem, tally.values
+
+    def price(level: int, action: str) -> float:
+        stated = problem.energy_pj(level, energy_action(action))
+        if residual and action.startswith("gated_"):
+            return max(stated, residual * problem.energy_pj(level, energy_action(action.removeprefix("gated_"))))
+        return stated
+
+    macs = {name: problem.mac_pj(name) for name in ("compute", "gated", "skipped")}
+    macs["gated"] = max(macs["gated"], residual * macs["compute"])
+    energy = sum(
+        values.get((name, None, None), 0.0) * macs[action]
+        for name, action in (("compute", "compute"), ("gated_compute", "gated"), ("skipped_compute", "skipped"))
+    )
+    for level, spec in enumerate(problem.levels):
+        used = sim.nest.instances(level)
+        share = min(used, spec.instances / spec.memory.cluster) / used
+        for t in range(len(problem.tensors)):
+            for action in ACTIONS:
+                count = values.get((action, level, t), 0.0)
+                bits = values.get((metadata_of(action), level, t), 0.0)
+                each = price(level, action) * share + recoding_pj(sim, action, level, t)
+                energy += count * each if count else 0.0
+                energy += bits / spec.metadata_width * price(level, metadata_of(action)) * share if bits else 0.0
+    tally.add("energy_pj", None, None, energy)
+
+
+def time(sim: Simulation, tally: Tally, timed: Tally, busy_units: Array, compute_cycles: float | None = None) -> float:
+    """Cycles per level and the most of them (section 8), from the counts of `timed`, set in `tally`.
+
+    `busy_units` (computes,): cycles of each unit; `compute_cycles`: those of the lanes with what they wait; absent: the mean
+    of all lanes.
+    """
+    mean = float(np.ceil(busy_units.sum() / sim.products.units))
+    busiest = float(busy_units.max(initial=0))
+    tally.add("busiest_unit", None, None, busiest, balance=busiest - mean)
+    unit_cycles = mean if compute_cycles is None else float(np.ceil(compute_cycles))
+    tally.add("compute_cycles", None, None, unit_cycles)
+    most = unit_cycles
+    for level, spec in enumerate(sim.problem.levels):
+        used = float(sim.nest.instances(level))
+        busy = unit_cycles or 1.0
+        read = written = 0.0
+        for t, chain in enumerate(sim.nest.chains):
+            if level in chain:
+                for_reads, for_writes = (
+                    np.ceil((words + bits // spec.word_bits) / used) / busy
+                    for words, bits in (timed.moved(level, t, *READS), timed.moved(level, t, *WRITES))
+                )
+                read, written = read + for_reads, written + for_writes
+        slowdown = 1.0
+        demands = ((spec.read_bandwidth, read), (spec.write_bandwidth, written), (spec.bandwidth, read + written))
+        for bandwidth, demand in demands:
+            if bandwidth is not None:
+                slowdown = min(slowdown, bandwidth / max(demand, bandwidth))
+        cycles = float(np.ceil(busy / slowdown)) if unit_cycles or slowdown < 1.0 else 0.0
+        tally.add("level_cycles", level, None, cycles)
+        most = max(most, cycles)
+    return most

@@ -6,6 +6,7 @@ import io
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -49,26 +50,20 @@ def verify_command(
     from .run import verify
 
     registry = load(plugin_dirs=plugin_dirs)
+    found: Any
     if designs[0].suffix == ".json" and len(designs) == 1:
         from .certificate import check
 
-        checked = check(designs[0], registry)
-        click.echo(json.dumps(checked.table(), indent=2) if as_json else checked.text(), nl=as_json)
-        if not checked.correct:
-            context.exit(1)
-        return
-    if len(designs) > 1:
+        found = check(designs[0], registry)
+    elif len(designs) > 1:
         from .interleaved import verify_chain
 
         layers = [(one.problem, one.batch) for one in (design_file.load(path, registry) for path in designs)]
-        chain = verify_chain(layers, trials, seed, force)
-        click.echo(json.dumps(chain.table(), indent=2) if as_json else chain.text())
-        if not chain.correct:
-            context.exit(1)
-        return
-    loaded = design_file.load(designs[0], registry)
-    with click.progressbar(length=trials, file=sys.stderr if sys.stderr.isatty() else io.StringIO()) as bar:
-        found = verify(loaded.problem, loaded.batch, trials, seed, force, lambda _: bar.update(1), compare=True)
-    click.echo(json.dumps(found.table(), indent=2) if as_json else found.text(), nl=as_json)
+        found = verify_chain(layers, trials, seed, force)
+    else:
+        loaded = design_file.load(designs[0], registry)
+        with click.progressbar(length=trials, file=sys.stderr if sys.stderr.isatty() else io.StringIO()) as bar:
+            found = verify(loaded.problem, loaded.batch, trials, seed, force, lambda _: bar.update(1), compare=True)
+    click.echo(json.dumps(found.table(), indent=2) if as_json else found.text().rstrip())
     if not found.correct:
         context.exit(1)

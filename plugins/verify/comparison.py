@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, cast
 
 import attrs
@@ -87,16 +88,21 @@ class CountComparison:
             found["less " + name] = _cost(trial.pay(charges_of(model), as_modelled=True))
         self.paid.append(found)
 
+    def run(self, trials: int, seed: int, effects: int = 0) -> None:
+        """Adds trials on random tensors, the first so many of them without every charge too."""
+        for number, sequence in enumerate(np.random.SeedSequence(seed).spawn(trials)):
+            trial = self.sim.trial(np.random.default_rng(sequence), charged=True)
+            if not trial.energy.tally.correct:
+                raise AssertionError("the output is not the dense product")
+            self.add(ChargedTrial(self.sim, trial), effects=number < effects)
+
     def _mean(self, name: str) -> Cost:
-        paid = [found[name] for found in self.paid if name in found]
-        energy, cycles = (math.fsum(cost[i] for cost in paid) / len(paid) for i in (0, 1))
-        return energy, cycles
+        return _mean([found[name] for found in self.paid if name in found])
 
     def _added(self, charge: str) -> Cost:
         """What a charge adds, in the trials that were executed without it too."""
-        pairs = [(found[FULL], found["less " + charge]) for found in self.paid if "less " + charge in found]
-        energy, cycles = (math.fsum(full[i] - less[i] for full, less in pairs) / len(pairs) for i in (0, 1))
-        return energy, cycles
+        less = "less " + charge
+        return _mean([_less(found[FULL], found[less]) for found in self.paid if less in found])
 
     def _analytic(self, problem: Problem) -> Cost | None:
         """None: invalid."""
@@ -132,14 +138,14 @@ def executed_over_analytic(
     problem: Problem, designs: Designs, trials: int = COMPARED, seed: int = 0
 ) -> dict[str, Fidelity]:
     """By name, the fidelities under which the first of `designs` is valid, against its execution on random tensors."""
-    sim = Simulation(problem, designs)
-    comparison = CountComparison(sim)
-    for sequence in np.random.SeedSequence(seed).spawn(trials):
-        trial = sim.trial(np.random.default_rng(sequence), charged=True)
-        if not trial.energy.tally.correct:
-            raise AssertionError("the output is not the dense product")
-        comparison.add(ChargedTrial(sim, trial), effects=False)
+    comparison = CountComparison(Simulation(problem, designs))
+    comparison.run(trials, seed)
     return {found.name: found for found in comparison.fidelities()}
+
+
+def _mean(costs: Sequence[Cost]) -> Cost:
+    energy, cycles = (math.fsum(part) / len(costs) for part in zip(*costs, strict=True))
+    return energy, cycles
 
 
 def _less(whole: Cost, part: Cost) -> Cost:

@@ -32,7 +32,7 @@ class Condensed:
         if inside:
             names = nest.problem.tensors[one.target].name, nest.problem.levels[inside[0]].name
             raise DesignError(f"verify does not condense {names[0]} above {names[1]}, which stores it")
-        leaders = tuple(Leader(nest, c, one.level + 1, ()) for c in one.leaders)
+        leaders = tuple(Leader(nest, c, one.level + 1, {}) for c in one.leaders)
         return cls(nest, one.level, one.target in nest.operands, leaders)
 
     def deal(self, contents: Sequence[Contents], rows: slice, words: Sequence[Array]) -> tuple[Array, Array]:

@@ -11,8 +11,9 @@ from sparsemap.problem.designs import Designs
 from sparsemap.problem.evaluation import Detail, Evaluation
 from sparsemap.problem.problem import Problem
 
+from .charges import recoding_pj
 from .simulate import Simulation
-from .tally import Key, energy_action, metadata_of, recoding_pj
+from .tally import Key, energy_action, metadata_of
 
 PREFIXES = ("", "gated_", "skipped_")
 """Of what is held back, by the cost model's number of its kind."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import attrs
@@ -10,8 +11,7 @@ import numpy as np
 
 from sparsemap import Filter, Mechanism
 from sparsemap.pieces.boundary import eliminated_of
-from sparsemap.pieces.contracts import DEALING
-from sparsemap.pieces.contracts.base import Array
+from sparsemap.pieces.contracts import DEALING, Array
 from sparsemap.problem.designs import Loop
 from sparsemap.problem.levels import Place
 
@@ -26,18 +26,18 @@ HELD_BACK = {GATE: "gated_", SKIP: "skipped_"}
 class Leader:
     """The words of one leader that a tile of the target meets while it stays."""
 
-    def __init__(self, nest: ExecutedNest, tensor: int, child: int, region: tuple[Loop, ...]) -> None:
+    def __init__(self, nest: ExecutedNest, tensor: int, child: int, region: Mapping[Loop, int]) -> None:
         self.tensor = tensor
         move = nest.access[tensor].T
         extents = nest.extents(child)
         apart = []  # loops with others of their dimension between: several boxes
-        for loop in reversed(region):
+        for loop, count in region.items():
             if not nest.relevant(tensor, loop.axis):
                 continue
             if loop.stride == extents[loop.axis]:
-                extents[loop.axis] *= loop.bound
+                extents[loop.axis] *= count
             else:
-                apart.append(loop)
+                apart.append(attrs.evolve(loop, bound=count))
         self.widths = nest.widths(tensor, extents)
         self.shifts = nest.origins(apart) @ move
         self.steps = nest.offsets(child, spatial=False, fixed=region) @ move
@@ -125,8 +125,8 @@ def guards(nest: ExecutedNest, timed: bool = False) -> dict[tuple[int, int], Gua
             if decides(nest, target, tensor, level, child):
                 leaders.append(Leader(nest, tensor, child, region))
                 extents = nest.extents(child)
-                for loop in region:
-                    extents[loop.axis] *= loop.bound
+                for loop, count in region.items():
+                    extents[loop.axis] *= count
                 if blind:
                     extents = np.maximum(extents, granule(nest, tensor))
                 full *= 1.0 - nest.occupancies[tensor].empty(nest.widths(tensor, extents))
@@ -241,20 +241,25 @@ def granule(nest: ExecutedNest, tensor: int) -> Array:
     return extents
 
 
-def stationary(nest: ExecutedNest, target: int, level: int, child: int) -> tuple[Loop, ...]:
-    """The loops between a level and its child, outer to inner, over which a tile of the target stays or is shared."""
-    region = []
+def stationary(nest: ExecutedNest, target: int, level: int, child: int) -> dict[Loop, int]:
+    """The loops between a level and its child, inner to outer, over which a tile of the target stays or is shared, or whose
+    words one access takes together; with the iterations of which that is so."""
+    words = nest.problem.levels[level].memory.access_words
+    more = math.ceil(words / math.prod(nest.widths(target, nest.extents(child))))
+    region: dict[Loop, int] = {}
     moved = False
     for loop in reversed(nest.block(level, child)):
         relevant = nest.relevant(target, loop.axis)
+        if relevant and loop.bound > 1 and more > 1:
+            region[loop], more = min(more, loop.bound), 1
         if loop.spatial:
             if not relevant:
-                region.append(loop)
+                region[loop] = loop.bound
         elif child < nest.levels:
             moved |= relevant
             if not moved:
-                region.append(loop)
-    return tuple(region[::-1])
+                region[loop] = loop.bound
+    return region
 
 
 def decides(nest: ExecutedNest, target: int, leader: int, level: int, child: int) -> bool:

@@ -8,7 +8,6 @@ output's metadata are those of its finished tiles, in proportion to the words th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,12 +17,9 @@ from .leaders import HELD_BACK
 from .links import Sent
 from .metadata import Bits, Written
 from .nest import Boxes
+from .simulate import Simulation, Walk
 from .stored import Contents
 from .tally import ACTIONS, Tally, metadata_of
-
-if TYPE_CHECKING:
-    from .simulate import Simulation, Walk
-
 
 AllBits = Mapping[tuple[int, int], Bits]
 """By tensor and level, of its different tiles."""

@@ -8,7 +8,7 @@ numbered in the order of the nest, outermost loop slowest.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 import attrs
@@ -53,20 +53,21 @@ class ExecutedNest(Design):
     def instances(self, level: int) -> int:
         return math.prod(loop.bound for loop in self.block(0, level) if loop.spatial)
 
-    def origins(self, loops: Iterable[Loop], fixed: Collection[Loop] = ()) -> Array:
+    def origins(self, loops: Iterable[Loop], fixed: Mapping[Loop, int] = {}) -> Array:
         """(n, D) where the iterations of nested loops begin in the operation space, the outermost loop slowest.
 
-        The loops in `fixed` take part in the numbering but stay at their first iteration.
+        The loops in `fixed` take part in the numbering but stay at the first of so many iterations.
         """
         found = np.zeros((1, len(self.sizes)), dtype=np.int64)
         for loop in loops:
             moves = np.zeros((loop.bound, len(self.sizes)), dtype=np.int64)
-            if loop not in fixed:
-                moves[:, loop.axis] = np.arange(loop.bound) * loop.stride
+            count = fixed.get(loop, 1)
+            first = np.minimum(np.arange(loop.bound) // count * count, loop.bound - count)
+            moves[:, loop.axis] = first * loop.stride
             found = (found[:, None] + moves).reshape(-1, len(self.sizes))
         return found
 
-    def offsets(self, level: int, spatial: bool, fixed: Collection[Loop] = ()) -> Array:
+    def offsets(self, level: int, spatial: bool, fixed: Mapping[Loop, int] = {}) -> Array:
         """(steps or instances, D) origin of the tile of a level; see `origins`."""
         return self.origins((loop for loop in self.block(0, level) if loop.spatial == spatial), fixed)
 

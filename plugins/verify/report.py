@@ -3,47 +3,23 @@
 from __future__ import annotations
 
 import math
+import statistics
+import tomllib
 from collections.abc import Sequence
+from pathlib import Path
 
 import attrs
 
 from sparsemap.files import aligned
+from sparsemap.study.confidence import quantile
 
 from .comparison import Effect, Fidelity
 
-ASSUMPTIONS = {
-    "Q1": "sliding windows: the model keeps the overlap with the tile before only while the step stays the same,"
-    " and lets inner loops go back by one iteration",
-    "Q2": "sliding windows: the model reads the words that neighbouring tiles share once per tile",
-    "stay": "the model judges a tile by the leader's tile of one block; a tile that stays longer is needed more often",
-    "Q12": "the model takes operands as independent and leader tiles as unconditional; filters multiply their savings",
-    "Q13": "the model counts the output as if every compute left a product in each word that ends up nonzero;"
-    " eliminated, gated and skipped computes leave partial sums alone, and young partial sums are emptier",
-    "fibers": "the model gives a fiber with nonzeros the positions of an average fiber, empty ones included,"
-    " and so counts too few where many fibers are empty",
-    "Q14": "the model rounds the positions of a fiber up before it weights them by their probability",
-    "ranks": "the model takes the metadata that a filter saves from the outermost ranks; the tiles' own stay away",
-    "zeros": "the output's zeros are not spread as its density model says: rows and columns share operands",
-    "balance": "the model spreads the computes evenly over the units; the busiest unit has more",
-    "?": "no known assumption of the model accounts for this",
-}
+TEXTS = tomllib.loads((Path(__file__).parent / "_texts" / "report.toml").read_text("utf-8"))
+VERDICTS, ASSUMPTIONS = TEXTS["verdicts"], TEXTS["assumptions"]
 ORDER = list(ASSUMPTIONS)
-STUDENT = (
-    12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
-    2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
-)  # fmt: skip
-"""97.5 % quantiles of Student's t by degrees of freedom, from 1."""
 DERIVED = ("cycles", "energy_pj", "level_cycles", "compute_cycles")
 """Quantities that follow from the others."""
-VERDICTS = {
-    "exact": "exact",
-    "within": "within the 95 % confidence interval",
-    "chance": "within twice that interval, as one row in twenty is by chance",
-    "rounding": "within it but for the rounding to whole counts per instance",
-    "explained": "explained by a known assumption",
-    "follows": "not close, as follows from the counts",
-    "off": "off",
-}
 
 
 @attrs.frozen
@@ -79,10 +55,7 @@ class CountRow:
 
     @property
     def _quantile(self) -> float:
-        free = self.trials - 1
-        if free < 1:
-            return 0.0
-        return STUDENT[free - 1] if free <= len(STUDENT) else 1.96 + 2.5 / free
+        return quantile(self.trials - 1) if self.trials > 1 else 0.0
 
     @property
     def verdict(self) -> str:
@@ -254,9 +227,5 @@ def _columns(rows: Sequence[CountRow]) -> list[str]:
 
 def spread(values: Sequence[float]) -> tuple[float, float]:
     """Mean and standard error."""
-    count = len(values)
-    mean = math.fsum(values) / count
-    if count < 2:
-        return mean, 0.0
-    variance = math.fsum((value - mean) ** 2 for value in values) / (count - 1)
-    return mean, math.sqrt(variance / count)
+    error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0
+    return statistics.fmean(values), error

@@ -6,17 +6,16 @@ import math
 from typing import Any
 
 import attrs
-import numpy as np
 
 from sparsemap.errors import SparseMapError
 from sparsemap.pieces.contracts.base import Array
+from sparsemap.pieces.contracts.hardware import BANDWIDTHS, FULL_ACTIONS
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.load import load_problem
 from sparsemap.problem.problem import Problem
 from sparsemap.searching.best import Best
 from sparsemap.searching.executed import Execution
 
-from .charges import ChargedTrial
 from .comparison import FULL, CountComparison
 from .simulate import Simulation
 
@@ -44,11 +43,7 @@ def execution(best: Best, seed: int) -> Execution | str:
     if not claim.valid[0]:
         return f"with shorter loops it is invalid: {', '.join(claim.reasons_of(0))}"
     comparison = CountComparison(sim)
-    for number, sequence in enumerate(np.random.SeedSequence(seed).spawn(TRIALS)):
-        trial = sim.trial(np.random.default_rng(sequence), charged=True)
-        if not trial.energy.tally.correct:
-            raise AssertionError("the output is not the dense product")
-        comparison.add(ChargedTrial(sim, trial), effects=not number)
+    comparison.run(TRIALS, seed, effects=1)
     claimed = float(claim.energy_pj[0]), float(claim.cycles[0])
     found = {one.name: one.executed for one in comparison.fidelities()} or {"": claimed}
     names = "energy_pj", "cycles"
@@ -90,37 +85,25 @@ def shortened(problem: Problem, designs: Designs, computes: int) -> tuple[Proble
     )
     for groups, lanes in ((spatial, LANES), (temporal, 1), (spatial, 1)):
         for group in groups:
-            while (
-                bounds.prod() > computes
-                and bounds[spatial].prod() > lanes * (groups is spatial)
-                and bounds[group].max() > 2
-            ):
+            least = lanes if groups is spatial else 0
+            while bounds.prod() > computes and bounds[spatial].prod() > least and bounds[group].max() > 2:
                 loop = int(bounds[group].argmax())
                 bounds[group, loop] = math.ceil(bounds[group, loop] / 2.0)
     if (bounds == designs.columns["bounds"][:, :, 0]).all():
         return problem, designs.take(slice(0, 1))
     sizes = dict(zip(problem.dims, bounds.prod(axis=0).astype(int).tolist(), strict=True))
-    parts: dict[str, Any] = {
-        "space": problem.space_spec,
-        "cost_model": problem.cost_model,
-        "objective": problem.objective,
-    }
     small = load_problem(
-        _workload(problem, sizes), _hardware(problem, bounds, designs), **parts, registry=problem.registry
-    )
+        _workload(problem, sizes), _hardware(problem, bounds, designs), problem.space_spec, problem.objective,
+        problem.cost_model, registry=problem.registry,
+    )  # fmt: skip
     one = designs.take(slice(0, 1))
     return small, attrs.evolve(one, columns={**one.columns, "bounds": bounds[:, :, None]})
 
 
 def _workload(problem: Problem, sizes: dict[str, int]) -> Any:
     """An einsum of these sizes over the same tensors."""
-
-    def access(tensor: Any) -> str:
-        ranks = (" + ".join(f"{c}*{dim}" if c > 1 else dim for dim, c in rank) for rank in tensor.ranks)
-        return f"{tensor.name}[{', '.join(ranks)}]"
-
     *operands, output = problem.tensors
-    einsum = f"{access(output)} = {' * '.join(map(access, operands))}"
+    einsum = f"{output.text} = {' * '.join(tensor.text for tensor in operands)}"
     table = {"type": "einsum", "name": problem.workload.name, "einsum": einsum, "dims": sizes}
     return problem.registry.build("workload", table | {"density": {x.name: x.density for x in operands}})
 
@@ -141,11 +124,8 @@ def _hardware(problem: Problem, bounds: Array, designs: Designs) -> Any:
             used = [float(part[outside].prod()) for part in (before, bounds)]
             here, then = (count + (level.instances - count) * off for count in used)
             made["leakage_mw"] *= here / then if then > 0.0 else 1.0
-        made["energy"] = {
-            action: problem.energy_pj(level.index, action)
-            for action in ("read", "write", "metadata_read", "metadata_write")
-        }
-        for key in ("bandwidth", "read_bandwidth", "write_bandwidth"):
+        made["energy"] = {action: problem.energy_pj(level.index, action) for action in FULL_ACTIONS}
+        for key in BANDWIDTHS:
             limit = getattr(level, key)
             if limit is not None:
                 made[key] = f"{limit * share:g} words/cycle"

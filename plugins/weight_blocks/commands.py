@@ -123,8 +123,8 @@ def compile_command(
     chosen = quirks_of(quirks, path="--quirks")
     if masks is not None and sparsity:
         raise click.UsageError("--sparsity and --masks exclude each other.")
-    if budget and "one-chunk" in chosen:
-        raise click.UsageError("--search chooses sub-volumes; the quirk 'one-chunk' (of paper) takes the rule's.")
+    if budget and "listed-tiles" in chosen:
+        raise click.UsageError("--search chooses sub-volumes; the quirk 'listed-tiles' (of paper) takes the rule's.")
     if tile != "auto" and not (tile.isascii() and tile.isdigit() and int(tile)):
         raise click.BadParameter(f"expected 'auto' or a whole number from 1 on, found '{tile}'", param_hint="--tile")
     if budget and tile != "1":

@@ -70,28 +70,27 @@ def tile_rows(cut: Cut, splits: Splits) -> tuple[Any, Any]:
 
 def layer_steps(cut: Cut, splits: Splits, load: Any, write: Any) -> Steps:
     """The durations of (B,) sub-volumes of a layer whose memory tiles move `load` and `write` bytes from and to DDR."""
-    machine, quirks = cut.machine, cut.machine.quirks
+    machine = cut.machine
     height = cut.layer.out_height
     rows, count = tile_rows(cut, splits)
     chunks = _chunks(cut, splits)
-    listed = "one-chunk" in quirks
     totals: Any = 0.0
     for index in range(int(np.max(count))):
         first = index * rows
         own = np.clip(height - first, 0, rows)
         step = np.minimum(splits.rows, np.maximum(own, 1))
         groups = row_groups(cut, np.minimum(first, height - 1), np.maximum(own, 1), step)
-        repeats = np.where(own > 0, splits.passes if listed else 1, 0) * cut.layer.repeats
+        repeats = np.where(own > 0, splits.passes if machine.listed else 1, 0) * cut.layer.repeats
         totals = totals + repeats * _tile(cut, splits, chunks, step, *groups)
     cores, load_core, weights, compute, write_core = totals
-    if listed:  # loaded once, before all groups
+    if machine.listed:  # loaded once, before all groups
         size = by_pair(splits, cut.chunk_bytes) if cut.convolves else 0.0
         weights = (16 * np.ceil(size / 16) * count * splits.passes + PARAMETERS) / machine.load_core_weights
         cores = cores + weights
     load, weights_in = np.asarray(load) / machine.load, weight_bytes(cut, splits) / machine.load_weights
     seconds = load, weights_in, load_core, weights, np.asarray(write) / machine.write, write_core, compute
     together = np.maximum(load, weights_in)
-    if "power-of-two-tiles" not in quirks:
+    if "listed-memory" not in machine.quirks:
         together = _loads(cut, splits, load, weights_in)
     return Steps(dict(zip(STEPS, seconds, strict=True)), cores, together)
 
@@ -114,7 +113,7 @@ def _loads(cut: Cut, splits: Splits, load: Any, weights: Any) -> Any:
 
 def weight_bytes(cut: Cut, splits: Splits) -> Any:
     """Bytes of weights that the fullest memory tile gets from DDR: once, or once per tile where they pass in parts."""
-    listed = "one-chunk" in cut.machine.quirks
+    listed = cut.machine.listed
     if not cut.convolves:
         return np.full(np.shape(splits.co), float(PARAMETERS if listed else 0))
     loads = np.where(np.asarray(splits.passes) > 1, tile_rows(cut, splits)[1], 1)
@@ -127,7 +126,7 @@ def weight_bytes(cut: Cut, splits: Splits) -> Any:
 
 def _chunks(cut: Cut, splits: Splits) -> list[tuple[Any, Any, Any, Any]]:
     """Per kind of chunk: how many (B,), output channels, bytes and kept blocks of all their input channels."""
-    if "one-chunk" in cut.machine.quirks and cut.convolves:
+    if cut.machine.listed and cut.convolves:
         return [(np.ones(np.shape(splits.co)), splits.co, 0.0, listed_blocks(cut, splits))]
     pairs, inverse = splits.pairs
     tables = [_kinds(cut, *pair) for pair in pairs]
@@ -159,20 +158,17 @@ def iteration(cut: Cut, splits: Splits, step: Any, channels: Any, kept: Any) -> 
     writes; for a chunk (or a part of it) with so many kept blocks."""
     layer, machine = cut.layer, cut.machine
     in_rows, pixels = cut.in_rows(step), step * cut.out_columns
-    padded, counted = "padded-width" in cut.machine.quirks, "input-macs" in cut.machine.quirks
     if not cut.convolves:  # a column's transfers carry the channels of all its cores
-        cores, window = 1 if counted else cut.busy_rows, in_rows * cut.in_columns
+        cores, window = 1 if machine.listed else cut.busy_rows, in_rows * cut.in_columns
         compute = np.ceil((pixels if layer.op == "add" else window) * channels / machine.macs)
         return cut.operands * window * channels * cores, compute, pixels * channels * cores
-    width, count = cut.input_tile[:2] if padded else (cut.in_columns, splits.ci)
-    if counted:
-        compute = np.ceil(layer.density * in_rows * width * count * layer.taps * splits.ci / machine.macs - 1e-9)
-    else:
-        compute = np.ceil(pixels / PIXELS) * layer.taps * kept * (PIXELS * math.prod(layer.block) / machine.macs)
-    if padded:
+    if machine.listed:  # by the whole input tile, whatever blocks a part keeps
+        width, count, _ = cut.input_tile
+        macs = layer.density * in_rows * width * count * layer.taps * splits.ci
         written = step * round_up(cut.out_columns, WIDTH) * cut.charged_channels
-        return in_rows * round_up(width, WIDTH) * count, compute, written
-    return in_rows * width * count, compute, cut.busy_rows * pixels * channels
+        return in_rows * round_up(width, WIDTH) * count, np.ceil(macs / machine.macs - 1e-9), written
+    compute = np.ceil(pixels / PIXELS) * layer.taps * kept * (PIXELS * math.prod(layer.block) / machine.macs)
+    return in_rows * cut.in_columns * splits.ci, compute, cut.busy_rows * pixels * channels
 
 
 def _tile(
@@ -180,7 +176,7 @@ def _tile(
 ) -> Any:
     """(5, B) seconds of one tile: the cores' pipeline, and in it LOADFM, LOADWM, COMP and WRITEFM."""
     machine = cut.machine
-    parts = 1 if "one-chunk" in cut.machine.quirks else cut.parts(splits.ci)
+    parts = 1 if machine.listed else cut.parts(splits.ci)
     sums: Any = 0.0
     for number, channels, size, kept in chunks:
         # steps through the channels load no weights, and form one group
@@ -190,11 +186,9 @@ def _tile(
         loaded, computed, written = iteration(cut, splits, step, channels, kept)
         load, write = loaded / machine.load_core, written / machine.write_core
         compute, weights = computed / machine.clock_hz, size / machine.load_core_weights
-        if "input-macs" in cut.machine.quirks:  # counted from the tile, whatever blocks a part keeps
-            compute = compute * parts
         alone = load + compute + write
         longest = np.maximum(np.maximum(load, compute), write)
-        fill = 0.0 if "no-fill" in cut.machine.quirks else alone - longest
+        fill = 0.0 if "no-fill" in machine.quirks else alone - longest
         grouped = edges * alone + np.where(groups == 1, alone, groups * longest + np.where(groups > 0, fill, 0.0))
         sequential = count * (weights + parts * load + compute + write)
         cores, loads = np.where(parts > 1, sequential, weights + grouped), np.where(parts > 1, count, 1)

@@ -137,7 +137,7 @@ def layer_groups(planned: LayerPlan, shapes: Mapping[str, tuple[int, int, int]])
 
     rows, count = tile_rows(cut, splits)
     windows = tile_windows(layer, rows) if place.spilled else [(0, layer.height)] * count
-    if cut.convolves and "one-chunk" not in cut.machine.quirks:
+    if cut.convolves and not cut.machine.listed:
         sizes = (machine.share * planned.profile.pass_bytes(splits.passes)).tolist()
     else:
         sizes = [float(weight_bytes(cut, attrs.evolve(splits, passes=1))) / splits.passes] * splits.passes
@@ -196,7 +196,7 @@ class RowTile:
         if not cut.convolves:
             if part == 0:
                 yield from self._pooled()
-        elif "one-chunk" in cut.machine.quirks:
+        elif cut.machine.listed:
             size = 16 * -(-cut.chunk_bytes(splits.co, splits.ci) // 16)
             sizes = [int(size) + (PARAMETERS if self.number == part == 0 else 0)]
             yield from self._chunk(0, splits.co, sizes, listed_blocks(cut, splits), start)
@@ -241,7 +241,7 @@ class RowTile:
         """Steps through the channels of a core, which load no weights: iterations of several form one group."""
         cut, splits = self.planned.cut, self.planned.splits
         whole, rest = divmod(cut.row_channels, splits.co)
-        if "one-chunk" in cut.machine.quirks:
+        if cut.machine.listed:
             yield [self._weights([PARAMETERS], 0)]
         for count, channels, channel in ((whole, splits.co, 0), (min(rest, 1), rest, whole * splits.co)):
             if not count:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Any, ClassVar, Literal
 
 import attrs
@@ -153,16 +152,18 @@ class CoreMesh:
         """Rows of cores that the fullest memory tile has the weights of."""
         return -(-self.rows // self.columns)
 
+    @property
+    def listed(self) -> bool:
+        """Whether the work of cores is counted as in the paper's listings."""
+        return "listed-tiles" in self.quirks
+
     def row_bytes(self, width: int, channels: int) -> int:
         """Of a row of a tensor in one memory tile."""
         return -(-width // self.columns) * round_up(channels, self.grain)
 
     @classmethod
     def of(cls, hardware: Hardware, registry: Any, quirks: frozenset[str] = frozenset(), file: str = "") -> CoreMesh:
-        """The machine of a hardware spec with levels DDR, memory tiles and cores; SpecError if it is another one.
-
-        Two quirks change its rates: `gib` reads gigabytes as binary ones, `write-4` writes no faster than it reads.
-        """
+        """The machine of a hardware spec with levels DDR, memory tiles and cores; SpecError if it is another one."""
         try:
             memories: list[Any] = [level.memory for level in levels_of(hardware, registry)]
         except SpecError as error:
@@ -178,20 +179,18 @@ class CoreMesh:
         (inputs, in_bytes), (outputs, out_bytes), (weights, weight_bytes) = core.layout
         held: dict[str, Any] = {"inputs": in_bytes // 2, "outputs": out_bytes // 2, "weights": weight_bytes}
         try:
-            rates: dict[str, Any] = {name: _rate(text, clock, "gib" in quirks) for name, text in channels.items()}
+            rates: dict[str, Any] = {name: _rate(text, clock) for name, text in channels.items()}
             held |= {"memtile": _bytes(tile.capacity), "core": _bytes(core.capacity)}
         except ValueError as error:
             raise SpecError.at(file, "levels", str(error)) from None
-        if "write-4" in quirks:
-            rates["write"] = min(rates["write"], rates["load"])
         counts: dict[str, Any] = {"columns": ddr.fanout or 1, "rows": tile.fanout or 1, "macs": core.fanout or 1}
         own: dict[str, Any] = {"alignment": tile.alignment, "index": core.index, "block": core.block}
         return cls(**counts, **rates, **held, **own, clock_hz=clock, places=(inputs, outputs, weights), quirks=quirks)
 
 
-def _rate(text: str, clock_hz: float, binary: bool) -> float:
-    """Bytes per second; `binary`: whether KB, MB and GB count as KiB, MiB and GiB."""
-    rate = units.bandwidth_words_per_cycle(re.sub(r"([KMGT])B\b", r"\1iB", text) if binary else text, clock_hz, 8)
+def _rate(text: str, clock_hz: float) -> float:
+    """Bytes per second."""
+    rate = units.bandwidth_words_per_cycle(text, clock_hz, 8)
     if rate is None:
         raise ValueError("a channel cannot be unlimited")
     return rate * clock_hz

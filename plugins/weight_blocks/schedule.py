@@ -110,7 +110,7 @@ def compile_layers(
         if cut.convolves:
             if is_tile:
                 parts[base] = splits.ci
-            if "one-chunk" not in machine.quirks:
+            if not machine.listed:
                 start = round_up(placement.room.start, machine.alignment)
                 place = TilePlace("weights", start, start + int(pass_bytes(cut, splits)))
                 placement = attrs.evolve(placement, weights=place)
@@ -137,7 +137,7 @@ def least_weights(cut: Cut, passes: int) -> int:
     """Bytes of weights per memory tile of the largest pass: those of the rule's sub-volume, or the least that is sound."""
     if not cut.convolves:
         return 0
-    if "one-chunk" in cut.machine.quirks:
+    if cut.machine.listed:
         rule = cut.rule()
         chunks = -(-cut.layer.padded_out_channels // rule.co) * cut.parts(rule.ci)
         return math.ceil(-(-chunks // cut.machine.columns) * cut.chunk_bytes(rule.co, rule.ci) / passes)
@@ -177,7 +177,7 @@ def best_splits(cut: Cut, placement: Placement, known: dict[Any, Splits], part: 
     `part`: the input channels of a chunk, if they are given.
     """
     tiles, passes = placement.tiles, placement.passes
-    if "one-chunk" in cut.machine.quirks:
+    if cut.machine.listed:
         return attrs.evolve(cut.rule(), tiles=tiles, passes=passes)
     key = signature(cut, placement), part
     if key not in known:

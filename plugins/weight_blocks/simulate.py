@@ -23,7 +23,7 @@ from .machinery import BrokenSchedule, Machinery, MovedVolumes, Tensors, broken_
 from .operations import MaskedWeights, masked, reference
 from .schedule_file import Compiled
 
-NOT_EXECUTABLE = frozenset(("input-macs", "one-chunk", "padded-width"))
+NOT_EXECUTABLE = frozenset(("listed-tiles",))
 """Quirks that count other work than hardware would do."""
 Progress = Callable[[str], None]
 

@@ -70,7 +70,7 @@ class Cut:
     def out_columns(self) -> int:
         """Columns of the output per core."""
         width, columns = self.layer.out_width, self.machine.columns
-        return width if width < columns and "padded-width" in self.machine.quirks else -(-width // columns)
+        return width if width < columns and self.machine.listed else -(-width // columns)
 
     @cached_property
     def in_columns(self) -> int:
@@ -80,7 +80,7 @@ class Cut:
     @cached_property
     def row_channels(self) -> int:
         """Output channels per row of cores, in whole blocks; of a global average, per core."""
-        alone = not self.convolves and "input-macs" in self.machine.quirks
+        alone = not self.convolves and self.machine.listed
         shares = (1 if alone else self.machine.rows) * (self.machine.columns if self.layer.is_global else 1)
         return round_up(-(-self.layer.out_channels // shares), self.layer.grain)
 
@@ -120,8 +120,7 @@ class Cut:
         """The largest sub-volume that fits, as the paper's compiler chooses it; tiles and passes are the memory's."""
         layer, machine = self.layer, self.machine
         if self.convolves:
-            stride = layer.stride if "stride-output" in self.machine.quirks else 1
-            rows = machine.outputs // (round_up(self.out_columns, WIDTH) * stride * self.charged_channels)
+            rows = machine.outputs // (round_up(self.out_columns, WIDTH) * layer.stride * self.charged_channels)
             return Splits(*self._rule_of_weights(), min(layer.out_height, max(1, rows), self.input_tile[2]))
         if layer.is_global:
             channels = min(256, self.row_channels)
@@ -162,7 +161,7 @@ class Cut:
         split = self.out_columns < layer.out_width or self.machine.columns == 1
         without_halo = -(-layer.width // self.machine.columns) if split else layer.width
         strided = layer.kernel == (1, 1) and layer.stride > 1 and self.charged_channels < layer.padded_out_channels
-        first = without_halo if strided and "halo-free" in self.machine.quirks else self.in_columns
+        first = without_halo if strided else self.in_columns
         for width, count in [
             (first, channels),
             *((without_halo, c) for c in channel_divisors(channels, self.layer.grain)),

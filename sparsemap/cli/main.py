@@ -1,8 +1,8 @@
 """The `sparsemap` command: `search` is here, the other verbs in `study`, `show` and `pieces`.
 
 A verb's module is imported when the verb is asked for, whatever needs plugins in the verb that needs it, so that a start
-is quick. Reports go to stdout, notes
-and progress to stderr. Exit codes: 0, 1 when there is no valid design, 2 for wrong input, 130 when interrupted.
+is quick. Reports go to stdout, notes and progress to stderr. Exit codes: 0, 1 when there is no valid design, 2 for wrong
+input, 130 when interrupted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from .. import __version__
-from ..errors import TRACEBACK
+from ..errors import TRACEBACK, PluginError
 from ..pieces import defaults
 from .group import INTERRUPTED, Verbs, can_report, completing, loaded, plugin_dirs, report_option, write_report
 
@@ -122,7 +122,6 @@ def search(
     far. With --out the same command resumes a search that was stopped, and ends with the same result. With --prove it
     ends when nothing can be better by more than a factor; `sparsemap verify DIR/certificate.json` checks that.
     """
-    from ..errors import PluginError
     from ..problem.load import load_problem
     from ..searching.budget import Budget
     from ..searching.driver import default_searcher

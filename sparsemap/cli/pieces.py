@@ -12,6 +12,7 @@ import attrs
 import click
 
 from ..errors import readable, told
+from ..files import write_texts
 from .group import json_option, loaded, plugin_dirs
 
 if TYPE_CHECKING:
@@ -178,7 +179,6 @@ def schema(
     Editors complete and check a spec that has the line `#:schema PATH` on top. A schema knows the names of the plugins
     that are loaded.
     """
-    from ..files import write_texts
     from . import reference
     from . import schema as schemas
 

@@ -36,5 +36,7 @@ TYPES = {
 """The type of a spec without `type`, by kind."""
 DESIGN_FILE = "design.toml"
 """The design in the folder of a search."""
+JOURNAL_FILE = "journal.bin"
+"""The batches of a running search, in its folder."""
 CERTIFICATE_FILE = "certificate.json"
 """The proof in the folder of a search that proves."""

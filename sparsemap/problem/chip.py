@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, SupportsFloat
+from typing import Any, SupportsFloat
 
 import attrs
 import numpy as np
@@ -16,13 +16,15 @@ from ..pieces.contracts import Technology
 from ..pieces.contracts.base import Array, Rows
 from ..pieces.contracts.hardware import LEVEL_ACTIONS, RECODE_ACTIONS
 from ..pieces.data_specs import MAC_ACTIONS, Hardware
+from ..pieces.registry import Registry
 from ..spec import units
 from ..spec.structuring import collecting, join
 from .levels import Level
 from .tables import content_of
 
-if TYPE_CHECKING:
-    from ..pieces.registry import Registry
+FIGURES = {"fanout": np.int64, "word_bits": np.int64, "metadata_width": np.int64, "shared_capacity": np.bool_}
+LIMITS = ("capacity_bits", "metadata_capacity_bits", "read_bandwidth", "write_bandwidth", "bandwidth")
+"""What a chip has of a `Level` as it is; of limits, None is infinity."""
 
 
 @attrs.frozen(eq=False)
@@ -141,35 +143,25 @@ def chip_of(
     def mac(action: str) -> Any:
         return own[action] if action in own else technology.mac_pj(bits, action)
 
+    def leakage(level: Level) -> Any:
+        return technology.leakage_mw(level) if level.memory.leakage_mw is None else level.memory.leakage_mw
+
+    of_words = column(lambda x: technology.add_pj(x.word_bits), "word_bits")
     adds = {
-        "word": np.append(
-            column(lambda x: technology.add_pj(x.word_bits), "word_bits"),
-            number("word_bits", lambda: technology.add_pj(bits)),
-        ),
+        "word": np.append(of_words, number("word_bits", lambda: technology.add_pj(bits))),
         "metadata": column(lambda x: technology.add_pj(x.metadata_width), "metadata_width"),
     }
     chip = Chip(
         names=tuple(level.name for level in levels),
         instances=np.array([*(level.instances for level in levels), last.instances * last.fanout], np.int64),
-        fanout=np.array([level.fanout for level in levels], np.int64),
-        word_bits=np.array([level.word_bits for level in levels], np.int64),
         access_words=np.array([level.memory.access_words for level in levels], np.int64),
-        metadata_width=np.array([level.metadata_width for level in levels], np.int64),
-        capacity_bits=_limits(level.capacity_bits for level in levels),
-        metadata_capacity_bits=_limits(level.metadata_capacity_bits for level in levels),
-        shared_capacity=np.array([level.shared_capacity for level in levels]),
-        read_bandwidth=_limits(level.read_bandwidth for level in levels),
-        write_bandwidth=_limits(level.write_bandwidth for level in levels),
-        bandwidth=_limits(level.bandwidth for level in levels),
+        **{name: np.array([getattr(level, name) for level in levels], kind) for name, kind in FIGURES.items()},
+        **{name: _limits(getattr(level, name) for level in levels) for name in LIMITS},
         lookahead=_limits([*(level.memory.lookahead for level in levels), hardware.compute.lookahead]),
         energy_pj={action: column(energy(action), f"energy.{action}") for action in (*LEVEL_ACTIONS, *RECODE_ACTIONS)},
         mac_pj={action: np.array(number(f"compute.energy.{action}", partial(mac, action))) for action in MAC_ACTIONS},
         add_pj=adds,
-        leakage_mw=column(
-            lambda x: technology.leakage_mw(x) if x.memory.leakage_mw is None else x.memory.leakage_mw,
-            "leakage_mw",
-            "mW",
-        ),
+        leakage_mw=column(leakage, "leakage_mw", "mW"),
         asleep=np.array([1.0 if (off := level.memory.power_gated) is None else off for level in levels]),
         area_mm2=column(technology.area_mm2, "area_mm2", "mm2"),
         mac_area_mm2=np.array(number("compute.area_mm2", lambda: technology.mac_area_mm2(bits), "mm2")),
@@ -210,12 +202,10 @@ def levels_on(chip: Chip, levels: Sequence[Level]) -> tuple[Level, ...]:
         raise SearchError(f"a problem is on one chip, found a batch of {chip.batch}; `Chip.take` gives one of them")
     if len(chip) != len(levels):
         raise SearchError(f"the chip has {len(chip)} storage levels, expected {len(levels)}")
-    figures = ("instances", "fanout", "word_bits", "metadata_width", "shared_capacity")
-    limits = ("capacity_bits", "metadata_capacity_bits", "read_bandwidth", "write_bandwidth", "bandwidth")
     rows = []
     for s, level in enumerate(levels):
-        found: dict[str, Any] = {name: getattr(chip, name)[s].item() for name in (*figures, *limits)}
-        found |= {name: None for name in limits if found[name] == math.inf}
+        found: dict[str, Any] = {name: getattr(chip, name)[s].item() for name in ("instances", *FIGURES, *LIMITS)}
+        found |= {name: None for name in LIMITS if found[name] == math.inf}
         rows.append(attrs.evolve(level, name=chip.names[s], **found))
     return tuple(rows)
 

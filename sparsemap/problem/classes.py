@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import attrs
 import numpy as np
 
@@ -12,10 +10,8 @@ from ..pieces.boundary import guarded
 from ..pieces.contracts import Classes
 from ..pieces.contracts.base import Array, Genomes
 from .designs import Decoded, Designs
-
-if TYPE_CHECKING:
-    from .problem import Problem
-    from .space import Space
+from .problem import Problem
+from .space import Space
 
 CHECKED, SOUND = 256, 32
 """Classes of the least scores that are looked at more closely, at most, until so many of them may hold designs."""

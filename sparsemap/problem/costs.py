@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import numpy as np
 
 from ..pieces.contracts.base import Array, Rows
-
-if TYPE_CHECKING:
-    from .chip import Chip
+from .chip import Chip
 
 BASIC = ("energy_pj", "cycles")
 """Costs that every cost model gives."""

@@ -30,7 +30,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import numpy as np
@@ -40,15 +40,13 @@ from ..files import shown
 from ..pieces import defaults
 from ..pieces.contracts import Loops, Piece, Workload
 from ..pieces.data_specs import DESIGN_KIND, SpaceSpec
+from ..pieces.registry import Registry
 from ..spec import toml_io
 from ..spec.structuring import SpecTable, join
 from ..spec.unstructuring import unstructure
 from .designs import Design
 from .load import located, make_problem
-
-if TYPE_CHECKING:
-    from ..pieces.registry import Registry
-    from .problem import Problem
+from .problem import Problem
 
 SEGMENT = "design"
 COLUMNS = {"order": "mapping", "bounds": "mapping", "mechanisms": "gate_skip"}
@@ -57,19 +55,8 @@ COLUMNS |= {name: name for name in ("formats", "decoded")}
 NAMED = ("workload", "hardware", "objective", "cost_model")
 """What may be a file, beside the design or in the working directory."""
 ABOUT = ("kind", "name", "description", "workload", "hardware", "cost_model", "objective")
-KNOWN = (
-    *ABOUT,
-    "mapping",
-    "padding",
-    "formats",
-    "beyond_format",
-    "gate_skip",
-    "decoded",
-    "segments",
-    "score",
-    "scenarios",
-    "pieces",
-)
+PARTS = ("mapping", "padding", "formats", "beyond_format", "gate_skip", "decoded", "segments")
+KNOWN = (*ABOUT, *PARTS, "score", "scenarios", "pieces")
 LOOP = re.compile(r"\s*(.+?)\s*=\s*(\d+)\s*")
 
 
@@ -161,19 +148,11 @@ def structure(table: Mapping[str, Any], registry: Registry, file: str = "") -> D
             fixed[column] = dict(table[key])
     pieces: Mapping[str, Mapping[str, Any]] = table.get("pieces", {})
     beside = {key: located(key, table[key], Path(file).parent) for key in NAMED if key in table}
-    problem = make_problem(
-        _Inlined(registry, pieces, file) if pieces else registry,  # type: ignore[arg-type]
-        beside["workload"],
-        beside["hardware"],
-        SpaceSpec(
-            name=DESIGN_KIND,
-            segments=((SEGMENT,) if "mapping" in table else ()) + tuple(segments),
-            tables={**({SEGMENT: fixed} if "mapping" in table else {}), **segments},
-        ),
-        beside.get("objective", defaults.OBJECTIVE),
-        beside.get("cost_model", defaults.COST_MODEL),
-        file,
-    )
+    tables = {**({SEGMENT: fixed} if "mapping" in table else {}), **segments}
+    space = SpaceSpec(name=DESIGN_KIND, segments=tuple(tables), tables=tables)
+    known: Any = _Inlined(registry, pieces, file) if pieces else registry
+    scored = beside.get("objective", defaults.OBJECTIVE), beside.get("cost_model", defaults.COST_MODEL)
+    problem = make_problem(known, beside["workload"], beside["hardware"], space, *scored, file)
     missing = [COLUMNS[name] for name in problem.cost_model.needs if name in COLUMNS and COLUMNS[name] not in table]
     if missing:
         text = f"missing; cost model '{problem.cost_model.name}' needs it"

@@ -5,19 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import numpy as np
 
+from ..pieces.contracts import Format, Mechanism
 from ..pieces.contracts.base import Array
-
-if TYPE_CHECKING:
-    from ..pieces.contracts import Format, Mechanism
-    from .problem import Place, Problem
-
-
-PASSES = "passes"
+from .levels import Place
+from .problem import PASSES as PASSES
+from .problem import Problem
 
 
 @attrs.frozen(eq=False)
@@ -129,9 +126,9 @@ class Design:
         """From the first of the designs of a problem."""
         if PASSES not in batch.columns:
             return cls(problem, batch)
-        from .passing import by_layout, passing
+        from .passing import passed_in, passing
 
-        ((_, passed, rest),) = by_layout(batch.take(slice(0, 1)))
+        passed, rest = passed_in(batch.take(slice(0, 1)))
         return cls(passing(problem, passed), rest)
 
     @cached_property

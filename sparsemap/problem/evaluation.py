@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
+from ..pieces.contracts import Objective
 from ..pieces.contracts.base import Array
+from .chip import Chip
 from .costs import ALIASES, Costs, costs_of
-
-if TYPE_CHECKING:
-    from ..pieces.contracts import Objective
-    from .chip import Chip
 
 ShortfallRow = tuple[str, float, float, str]
 """A resource that a design lacks: the reason, what is needed, what there is, and a text that says both in its units."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -17,9 +16,7 @@ from ..pieces.contracts.base import Genomes, Scores
 from .costs import BASIC
 from .designs import PASSES, Designs
 from .evaluation import Detail, Evaluation
-
-if TYPE_CHECKING:
-    from .problem import Problem
+from .problem import Problem
 
 BLOCK = 4096
 """Designs per block: their arrays stay in cache."""
@@ -106,12 +103,9 @@ def evaluated(designs: Designs, problem: Problem, detail: bool = False) -> Evalu
     """What the cost model of a problem says about designs, if it is what the contract says; without scenarios. Designs in
     which other tensors pass by are those of other layouts, and have a `detail` only if all are of one."""
     if PASSES in designs.columns and len(designs):
-        from .passing import by_layout, passing
+        from .passing import evaluated_by_layout
 
-        parts = [(rows, evaluated(some, passing(problem, passed), detail)) for rows, passed, some in by_layout(designs)]
-        back = np.argsort(np.concatenate([rows for rows, _ in parts]), kind="stable")
-        joined = Evaluation.join([part for _, part in parts])
-        return joined if len(parts) == 1 else joined.take(back)
+        return evaluated_by_layout(designs, problem, detail)
     model = problem.cost_model
     with guarded(model, "evaluate"), np.errstate(over="ignore", invalid="ignore"):  # `checked` names what is infinite
         evaluation = model.evaluate(locked(designs), problem, detail)

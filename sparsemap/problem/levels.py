@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
 from ..errors import Mistake, SpecError
 from ..pieces.contracts import MemoryLevel
 from ..pieces.data_specs import Hardware
+from ..pieces.registry import Registry
 from ..spec import units
 from ..spec.structuring import LARGEST, collecting
-
-if TYPE_CHECKING:
-    from ..pieces.registry import Registry
 
 
 @attrs.frozen

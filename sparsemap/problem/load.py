@@ -5,23 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
 from ..errors import Mistake, SpecError, unknown
 from ..pieces import defaults
+from ..pieces.contracts import Array, Piece
 from ..pieces.registry import Registry, is_path
 from .costs import ALIASES, BASIC, DERIVED
+from .evaluation import Evaluation
 from .problem import Problem
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    from ..pieces.contracts import Piece
-    from .evaluation import Evaluation
-
-    Reference = str | os.PathLike[str] | Mapping[str, Any] | Piece
+Reference = str | os.PathLike[str] | Mapping[str, Any] | Piece
 
 
 def load_problem(
@@ -112,7 +108,7 @@ def objective_of(registry: Registry, value: Any, file: str = "", costs: Collecti
     return found
 
 
-def evaluate(problem: Problem, genomes: np.ndarray) -> Evaluation:
+def evaluate(problem: Problem, genomes: Array) -> Evaluation:
     """Energy, cycles and validity of genomes, (B, G) integers within the bounds of `problem.space`."""
     return problem.evaluator.evaluate(genomes)
 

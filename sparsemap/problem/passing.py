@@ -12,6 +12,7 @@ import numpy as np
 from ..pieces.contracts import Segment
 from ..pieces.contracts.base import Array
 from .designs import PASSES, Designs
+from .evaluation import Evaluation
 from .problem import Problem
 
 MOST = 256
@@ -20,19 +21,50 @@ Passed = frozenset[tuple[int, int]]
 """Tensors and levels that they pass by."""
 
 
-def by_layout(designs: Designs) -> Iterator[tuple[Array, Passed, Designs]]:
-    """Rows of the designs in which the same tensors pass by the same levels, what passes, and the rest of their columns."""
-    passes = designs.columns[PASSES]
-    rest = Designs({name: column for name, column in designs.columns.items() if name != PASSES})
-    patterns, which = np.unique(passes.reshape(-1, len(designs)), axis=1, return_inverse=True)
-    for i, pattern in enumerate(patterns.T):
+def by_layout(designs: Designs) -> Iterator[tuple[Array, Designs]]:
+    """Rows of the designs in which the same tensors pass by the same levels, and these designs."""
+    if PASSES not in designs.columns:
+        if len(designs):
+            yield np.arange(len(designs)), designs
+        return
+    _, which = np.unique(designs.columns[PASSES].reshape(-1, len(designs)), axis=1, return_inverse=True)
+    for i in range(which.max(initial=-1) + 1):
         rows = np.flatnonzero(which.ravel() == i)
-        at = np.argwhere(pattern.reshape(passes.shape[:-1]))
-        yield rows, frozenset((int(t), int(s)) for t, s in at), rest.take(rows)
+        yield rows, designs.take(rows)
+
+
+def passed_in(designs: Designs) -> tuple[Passed, Designs]:
+    """What passes by in designs of one layout, and the rest of their columns."""
+    at = np.argwhere(designs.columns[PASSES][..., 0])
+    rest = {name: column for name, column in designs.columns.items() if name != PASSES}
+    return frozenset((int(t), int(s)) for t, s in at), Designs(rest)
+
+
+def evaluated_by_layout(designs: Designs, problem: Problem, detail: bool) -> Evaluation:
+    """`evaluated`, layout by layout."""
+    from .evaluator import evaluated
+
+    parts, order = [], []
+    for rows, some in by_layout(designs):
+        passed, rest = passed_in(some)
+        parts.append(evaluated(rest, passing(problem, passed), detail))
+        order.append(rows)
+    joined = Evaluation.join(parts)
+    return joined if len(parts) == 1 else joined.take(np.argsort(np.concatenate(order), kind="stable"))
+
+
+def unplaced(problem: Problem) -> Problem:
+    """A problem with every tensor in the outermost level: the genes that it has mean the same wherever tensors reside."""
+    if not any(problem.homes):
+        return problem
+    plain = attrs.evolve(problem.workload, resides={}, resident_words={}, slides={})
+    return problem.remember((unplaced,), lambda: problem.variant(workload=plain))
 
 
 def passing(problem: Problem, passed: Passed) -> Problem:
-    """A problem where tensors pass by further levels: with the hardware that says so, and the space of the given one."""
+    """A problem where tensors pass by further levels: with the hardware that says so, and the space of the given one. Where a
+    tensor resides, it does not pass by."""
+    passed = frozenset((t, s) for t, s in passed if s > problem.homes[t])
     if problem.passed is not None and passed <= problem.passed:
         return problem
 
@@ -44,9 +76,7 @@ def passing(problem: Problem, passed: Passed) -> Problem:
             rows.append({**level, "bypass": [*given, *(name for name in names if name not in given)]})
         hardware = attrs.evolve(problem.hardware, levels=tuple(rows))
         found = attrs.evolve(problem, hardware=hardware, passed=(problem.passed or frozenset()) | passed)
-        known = problem.__dict__
-        found.__dict__ |= {name: known[name] for name in ("loops", "technology", "chip") if name in known}
-        found.__dict__["space"] = problem.space
+        found.__dict__ |= {"space": problem.space, **problem.known("loops", "technology", "chip")}
         return found
 
     return problem.remember((passing, passed), made)
@@ -60,4 +90,4 @@ def layouts(problem: Problem, segment: Segment) -> tuple[Problem, ...]:
         return ()
     grid = np.indices(values).reshape(len(values), -1) + genes.low[:, None]
     designs = Designs(segment.decode(grid, problem))
-    return tuple(passing(problem, passed) for _, passed, _ in by_layout(designs))
+    return tuple(passing(problem, passed_in(some)[0]) for _, some in by_layout(designs))

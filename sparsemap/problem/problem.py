@@ -24,15 +24,14 @@ from ..pieces.contracts import (
     Workload,
 )
 from ..pieces.data_specs import Hardware, SpaceSpec
+from ..pieces.registry import Registry
 from .chip import Chip, chip_of, levels_on
 from .costs import ALIASES
-from .designs import PASSES
 from .evaluation import Evaluation
 from .levels import Level, MappingLevel, Place, levels_of
 from .tables import Key, T, Tables
 
 if TYPE_CHECKING:
-    from ..pieces.registry import Registry
     from .classes import ScoredClasses
     from .evaluator import Evaluator
     from .scenarios import Scenario
@@ -41,6 +40,8 @@ if TYPE_CHECKING:
 OPERANDS, OUTPUT = ("P", "Q", "R", "S"), "Z"
 """Roles: the operands by position, and the output, whatever they are called: how specs of hardware, mechanisms and spaces
 speak of any workload's tensors."""
+PASSES = "passes"
+"""The column of designs that says which tensors pass by which levels."""
 
 
 @attrs.define(eq=False, slots=False, repr=False)
@@ -89,11 +90,8 @@ class Problem:
         """Another process loads the plugins again, then makes the problem of its pieces; tables stay here."""
         names = ("workload", "hardware", "space_spec", "cost_model", "objective", "files", "given_chip", "passed")
         given = self.__dict__["space"].problem if "space" in self.__dict__ else self
-        return restored, (
-            self.registry,
-            {name: getattr(self, name) for name in names},
-            None if given is self else given,
-        )
+        fields = {name: getattr(self, name) for name in names}
+        return restored, (self.registry, fields, None if given is self else given)
 
     def remember(self, key: Key, make: Callable[[], T]) -> T:
         """The value made once per problem for this key, see `Key`: the home of tables of segments and cost models."""
@@ -103,11 +101,12 @@ class Problem:
         """This problem with another `workload`, `objective` or `cost_model`: with tables of its own, but with the space of
         this one, so that the same genomes are the same designs. Sizes and hardware stay."""
         made = attrs.evolve(self, **({"shared": Tables()} if "workload" in parts else {}) | parts)
-        made.__dict__["space"] = self.space
-        made.__dict__ |= {
-            name: self.__dict__[name] for name in ("levels", "technology", "chip") if name in self.__dict__
-        }
+        made.__dict__ |= {"space": self.space, **self.known("levels", "technology", "chip")}
         return made
+
+    def known(self, *names: str) -> dict[str, Any]:
+        """What is made once for a problem, as far as it is made."""
+        return {name: self.__dict__[name] for name in names if name in self.__dict__}
 
     @cached_property
     def layouts(self) -> tuple[Problem, ...]:
@@ -286,9 +285,8 @@ class Problem:
             tensor = self.tensor(text, file, f"resident_words.{text}")
             if not self.homes[tensor] or words < 0:
                 wrong = f"is {words}" if self.homes[tensor] else f"'{text}' resides in no level (resides)"
-                raise SpecError.at(
-                    file, f"resident_words.{text}", f"{wrong}, expected the words of a tensor that resides"
-                )
+                wrong += ", expected the words of a tensor that resides"
+                raise SpecError.at(file, f"resident_words.{text}", wrong)
             given[tensor] = words
         boxes = {t: math.prod(self.tensors[t].shape(self.sizes)) for t, home in enumerate(self.homes) if home}
         return {(t, self.homes[t]): given.get(t, words) for t, words in boxes.items()}
@@ -325,37 +323,30 @@ class Problem:
         return not windowed and self._listed(tensor, len(self.levels) - 1, "links")
 
     def _listed(self, tensor: int, level: int, key: str) -> bool:
-        texts = [(i, text) for i, text in enumerate(getattr(self.levels[level].memory, key)) if not self.lacks(text)]
-        return tensor in [self.tensor(text, self._file("hardware"), f"levels[{level}].{key}[{i}]") for i, text in texts]
+        return tensor in self._named(level, key)
+
+    def _named(self, level: int, key: str) -> list[int]:
+        """The tensors that a level has under a key: all or none where it says true or false, else those that it names."""
+        given, file = getattr(self.levels[level].memory, key), self._file("hardware")
+        if isinstance(given, bool):
+            return list(range(len(self.tensors))) if given else []
+        texts = [(i, text) for i, text in enumerate(given) if not self.lacks(text)]
+        return [self.tensor(text, file, f"levels[{level}].{key}[{i}]") for i, text in texts]
 
     @cached_property
     def decodes(self) -> np.ndarray:
         """(S, T) bool: the level decodes the tensor on its way in, and encodes it on its way out."""
         found = np.zeros((len(self.levels), len(self.tensors)), dtype=bool)
-        file = self._file("hardware")
         for level in self.levels[1:]:
-            given = level.memory.decodes
-            if isinstance(given, bool):
-                found[level.index] = given
-                continue
-            for i, text in enumerate(given):
-                if not self.lacks(text):
-                    found[level.index, self.tensor(text, file, f"levels[{level.index}].decodes[{i}]")] = True
+            found[level.index, self._named(level.index, "decodes")] = True
         return found & (np.arange(len(self.levels))[:, None] > np.array(self.homes))  # nothing comes in at a home
 
     @cached_property
     def buffers(self) -> np.ndarray:
         """(S, T) int64 tiles of each tensor that a level holds at a time; at the outermost level 1."""
         found = np.ones((len(self.levels), len(self.tensors)), dtype=np.int64)
-        file = self._file("hardware")
         for level in self.levels[1:]:
-            given, depth = level.memory.double_buffered, level.memory.buffer_depth
-            if isinstance(given, bool):
-                found[level.index] = depth if given else 1
-                continue
-            for i, text in enumerate(given):
-                path = f"levels[{level.index}].double_buffered[{i}]"
-                found[level.index, self.tensor(text, file, path)] = depth
+            found[level.index, self._named(level.index, "double_buffered")] = level.memory.buffer_depth
         for tensor, home in self.resident:  # nothing takes its place
             found[home, tensor] = 1
         return found
@@ -371,8 +362,7 @@ class Problem:
         """The same workload, space and names on another chip, with the same number of levels; `SearchError` if it has
         others, or is a batch of chips. `hardware` stays, and does not say what the chip has."""
         made = attrs.evolve(self, given_chip=chip)
-        made.__dict__ |= {name: self.__dict__[name] for name in ("loops", "technology") if name in self.__dict__}
-        made.__dict__ |= {"levels": levels_on(chip, self.levels)}
+        made.__dict__ |= {"levels": levels_on(chip, self.levels), **self.known("loops", "technology")}
         made.__dict__["space"] = self.space.of(made)
         return made
 

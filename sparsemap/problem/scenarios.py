@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import attrs
 import numpy as np
 
@@ -11,9 +9,7 @@ from ..pieces.boundary import wrong
 from .designs import Designs
 from .evaluation import Detail, Evaluation
 from .evaluator import evaluated
-
-if TYPE_CHECKING:
-    from .problem import Problem
+from .problem import Problem
 
 
 @attrs.frozen

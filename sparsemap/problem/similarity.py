@@ -5,13 +5,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ..errors import DesignError, SearchError, unknown
 from ..pieces.contracts import Loops
-
-if TYPE_CHECKING:
-    from .problem import Problem
+from .problem import Problem
 
 
 def distance(one: Loops, other: Loops, metric: str = "edit") -> float:

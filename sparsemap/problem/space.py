@@ -16,10 +16,10 @@ from ..pieces.contracts import Array, Genes, Piece, Segment
 from ..pieces.contracts.base import NAMES, GeneColumns, Genomes, Naming
 from ..pieces.data_specs import SpaceSpec
 from .designs import Decoded, Designs
+from .problem import Problem
 
 if TYPE_CHECKING:
     from .classes import ScoredClasses
-    from .problem import Problem
 
 
 @attrs.define(eq=False, slots=False)

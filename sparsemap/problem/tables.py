@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 import attrs
 import numpy as np
 
+from ..pieces.contracts import Piece
+
 T = TypeVar("T")
 
 Key = tuple[Any, ...]
@@ -21,6 +23,7 @@ class Tables:
     """Values by key. Several threads may ask at once: each value is made once."""
 
     _made: dict[Any, Any] = attrs.field(factory=dict, init=False)
+    _contents: dict[int, tuple[Piece, Any]] = attrs.field(factory=dict, init=False)
     _lock: Any = attrs.field(factory=RLock, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -37,13 +40,21 @@ class Tables:
         try:
             known = key in self._made
         except TypeError:
-            key = content_of(key)
+            key = tuple(map(self._content, key))
             known = key in self._made
         if not known:
             with self._lock:
                 if key not in self._made:
                     self._made[key] = make()
         return self._made[key]
+
+    def _content(self, part: Any) -> Any:
+        """What a part of a key counts by; of a piece, which is frozen, it is made once."""
+        if not isinstance(part, Piece):
+            return content_of(part)
+        if id(part) not in self._contents:
+            self._contents[id(part)] = part, content_of(part)  # the piece stays, so that no other one gets its number
+        return self._contents[id(part)][1]
 
 
 def content_of(value: Any) -> Any:

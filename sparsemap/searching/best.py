@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import numpy as np
@@ -19,13 +19,11 @@ from ..pieces.defaults import FIDELITIES
 from ..problem.costs import Costs
 from ..problem.designs import Design
 from ..problem.evaluation import Detail, Evaluation
+from ..problem.problem import Problem
+from ..spec import toml_io
 from ..spec.units import format_count, format_energy
 from .archive import Archive
 from .breakdown import Breakdown
-
-if TYPE_CHECKING:
-    from ..problem.problem import Problem
-
 
 ROUNDING = 1e-9
 """Sums in another order may move a score by so much of itself."""
@@ -187,7 +185,6 @@ class Best:
         """The design as a TOML file, with paths of data files relative to the `folder` that it is for, or else whole;
         DesignError if it has columns that such a file cannot hold."""
         from ..problem import design_file
-        from ..spec import toml_io
 
         table = design_file.dump(self.design, self.numbers, self.scenario_numbers)
         if folder is None:

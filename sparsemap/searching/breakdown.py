@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import numpy as np
 
 from ..errors import need
-
-if TYPE_CHECKING:
-    from ..problem.evaluation import Detail
-    from ..problem.problem import Problem
-
+from ..problem.evaluation import Detail
+from ..problem.problem import Problem
 
 COMPUTES, CHARGES, WAITING = "computes", "charges", "waiting"
 UNNAMED = CHARGES

@@ -28,16 +28,15 @@ from ..pieces.defaults import SEARCHER
 from ..problem.designs import Decoded, Designs
 from ..problem.evaluation import Evaluation
 from ..problem.evaluator import proposing
-from .archive import Archive
+from ..problem.problem import Problem
+from .archive import Archive, shortfalls_of
 from .best import best_of, front_of, gap_of
 from .budget import Budget as Budget
 from .budget import budget_of
 from .identity import identity_of
 from .result import Result, result_of
-from .shortfalls import shortfalls_of
 
 if TYPE_CHECKING:
-    from ..problem.problem import Problem
     from .start import Given, Start
 
 OWN = "own proposals"
@@ -192,13 +191,12 @@ class Search:
                 scored = attrs.evolve(scored, scores=self.problem.evaluator.score(evaluation, opening=True))
         if first := self._first:
             self._first, self.started, self._migrants = None, first.told(scores), scored
+        elif self._migrants is None:
+            self._scored = scored
         else:
-            if self._migrants is not None:
-                from .start import mixed
+            from .start import mixed
 
-                self._scored, self._migrants = mixed(scored, self._migrants), None
-            else:
-                self._scored = scored
+            self._scored, self._migrants = mixed(scored, self._migrants), None
         self._take(genomes, scores, values, evaluation)
 
     def _scores(self, evaluation: Evaluation) -> tuple[Array, Array | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import numpy as np
@@ -11,12 +11,10 @@ import numpy as np
 from ..errors import SearchError
 from ..pieces.boundary import guarded
 from ..problem.evaluation import Evaluation
+from ..problem.problem import Problem
 from .best import Best
-
-if TYPE_CHECKING:
-    from ..problem.problem import Problem
-    from .driver import Search
-    from .result import Result
+from .driver import Search
+from .result import Result
 
 
 @attrs.frozen
@@ -79,7 +77,9 @@ def executed(run: Search, result: Result, count: int) -> Result:
     problem = run.problem
     if result.best is None or run.interrupted or run.archive.leading is None:
         return result
-    found = [_executed(problem, best, run.seed) for best in run.archive.leading.designs(problem, count)]
+    known = run.archive.leading
+    leading = list(zip(known.genomes, known.costs, known.scores, strict=True))[:count]
+    found = [_executed(Best(problem, *row), run.seed) for row in leading]
     found.sort(key=lambda one: one.score)  # stable: designs that are as good stay in the order of their claims
     return attrs.evolve(result, best=found[0].best, executed=tuple(found))
 
@@ -93,7 +93,7 @@ def check(problem: Problem) -> None:
         raise SearchError("designs are executed for one objective and one set of densities; leave --execute out")
 
 
-def _executed(problem: Problem, best: Best, seed: int) -> ExecutedDesign:
+def _executed(best: Best, seed: int) -> ExecutedDesign:
     with guarded("hook", "execute_design"):
-        told = problem.registry.hook.execute_design(best=best, seed=seed)
+        told = best.problem.registry.hook.execute_design(best=best, seed=seed)
     return ExecutedDesign(best, None, told) if isinstance(told, str) else ExecutedDesign(best, told)

@@ -9,10 +9,9 @@ import numpy as np
 
 from ..pieces.registry import Registry
 from ..problem import design_file
-from .archive import Archive
+from .archive import Archive, shortfalls_of
 from .best import Best
 from .result import Result, result_of
-from .shortfalls import shortfalls_of
 
 
 def design(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TypeVar
 
 import attrs
@@ -22,40 +21,13 @@ def hull(points: Iterable[Corner[T]]) -> list[Corner[T]]:
     for point in sorted(points, key=lambda p: p[:2]):
         if found and point[1] >= found[-1][1]:
             continue
-        while len(found) > 1 and _above(found[-2], found[-1], point):
+        while len(found) > 1 and above(found[-2], found[-1], point):
             found.pop()
         found.append(point)
     return found
 
 
-def thinned(points: Iterable[T], costs: Callable[[T], tuple[float, float, float]]) -> list[T]:
-    """Those of points of (energy, cycles, room) that are on the hull of all that need no more room; of equal ones the first."""
-    corners: list[tuple[float, float]] = []
-    kept = []
-    for point in sorted(points, key=lambda p: costs(p)[2::-1]):
-        energy, cycles, _ = costs(point)
-        place = bisect_left(corners, (energy, cycles))
-        if place and corners[place - 1][1] <= cycles:
-            continue
-        if place < len(corners):
-            if corners[place] == (energy, cycles):
-                continue
-            if place and _above((*corners[place - 1], None), (energy, cycles, None), (*corners[place], None)):
-                continue
-        kept.append(point)
-        end = place
-        while end < len(corners) and corners[end][1] >= cycles:
-            end += 1
-        corners[place:end] = [(energy, cycles)]
-        while place > 1 and _above(*((*corner, None) for corner in corners[place - 2 : place + 1])):
-            del corners[place - 1]
-            place -= 1
-        while place + 2 < len(corners) and _above(*((*corner, None) for corner in corners[place : place + 3])):
-            del corners[place + 1]
-    return kept
-
-
-def _above(a: Corner[T], b: Corner[T], c: Corner[T]) -> bool:
+def above(a: Corner[T], b: Corner[T], c: Corner[T]) -> bool:
     """Whether b is on or above the line from a to c, which have less and more energy."""
     return (b[1] - a[1]) * (c[0] - a[0]) >= (c[1] - a[1]) * (b[0] - a[0])
 

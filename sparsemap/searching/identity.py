@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from ..pieces.contracts import Piece, Searcher
+from ..pieces.registry import Registry
+from ..problem.problem import Problem
 from .budget import Budget, budget_of
 
 if TYPE_CHECKING:
-    from ..pieces.contracts import Piece, Searcher
-    from ..pieces.registry import Registry
-    from ..problem.problem import Problem
     from .start import Start
 
 Identity = Mapping[str, Any]

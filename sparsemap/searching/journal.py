@@ -34,6 +34,7 @@ import numpy as np
 
 from ..errors import SearchError, readable
 from ..pieces.contracts.base import Array
+from ..pieces.defaults import JOURNAL_FILE as JOURNAL_FILE
 from ..problem.evaluation import Evaluation
 from .identity import SCENARIOS, Identity, differences, text_of
 
@@ -43,7 +44,6 @@ except ImportError:  # not a POSIX system: two searches in one folder are not to
     fcntl = None  # type: ignore[assignment]
 
 
-JOURNAL_FILE = "journal.bin"
 KIND = b"sparsemap journal "
 MAGIC = KIND + b"2\n"
 OWNER_BYTES = 64

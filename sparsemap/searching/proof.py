@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import numpy as np
@@ -13,10 +13,8 @@ import numpy as np
 from ..pieces.contracts.base import Array
 from ..pieces.defaults import DESIGN_FILE
 from ..problem.design_file import problem_tables
-
-if TYPE_CHECKING:
-    from .archive import Row
-    from .driver import Search
+from .archive import Row
+from .driver import Search
 
 FORMAT = "sparsemap certificate 1"
 SHOWN = 3

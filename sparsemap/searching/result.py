@@ -20,16 +20,15 @@ from ..pieces.contracts import plain
 from ..pieces.contracts.base import Array
 from ..pieces.defaults import CERTIFICATE_FILE, DESIGN_FILE, REPORT
 from ..problem.costs import BASIC
-from .archive import Row
+from ..problem.problem import Problem
+from .archive import Row, Shortfall
 from .best import Best, gap_of, relative_to
 from .breakdown import Breakdown
 from .budget import PROPOSALS
 from .hull import Corner
 from .identity import versions_of
-from .shortfalls import Shortfall
 
 if TYPE_CHECKING:
-    from ..problem.problem import Problem
     from .executed import ExecutedDesign
     from .proof import Proof
 

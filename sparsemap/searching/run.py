@@ -16,15 +16,16 @@ import attrs
 from ..errors import PluginError, SearchError
 from ..files import is_temporary
 from ..pieces.boundary import guarded
+from ..pieces.contracts import Array, Genomes, Searcher
+from ..pieces.defaults import JOURNAL_FILE
+from ..problem.evaluation import Evaluation
+from ..problem.problem import Problem
 from .archive import Leading
 from .budget import Budget
 from .driver import Search, Snapshot
 from .result import FRONT_FOLDER, Result, read_result
 
 if TYPE_CHECKING:
-    from ..pieces.contracts import Array, Genomes, Searcher
-    from ..problem.evaluation import Evaluation
-    from ..problem.problem import Problem
     from .journal import Journal
     from .start import Given, Start
 
@@ -99,7 +100,7 @@ def search_into(
     design so far is written as that of an interrupted search. A complete result stays until a complete one takes its
     place (`Result.place`); two searches cannot write to one folder at a time.
     """
-    from .journal import JOURNAL_FILE, Journal
+    from .journal import Journal
 
     folder = Path(folder)
     run = _started(problem, searcher, budget, seed, start, execute)
@@ -198,8 +199,6 @@ def finished(
 
     A journal beside it is removed: the process was killed between the two.
     """
-    from .journal import JOURNAL_FILE
-
     try:
         table = read_result(Path(folder))
     except SearchError:
@@ -215,8 +214,6 @@ def finished(
 
 def unfinished(folder: str | os.PathLike[str]) -> bool:
     """Whether a search in this folder was stopped."""
-    from .journal import JOURNAL_FILE
-
     try:
         return (Path(folder) / JOURNAL_FILE).stat().st_size > 0
     except OSError:

@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import numpy as np
@@ -21,14 +21,13 @@ from ..errors import DesignError, SearchError, listed
 from ..pieces.contracts import Scored, Searcher
 from ..pieces.contracts.base import Array
 from ..pieces.data_specs import DESIGN_KIND
+from ..pieces.registry import Registry
 from ..problem.designs import Design
+from ..problem.problem import Problem
 from ..problem.similarity import nearness
+from ..spec import toml_io
 from .best import Best
 from .result import DESIGN_FILE, PARTIAL_FOLDER, Result
-
-if TYPE_CHECKING:
-    from ..pieces.registry import Registry
-    from ..problem.problem import Problem
 
 COUNT = 3
 """Of how many designs a search starts, unless told otherwise."""
@@ -185,8 +184,6 @@ def _design(file: Path, registry: Registry) -> Design:
 
 
 def _is_design(file: Path) -> bool:
-    from ..spec import toml_io
-
     return toml_io.read(file).get("kind") == DESIGN_KIND
 
 

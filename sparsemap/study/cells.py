@@ -74,13 +74,8 @@ class Cell:
     @property
     def names(self) -> dict[str, Any]:
         """What tells it from the other cells of its study."""
-        return {
-            "workload": self.workload,
-            "hardware": self.hardware,
-            "searcher": self.searcher,
-            **self.axes,
-            "seed": self.seed,
-        }
+        first = {key: getattr(self, key) for key in NAMES[:3]}
+        return {**first, **self.axes, "seed": self.seed}
 
 
 @attrs.frozen

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 import attrs
 
@@ -54,6 +55,7 @@ def ratio_of(problems: Iterable[Sequence[float]]) -> Ratio | None:
     return Ratio(math.exp(mean), math.exp(mean - wide), math.exp(mean + wide))
 
 
+@cache
 def quantile(free: int, level: float = LEVEL) -> float:
     """How many standard errors to each side hold `level` of Student's t distribution with so many degrees of freedom."""
     low, high = 0.0, 1e3

@@ -160,37 +160,17 @@ class FusedResult:
 
     def table(self) -> list[list[str]]:
         """A row per step, in the order of the plan."""
-        head = [
-            "step",
-            "inputs from",
-            "output to",
-            "on chip",
-            "energy used",
-            "cycles",
-            "ms",
-            "busy",
-            "limit",
-            "why not",
-        ]
-        clock = float(self.base.chip.clock_hz)
-        return [
-            head,
-            *(
-                [
-                    row.layer,
-                    ", ".join(dict.fromkeys(row.from_places)),
-                    row.home,
-                    percent(row.used_words / self.capacity),
-                    units.format_energy(row.energy_pj),
-                    f"{row.cycles:,.0f}",
-                    f"{1e3 * row.cycles / clock:,.3g}",
-                    "-" if row.utilisation is None else percent(row.utilisation),
-                    row.limit or "-",
-                    row.why or "-",
-                ]
-                for row in self.rows
-            ),
-        ]
+        head = ["step", "inputs from", "output to", "on chip", "energy used", "cycles"]
+        head += ["ms", "busy", "limit", "why not"]
+        rows, clock = [head], float(self.base.chip.clock_hz)
+        for row in self.rows:
+            places = [row.layer, ", ".join(dict.fromkeys(row.from_places)), row.home]
+            costs = [units.format_energy(row.energy_pj), f"{row.cycles:,.0f}", f"{1e3 * row.cycles / clock:,.3g}"]
+            busy = "-" if row.utilisation is None else percent(row.utilisation)
+            rows.append(
+                [*places, percent(row.used_words / self.capacity), *costs, busy, row.limit or "-", row.why or "-"]
+            )
+        return rows
 
     def totals_text(self) -> str:
         """The totals of the plan, in lines."""
@@ -224,10 +204,10 @@ class FusedResult:
         written = attrs.evolve(self.base, fused=self.to_dict()).write(folder)
         if not self.complete:
             return written
-        rows = [attrs.asdict(row) for row in self.rows]
+        fields = attrs.filters.exclude("by_level", "genome")
         flat = [
-            {k: " ".join(v) if isinstance(v, tuple) else v for k, v in row.items() if k not in ("by_level", "genome")}
-            for row in rows
+            {key: " ".join(value) if isinstance(value, tuple) else value for key, value in row.items()}
+            for row in (attrs.asdict(row, filter=fields) for row in self.rows)
         ]
         texts = (csv_text(flat), markdown_table(self.table(), "<<<>>>>><<"))
         named = {Path(folder) / name: text for name, text in zip(FUSED_FILES, texts, strict=True)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -13,16 +13,17 @@ import numpy as np
 from ..errors import SearchError
 from ..pieces.contracts import Operation
 from ..primes import divisors
-from ..problem.evaluation import Detail
+from ..problem.designs import Designs
+from ..problem.evaluation import Detail, Evaluation
 from ..problem.network import INPUT
+from ..problem.passing import by_layout
 from ..problem.problem import Problem
 from .cells import Outcome
-from .conversion import with_conversions
 from .fused import FusedPlan, Kept, Key
 from .graph import GraphNode, passed
 from .interleaved import Member, interleaved
 from .join import Fitting, JoinedPlan, Step, TablePoint, joined
-from .packets import PLAIN, Packet, TensorPlace, packets, uncompressed
+from .packets import PLAIN, Packet, TensorPlace, packets, uncompressed, with_conversions
 from .slides import Outermost, made, outermost, sliced
 
 Tables = Mapping[str, Mapping[Kept, Sequence[TablePoint]]]
@@ -31,6 +32,13 @@ Tables = Mapping[str, Mapping[Kept, Sequence[TablePoint]]]
 
 MOST_TARGETS = 4
 """Packets of a tensor that a conversion may write: those of the consumers' best designs."""
+
+
+def alike(problem: Problem, genomes: Sequence[tuple[int, ...]]) -> Iterator[tuple[list[int], Evaluation]]:
+    """Rows in which the same tensors pass by the same levels, and what designs cost, with the details."""
+    designs = problem.space.decode(np.array(genomes, dtype=np.int64)) if genomes else Designs({})
+    for rows, some in by_layout(designs):
+        yield rows.tolist(), problem.evaluator.evaluate_designs(some, detail=True)
 
 
 @attrs.frozen(slots=False)
@@ -118,13 +126,13 @@ class FusedTables:
     def _points(self, problem: Problem, genomes: Sequence[tuple[int, ...]]) -> list[TablePoint]:
         if not genomes:
             return []
-        designs = problem.space.decode(np.array(genomes, dtype=np.int64))
-        told = problem.evaluator.evaluate_designs(designs, detail=True)
-        room = self._room(problem, told.detail or Detail())
-        return [
-            TablePoint(float(told.energy_pj[row]), float(told.cycles[row]), float(room[row]), genomes[row])
-            for row in np.flatnonzero(told.valid).tolist()
-        ]
+        found: dict[int, TablePoint] = {}
+        for rows, told in alike(problem, genomes):
+            room = self._room(problem, told.detail or Detail())
+            for at in np.flatnonzero(told.valid).tolist():
+                costs = float(told.energy_pj[at]), float(told.cycles[at]), float(room[at])
+                found[rows[at]] = TablePoint(*costs, genomes[rows[at]])
+        return [found[row] for row in sorted(found)]
 
     def _room(self, problem: Problem, detail: Detail) -> np.ndarray:
         """(n,) words of the level on chip that designs need for what does not live there."""
@@ -200,19 +208,20 @@ class FusedTables:
         found: dict[str, dict[Any, list[float]]] = {}
         for content, genomes in self.genomes.items():
             base = self.fused.plan.problem(self.fused.searched[content][()])
-            told = base.evaluator.evaluate_designs(base.space.decode(np.array(genomes, dtype=np.int64)), detail=True)
-            words, cells = (told.detail.data_words_max, told.detail.cells) if told.detail else (None, None)
-            if words is None or cells is None:
-                raise SearchError(
-                    f"cost model '{base.cost_model.name}' does not tell what tensors take: no conversions"
-                )
-            width = float(base.chip.word_bits[0])
-            totals = []
-            for t in range(len(base.tensors)):
-                cell = cells[t][0]
-                ranks = cell.metadata if cell is not None else None
-                totals.append(words[t, 0] + (np.ceil(ranks.bits(ranks.largest) / width) if ranks is not None else 0.0))
-            found[content] = {genome: [float(one[row]) for one in totals] for row, genome in enumerate(genomes)}
+            found[content], width = {}, float(base.chip.word_bits[0])
+            for rows, told in alike(base, genomes):
+                words, cells = (told.detail.data_words_max, told.detail.cells) if told.detail else (None, None)
+                if words is None or cells is None:
+                    raise SearchError(
+                        f"cost model '{base.cost_model.name}' does not tell what tensors take: no conversions"
+                    )
+                totals = []
+                for t in range(len(base.tensors)):
+                    cell = cells[t][0]
+                    ranks = cell.metadata if cell is not None else None
+                    bits = ranks.bits(ranks.largest) if ranks is not None else 0.0
+                    totals.append(words[t, 0] + np.ceil(bits / width))
+                found[content] |= {genomes[row]: [float(one[at]) for one in totals] for at, row in enumerate(rows)}
         return found
 
     def _kept(self, one: GraphNode, key: Key) -> Sequence[TablePoint]:

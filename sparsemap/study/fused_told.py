@@ -15,13 +15,12 @@ from ..files import write_texts
 from ..problem.network import INPUT
 from ..searching.best import Best
 from .cells import Outcome, labels_of
-from .conversion import Converted
 from .fused import FusedPlan, Kept
 from .fused_result import PLAN_FOLDER, FusedLayer, FusedResult
 from .fused_tables import FusedTables
 from .graph import GraphNode
 from .join import Chosen, JoinedPlan, Step, TablePoint, joined
-from .packets import PLAIN, TensorPlace
+from .packets import PLAIN, Converted, TensorPlace
 
 
 def result_of(fused: FusedPlan, outcomes: Sequence[Outcome]) -> FusedResult:
@@ -114,25 +113,11 @@ class _Told:
     def _pass(self, row: FusedLayer, made: Converted) -> FusedLayer:
         """The conversion of a layer's output, as a step of its own."""
         used = row.live_words + (row.words if row.place == self.fused.places[1] else 0)
-        return FusedLayer(
-            layer=f"{row.layer} converted",
-            type="conversion",
-            searched="",
-            macs=0,
-            inputs=(row.layer,),
-            from_places=(row.place,),
-            place=row.place,
-            slides="",
-            words=row.words,
-            packed=row.packed,
-            why=row.why,
-            energy_pj=made.energy_pj,
-            cycles=made.cycles,
-            live=row.live,
-            live_words=row.live_words,
-            used_words=used,
-            kept=(),
-        )
+        return attrs.evolve(
+            row, layer=f"{row.layer} converted", type="conversion", searched="", macs=0, inputs=(row.layer,),
+            from_places=(row.place,), slides="", energy_pj=made.energy_pj, cycles=made.cycles, used_words=used, kept=(),
+            kept_words={}, walks={}, design="", genome=(), utilisation=None, limit="", by_level={},
+        )  # fmt: skip
 
     def _words(self, one: GraphNode, kept: Kept, held: Mapping[str, int]) -> dict[str, int]:
         """By tensor of a layer that is on chip, the words of it that are there."""
@@ -195,8 +180,8 @@ class _Told:
 
     def _best(self, one: GraphNode, kept: Kept, chosen: Chosen) -> Best:
         """The design of a layer in the plan, with its tensors where they live."""
-        genome = np.array(chosen.point.design, dtype=np.int64)
         costs = {"energy_pj": chosen.point.energy_pj, "cycles": chosen.point.cycles}
+        genome = np.array(chosen.point.design)
         return Best(self.fused.variant(one.node.content, kept), genome, costs, self.fused.value(*costs.values()))
 
 
@@ -204,17 +189,12 @@ def write_designs(fused: FusedPlan, result: FusedResult) -> list[Path]:
     """Writes the designs of a plan to the folder `plan`, a file for each different one, as `FusedLayer.design` says."""
     texts: dict[Path, str] = {}
     for row in result.rows:
-        one, path = fused.named[row.layer], fused.plan.folder / row.design
+        path = fused.plan.folder / row.design
         if row.design and path not in texts:
-            base = fused.variant(one.node.content, row.kept)
+            base = fused.variant(fused.named[row.layer].node.content, row.kept)
             there = attrs.evolve(base.workload, resident_words=dict(row.kept_words), slides=dict(row.walks))
             numbers = {"energy_pj": row.energy_pj, "cycles": row.cycles}
-            best = Best(
-                base.variant(workload=there),
-                np.array(row.genome, dtype=np.int64),
-                numbers,
-                fused.value(row.energy_pj, row.cycles),
-            )
+            best = Best(base.variant(workload=there), np.array(row.genome), numbers, fused.value(*numbers.values()))
             with suppress(DesignError):  # it has columns that no file can hold
                 texts[path] = best.text(path.parent)
     return write_texts(texts)

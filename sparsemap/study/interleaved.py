@@ -7,14 +7,16 @@ moves what it does alone with these tensors on chip, and energies and cycles add
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import attrs
+import numpy as np
 
-from ..searching.hull import thinned
 from .join import Step, TablePoint, Together
 from .packets import TensorPlace
 from .slides import Outermost, Slide
+from .thinning import thinned, thinned_rows
 
 MOST_LAYERS = 8
 """Layers of a chain."""
@@ -129,27 +131,59 @@ def _extended(
     name = (*history, after.role(before.name, home, slides))
     if name in known:
         return known[name]
-    found: Chains = {}
-    roles = _roles(after, before.name, home, slides)
+    found: dict[Any, list[dict[Outermost, list[_Row]]]] = {}
+    roles, live = _roles(after, before.name, home, slides), dict[Any, TensorPlace | None]()
     for (given, _), by_loop in known[history].items():
         for (more, place), by_next in roles.items():
-            made = found.setdefault(((*given, *more), place), {})
-            for loop, rows in by_loop.items():
-                for following, points in by_next.items():
-                    slid = _slid(before, loop, after, following, home)
-                    if slid is not None:
-                        # all chains of a last layer end in one table
-                        made.setdefault(following if slides else None, []).extend(
-                            row.after(slid, place, point)
-                            for row in rows
-                            for point in points
-                            if row.room + slid.words + point.room <= capacity
-                        )
-    known[name] = {
-        key: {loop: thinned(rows, lambda row: row.costs) for loop, rows in by_loop.items() if rows}
-        for key, by_loop in found.items()
-    }
+            for pair in product(by_loop, by_next):
+                if pair not in live:
+                    live[pair] = _slid(before, pair[0], after, pair[1], home)
+            made = found.setdefault(((*given, *more), place), [])
+            parts = {at: {at: points} for at, points in by_next.items()} if slides else {None: by_next}
+            made.append({at: _sums(by_loop, some, live, place, capacity) for at, some in parts.items()})
+    known[name] = {key: _merged(some) for key, some in found.items()}
     return known[name]
+
+
+def _sums(
+    by_loop: Mapping[Outermost, Sequence[_Row]],
+    by_next: Mapping[Outermost, Sequence[TablePoint]],
+    live: Mapping[Any, TensorPlace | None],
+    place: TensorPlace | None,
+    capacity: float,
+) -> list[_Row]:
+    """Rows with one more layer, of every row and every point that go together: those that fit and are worth keeping."""
+    rows = [(i, row) for i, some in enumerate(by_loop.values()) for row in some]
+    points = [(i, point) for i, some in enumerate(by_next.values()) for point in some]
+    if not rows or not points:
+        return []
+    between = [[live[loop, following] for following in by_next] for loop in by_loop]
+    words = np.array([[np.inf if slid is None else slid.words for slid in some] for some in between])
+    first, second = np.array([i for i, _ in rows]), np.array([i for i, _ in points])
+    mine = np.array([row.costs for _, row in rows])
+    theirs = np.array([(point.energy_pj, point.cycles, point.room) for _, point in points])
+    room = (mine[:, 2:] + words[np.ix_(first, second)]) + theirs[:, 2]
+    one, two = np.nonzero(room <= capacity)
+    order = np.lexsort((two, one, second[two], first[one]))  # loop by loop: of equal ones the first is kept
+    one, two = one[order], two[order]
+    kept = thinned_rows(mine[one, 0] + theirs[two, 0], mine[one, 1] + theirs[two, 1], room[one, two])
+    found = []
+    for i, j in zip(one[kept].tolist(), two[kept].tolist(), strict=True):
+        slid = between[first[i]][second[j]]
+        assert slid is not None
+        found.append(rows[i][1].after(slid, place, points[j][1]))
+    return found
+
+
+def _merged(some: Sequence[Mapping[Outermost, list[_Row]]]) -> dict[Outermost, list[_Row]]:
+    """Tables of the same places as one."""
+    found: dict[Outermost, list[_Row]] = {}
+    for by_loop in some:
+        for loop, rows in by_loop.items():
+            found.setdefault(loop, []).extend(rows)
+    return {
+        loop: thinned(rows, lambda row: row.costs) if len(some) > 1 else rows for loop, rows in found.items() if rows
+    }
 
 
 def _slid(

@@ -7,11 +7,13 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import SearchError, unknown
 from ..pieces import defaults
 from ..pieces.data_specs import Network
+from ..pieces.loading import load
+from ..problem.load import Reference
 from .cells import Outcome
 from .fused import FusedPlan
 from .fused_result import FusedResult
@@ -19,10 +21,6 @@ from .fused_told import result_of, write_designs
 from .network_result import NetworkResult
 from .plan import plan_of
 from .study import Progress, run_cells
-
-if TYPE_CHECKING:
-    from ..problem.load import Reference
-
 
 OPERATIONS = ("counted", "fused", "free")
 """What operations between the layers of a plan cost."""
@@ -72,8 +70,6 @@ def search_network(
     the hardware has a `converter`, which is paid for, and an output has the density that the next layer reads; or formats
     change on the way at no cost and densities are those of each layer (`free`).
     """
-    from ..pieces.loading import load
-
     for key, given, choices in (("operations", operations, OPERATIONS), ("formats", formats, FORMATS)):
         if given not in choices:
             raise SearchError(f"{key}: {unknown('choice', given, choices)}")

@@ -7,19 +7,21 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import numpy as np
 
 from ..errors import DesignError, SearchError, unknown
 from ..pieces.contracts import Operation, Searcher, Workload
-from ..pieces.data_specs import WARM_STARTS, Study
+from ..pieces.data_specs import WARM_STARTS, Network, Study
 from ..pieces.registry import Registry, is_path
+from ..problem.chip import Chip
 from ..problem.design_file import workload_table
 from ..problem.evaluation import Evaluation
 from ..problem.load import load_problem
 from ..problem.network import INPUT, Node, distinct, nodes_of
+from ..problem.problem import Problem
 from ..problem.similarity import METRICS, nearness
 from ..searching.driver import default_searcher, searcher_of
 from ..searching.start import COUNT, check_takes, given_designs, nearest
@@ -27,10 +29,6 @@ from ..spec.unstructuring import plain
 from .cells import KEPT, Cell, Outcome, as_data, cells_of, chosen_in, labels_of
 from .graph import graph_of, handed_on, passed
 from .network_result import LayerResult, NetworkResult
-
-if TYPE_CHECKING:
-    from ..problem.chip import Chip
-    from ..problem.problem import Problem
 
 WARM_START = "edit"
 """By default, where the searcher takes designs; `benchmarks/warm_start.py` says what it is worth."""
@@ -208,6 +206,18 @@ class Plan:
         return {} if bound is None else {"energy_pj": float(bound.energy_pj.min()), "cycles": float(bound.cycles.min())}
 
 
+def network_of(registry: Registry, network: Any) -> tuple[Network, tuple[Node, ...]]:
+    """A network by name, file or table, and its nodes."""
+    base, file = Path("."), ""
+    if isinstance(network, str | os.PathLike):
+        text = os.fspath(network)
+        piece, file = registry.resolve("network", text), text if is_path(text) else ""
+        base = Path(text).parent if file else base
+    else:
+        piece = registry.build("network", network)
+    return piece, nodes_of(piece, registry, base, file)
+
+
 def plan_of(
     registry: Registry,
     network: Any,
@@ -223,17 +233,11 @@ def plan_of(
     count: str = "all",
     more: Any = None,
     handed: bool = False,
+    known: tuple[Network, tuple[Node, ...]] | None = None,
 ) -> Plan:
     """The cells of a network; `handed`: outputs have the density that the next layer reads. SpecError for a wrong part,
-    before anything is searched."""
-    base, file = Path("."), ""
-    if isinstance(network, str | os.PathLike):
-        text = os.fspath(network)
-        piece, file = registry.resolve("network", text), text if is_path(text) else ""
-        base = Path(text).parent if file else base
-    else:
-        piece = registry.build("network", network)
-    graph = nodes_of(piece, registry, base, file)
+    before anything is searched. `known` is what `network_of` says, for who plans one network on many chips."""
+    piece, graph = known or network_of(registry, network)
     graph = handed_on(graph, registry) if handed else graph
     nodes = tuple(node for node in graph if node.loops)
     if not nodes:

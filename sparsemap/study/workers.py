@@ -12,14 +12,14 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from ..errors import SearchError, need
-from ..searching.journal import JOURNAL_FILE
+from ..pieces.defaults import JOURNAL_FILE
 from ..searching.result import RESULT_FILE
 from .cells import Cell, Outcome
 
@@ -43,7 +43,7 @@ def in_processes(run: Run, cells: Sequence[Cell], args: Mapping[str, Any], jobs:
         except BrokenProcessPool:
             # no one says which process died, so that the cells that were running go one at a time
             running = [cell for cell in left.values() if Path(cell.folder, JOURNAL_FILE).exists()]
-            for cell in running or Waiting(list(left.values())).ready()[:jobs]:
+            for cell in running or [cell for cell in left.values() if not left.keys() & cell.after][:jobs]:
                 del left[cell.folder]
                 try:
                     yield from _pool(run, [cell], args, 1)
@@ -56,39 +56,27 @@ def _pool(run: Run, cells: Sequence[Cell], args: Mapping[str, Any], jobs: int) -
     context = multiprocessing.get_context("spawn")  # a copy of a process that has threads may hang
     gone, alive = context.Pipe(duplex=False)
     pool = ProcessPoolExecutor(jobs, context, _start_worker, (gone,))
-    waiting = Waiting(cells)
-    running: set[Future[Outcome]] = set()
     try:
-        while True:
-            running |= {pool.submit(run, cell, args) for cell in waiting.ready()}
-            if not running:
-                return
-            ended, running = wait(running, return_when=FIRST_COMPLETED)
-            for future in ended:
-                outcome = future.result()
-                waiting.end(outcome.cell)
-                yield outcome
+        for _, future in _ended(lambda cell: pool.submit(run, cell, args), cells):
+            yield future.result()
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         alive.close()
 
 
-class Waiting:
-    """Cells of a run that have to wait for others, see `Cell.after`."""
-
-    def __init__(self, cells: Sequence[Cell]) -> None:
-        self._left = list(cells)
-        self._open = {cell.folder for cell in cells}
-
-    def ready(self) -> list[Cell]:
-        """Those that may start now; none is named twice."""
-        ready = [cell for cell in self._left if not self._open.intersection(cell.after)]
-        self._left = [cell for cell in self._left if self._open.intersection(cell.after)]
-        return ready
-
-    def end(self, cell: Cell) -> None:
-        """A cell has ended, in whatever way."""
-        self._open.discard(cell.folder)
+def _ended(submit: Callable[[Cell], Future[Outcome]], cells: Sequence[Cell]) -> Iterator[tuple[Cell, Future[Outcome]]]:
+    """Cells as they end, in whatever way; one that has to wait for others, see `Cell.after`, is submitted after these."""
+    left, open_ = list(cells), {cell.folder for cell in cells}
+    running: dict[Future[Outcome], Cell] = {}
+    while True:
+        running |= {submit(cell): cell for cell in left if not open_.intersection(cell.after)}
+        left = [cell for cell in left if open_.intersection(cell.after)]
+        if not running:
+            return
+        for future in wait(running, return_when=FIRST_COMPLETED).done:
+            cell = running.pop(future)
+            open_.discard(cell.folder)
+            yield cell, future
 
 
 def _start_worker(gone: Connection) -> None:
@@ -113,34 +101,25 @@ def on_cluster(run: Run, cells: Sequence[Cell], args: Mapping[str, Any], address
     except (OSError, TimeoutError) as error:
         raise SearchError(f"no Dask scheduler answers at {address}: {error}") from None
     with client:
-        waiting = Waiting(cells)
-        futures = {client.submit(run, cell, args, pure=False): cell for cell in waiting.ready()}
-        ended = distributed.as_completed(list(futures), loop=client.loop)
+        pool = client.get_executor(pure=False)
         try:
-            for future in ended:
-                cell = futures[future]
-                outcome = _outcome(future, cell)
-                waiting.end(cell)
-                further = {client.submit(run, other, args, pure=False): other for other in waiting.ready()}
-                futures |= further
-                ended.update(list(further))
-                yield outcome
-                future.release()
-        except (OSError, RuntimeError) as error:
+            for cell, future in _ended(lambda cell: pool.submit(run, cell, args), cells):
+                yield _outcome(future, cell)
+        except (OSError, RuntimeError, CancelledError) as error:
             text = f"the cluster at {address} is gone ({error}); finished cells are kept, run the study again"
             raise SearchError(text) from error
         finally:
-            client.cancel(list(futures), force=True)
+            pool.shutdown(wait=False)
 
 
-def _outcome(future: Any, cell: Cell) -> Outcome:
+def _outcome(future: Future[Outcome], cell: Cell) -> Outcome:
     """How a cell of the cluster ended. A result that cannot be seen from here has not been kept."""
     import distributed
 
     error = future.exception()
     if isinstance(error, distributed.scheduler.KilledWorker):
         return Outcome(cell, "failed", error=DIED)
-    if error is not None or future.cancelled():
+    if error is not None:
         return Outcome(cell, "failed", error=f"{type(error).__name__}: {error}")
     outcome = future.result()
     deadline = time.monotonic() + SEEN_SECONDS

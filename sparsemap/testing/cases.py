@@ -22,6 +22,8 @@ import numpy as np
 from ..errors import SparseMapError
 from ..pieces import defaults
 from ..pieces.contracts import MemoryLevel
+from ..pieces.contracts.hardware import BANDWIDTHS as BANDWIDTHS
+from ..pieces.contracts.hardware import FULL_ACTIONS, LEFT_OUT
 from ..pieces.registry import Registry
 from ..problem.designs import Designs
 from ..problem.load import load_problem
@@ -40,13 +42,6 @@ TENSORS = ("Z", "P", "Q", "R", "S")
 SIZES = (1, 2, 3, 4, 6, 8, 12, 16, 24)
 MOST_STEPS = 200_000
 SHARES = (1e-4, 0.02, 0.1, 0.3, 0.5, 0.8, 0.97, 1.0)
-ACTIONS = ("read", "write", "metadata_read", "metadata_write")
-STATES = tuple(
-    f"{state}_{action}"
-    for state in ("gated", "skipped")
-    for action in ("read", "fill", "update", "metadata_read", "metadata_fill", "metadata_update")
-)
-BANDWIDTHS = ("bandwidth", "read_bandwidth", "write_bandwidth")
 
 
 @attrs.frozen
@@ -216,8 +211,8 @@ def _levels(rng: random.Random, tensors: Sequence[str]) -> tuple[dict[str, Any],
 
 def _energies(rng: random.Random, access: float) -> dict[str, float]:
     gated = access * rng.choice((0.0, 0.1))
-    own = dict.fromkeys(ACTIONS, access) | {"metadata_read": access / 4, "metadata_write": access / 4}
-    return own | {state: gated / 4 if state.startswith("gated") else 0.0 for state in STATES}
+    own = dict.fromkeys(FULL_ACTIONS, access) | {"metadata_read": access / 4, "metadata_write": access / 4}
+    return own | {state: gated / 4 if state.startswith("gated") else 0.0 for state in LEFT_OUT}
 
 
 def _unit(rng: random.Random) -> dict[str, Any]:

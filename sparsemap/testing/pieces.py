@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any
@@ -11,13 +12,28 @@ import attrs
 import numpy as np
 
 from ..pieces import contracts as of
+from ..pieces.contracts.hardware import FULL_ACTIONS, LEFT_OUT
 from ..pieces.streams import Coding, block_of, decode, encode
 from ..problem.levels import Place
 from ..problem.problem import Problem
-from .assertions import array_of, expect
 
-ACCESSES = ("read", "fill", "update")
-GENERAL_ACTIONS = ("read", "write", "metadata_read", "metadata_write")
+
+def expect(piece: of.Piece, holds: Any, what: str, expected: object = "", given: object = "") -> None:
+    """Raises AssertionError that names the plugin's class, unless `holds`."""
+    if not holds:
+        cls = type(piece)
+        name = f" '{piece.name}'" if piece.name else ""
+        detail = f": expected {expected}, given {given}" if expected != "" else ""
+        raise AssertionError(f"{piece.kind}{name} ({cls.__module__}.{cls.__qualname__}): {what}{detail}")
+
+
+def array_of(piece: of.Piece, value: Any, shape: tuple[int, ...], what: str, kinds: str = "fiu") -> of.Array:
+    """`value` as an array of this shape and of a numeric kind without NaN."""
+    array = np.asarray(value)
+    expect(piece, array.shape == shape, f"{what} has a wrong shape", shape, array.shape)
+    expect(piece, array.dtype.kind in kinds, f"{what} has a wrong type", f"a kind of '{kinds}'", array.dtype)
+    expect(piece, not np.isnan(array.astype(np.float64)).any(), f"{what} holds NaN")
+    return array
 
 
 def fibers(count: int, seed: int = 0) -> of.Fiber:
@@ -93,29 +109,19 @@ def check_codec(piece: of.Format, parents: Iterable[of.Format] = (), seed: int =
             tiles = rng.permuted(np.tile(np.arange(96) < nonzeros, (300, 1)), axis=1).reshape(300, *shape)
             coding = Coding.of(formats, shape, usual=usual_shares(formats, shape, nonzeros))
             found = encode(tiles, coding)
-            same = (decode(found, coding) == tiles).all()
-            expect(piece, same, f"{nonzeros} of 96 words{below} do not decode to themselves")
+            again = decode(found, coding)
+            expect(piece, (again == tiles).all(), f"{nonzeros} of 96 words{below} do not decode to themselves")
             sizes = found.sizes.sum(axis=1)
             stored = round(len(found.data) / 300)
             free = math.log2(math.comb(96, nonzeros)) - math.log2(math.comb(max(stored, nonzeros), nonzeros))
-            expect(
-                piece,
-                sizes.mean() >= free * 0.999,
-                f"bits for {nonzeros} of 96 words{below}",
-                f"at least {free:.1f}",
-                sizes.mean(),
-            )
+            enough = sizes.mean() >= free * 0.999
+            expect(piece, enough, f"bits for {nonzeros} of 96 words{below}", f"at least {free:.1f}", sizes.mean())
             if not nonzeros or any(form.padded for form in formats):
                 continue
             expected = expected_bits(formats, shape, nonzeros)
             near = abs(sizes.mean() - expected) <= 4.5 * sizes.std() / 300**0.5 + 0.01 * expected + 0.02
-            expect(
-                piece,
-                near,
-                f"mean bits for {nonzeros} of 96 words{below}: `encoded` says",
-                f"{sizes.mean():.2f}",
-                f"{expected:.2f}",
-            )
+            what = f"mean bits for {nonzeros} of 96 words{below}: `encoded` says"
+            expect(piece, near, what, f"{sizes.mean():.2f}", f"{expected:.2f}")
 
 
 def decodable(formats: Sequence[of.Format]) -> bool:
@@ -255,13 +261,11 @@ def check_technology(piece: of.Technology, problem: Problem) -> None:
         return float(given)
 
     for level in problem.levels:
-        energies = {
-            action: check(f"energy_pj('{level.name}', '{action}')", piece.energy_pj(level, action))
-            for action in GENERAL_ACTIONS
-        }
-        for state, metadata, access in product(("gated_", "skipped_"), ("", "metadata_"), ACCESSES):
-            action, full = state + metadata + access, energies[metadata + ("read" if access == "read" else "write")]
-            check(f"energy_pj('{level.name}', '{action}')", piece.energy_pj(level, action), full)
+        full_pj = dict.fromkeys(FULL_ACTIONS, np.inf)
+        for action in (*FULL_ACTIONS, *LEFT_OUT):
+            whole = re.sub("^(gated|skipped)_", "", re.sub("fill|update", "write", action))
+            pj = check(f"energy_pj('{level.name}', '{action}')", piece.energy_pj(level, action), full_pj[whole])
+            full_pj |= {action: pj} if action == whole else {}
     full = check("mac_pj(16, 'compute')", piece.mac_pj(16, "compute"))
     for action in ("gated", "skipped"):
         check(f"mac_pj(16, '{action}')", piece.mac_pj(16, action), full)

@@ -11,7 +11,7 @@ from ..problem.designs import Designs
 from ..problem.evaluation import Evaluation
 from ..problem.problem import Problem
 from ..searching.driver import Search
-from .assertions import array_of, expect
+from .pieces import array_of, expect
 
 LARGEST_BUDGET = 50_000
 """Designs up to which a searcher is asked for its third batch."""

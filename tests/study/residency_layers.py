@@ -17,12 +17,11 @@ from sparsemap.problem.designs import Designs
 from sparsemap.problem.load import load_problem
 from sparsemap.problem.network import Node
 from sparsemap.problem.problem import Problem
-from sparsemap.searching.hull import thinned
-from sparsemap.study.conversion import with_conversions
 from sparsemap.study.interleaved import Member, interleaved
 from sparsemap.study.join import JoinedPlan, Step, TablePoint, joined
-from sparsemap.study.packets import PLAIN, Packet, TensorPlace
+from sparsemap.study.packets import PLAIN, Packet, TensorPlace, with_conversions
 from sparsemap.study.slides import Outermost, Slide, outermost, slides
+from sparsemap.study.thinning import thinned
 
 REGISTRY = load()
 DRAM, CHIP = "dram", "glb"

@@ -12,11 +12,10 @@ import pytest
 from sparsemap import load_problem, search_network
 from sparsemap.pieces.data_specs import Converter
 from sparsemap.pieces.loading import load
-from sparsemap.study.conversion import Converted, with_conversions
 from sparsemap.study.fused_result import FusedResult
 from sparsemap.study.graph import converted
 from sparsemap.study.join import Step, TablePoint, Together
-from sparsemap.study.packets import TensorPlace
+from sparsemap.study.packets import Converted, TensorPlace, with_conversions
 from sparsemap.study.plan import plan_of
 
 LAYER = {"type": "conv2d", "k": 8, "c": 8, "p": 8, "q": 8, "density": {"P": 0.3, "Q": 0.5}}

@@ -101,6 +101,31 @@ def test_the_designs_of_the_plan_cost_what_it_says(folder: Path, result: FusedRe
             assert spent + sum(row.by_level.get("charges", {}).values()) == pytest.approx(row.energy_pj)
 
 
+@pytest.mark.parametrize(("inner", "formats"), [("Buffer", "matched"), ("PE", "free")])
+def test_designs_in_which_tensors_pass_by_or_are_decoded_mix_in_a_plan(
+    inner: str, formats: str, tmp_path: Path
+) -> None:
+    """Genes mean the same wherever a tensor lives; the level that it lives in neither decodes it nor lets it pass."""
+    levels: list[dict[str, Any]] = [*CHIP["levels"], {"name": "PE", "class": "regfile", "capacity": "64 words"}]
+    hardware = {
+        "extends": "small",
+        "name": "chip",
+        "converter": {"words_per_cycle": 4, "pj": 1.0, "area_mm2": 0.01},
+        "levels": [{**level, "decodes": level["name"] == inner} for level in levels],
+    }
+    first, second = ({**CONV, "name": name, "density": {"P": 0.3}} for name in ("first", "second"))
+    segments = ["orders", "tiling", "formats", "decoding", "passing", "gate-skip"]
+    space = {"extends": "paper", "segments": segments, "passing": {"levels": {"Buffer": ["P", "Z"]}}}
+    network = {"name": "two", "input": [8, 6, 6], "layers": [first, second]}
+    found = planned(tmp_path, network, hardware, space=space, formats=formats, budget=24)
+    assert found.complete and found.stays[0] > 0
+    for row in found.rows:
+        if row.design:
+            written = design_file.load(tmp_path / row.design, load())
+            there = written.problem.evaluator.evaluate_designs(written.batch)
+            assert there.valid[0] and (there.energy_pj[0], there.cycles[0]) == (row.energy_pj, row.cycles)
+
+
 @pytest.mark.slow
 def test_jobs_change_nothing(result: FusedResult, tmp_path: Path) -> None:
     assert planned(tmp_path, jobs=2).to_dict() == result.to_dict()

@@ -12,8 +12,11 @@ from pathlib import Path
 import attrs
 import pytest
 
-from sparsemap.searching.hull import thinned
+from sparsemap.study.interleaved import Member, interleaved
 from sparsemap.study.join import Chosen, Step, TablePoint, Together, blocks, branches, hull, joined
+from sparsemap.study.packets import TensorPlace
+from sparsemap.study.slides import Slide
+from sparsemap.study.thinning import thinned
 
 CASES = [json.loads(line) for line in Path(__file__).with_name("residency-cases.jsonl").read_text().splitlines()]
 
@@ -198,3 +201,25 @@ def test_a_plan_that_does_not_fit_is_none() -> None:
     assert joined([step], 4.0) is None
     found = joined([step], 5.0)
     assert found is not None and found.steps == (Chosen("a", "dram", TablePoint(1.0, 1.0, 5.0), (("a", "dram"),), 0.0),)
+
+
+@pytest.mark.parametrize(("capacity", "chains"), [(0.0, 0), (8.0, 0), (30.0, 1)])
+def test_a_chain_that_does_not_fit_is_left_out_and_so_are_longer_ones(capacity: float, chains: int) -> None:
+    """Three layers in a row, that run interleaved or not at all: each needs a word beside what slides by."""
+    chip = TensorPlace("chip")
+    slide = Slide(made="p", taken="p", rows=8, steps=8, stride=1, reach=1, across=4)
+    members = [
+        Member(
+            name=name,
+            inputs=before,
+            stuck=frozenset([*before, name][: len(before) + (name != "c")]),
+            slides=(slide,) if name != "c" else (),
+            words=32,
+            sizes={"p": 8},
+            tables={((chip,) * len(before), chip): {("p", 8): [TablePoint(1.0, 1.0, 1.0)]}},
+            alike=name,
+        )
+        for name, before in (("a", ()), ("b", ("a",)), ("c", ("b",)))
+    ]
+    found = [step.parts for step in interleaved(members, "chip", capacity) if step.tables]
+    assert found == [("a", "b", "c")][:chains]

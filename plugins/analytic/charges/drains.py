@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import attrs
 import numpy as np
@@ -19,7 +19,7 @@ from ..traffic import Traffic
 
 @attrs.frozen(eq=False)
 class OutputCounts:
-    """Accesses of one instance to the output, (S, C)."""
+    """Accesses of one instance to the output, (S, B)."""
 
     read: PerLevel
     """Those for the parent among them."""
@@ -31,11 +31,11 @@ class OutputCounts:
 
 def drained(
     nest: Nest, traffic: Traffic, stored: StoredTiles, packed: PerTile, removal: Removal, computes: Computes,
-    wide: Callable[[Array], Array], counts: Sequence[PerLevel], drains: bool, sums: bool,
+    counts: Sequence[PerLevel], drains: bool, sums: bool,
 ) -> OutputCounts:  # fmt: skip
-    """The output's counts with `drains`, `sums` or both; `counts` (S, C): its reads, fills and updates with neither, `wide`:
-    C columns of B."""
-    return _Output(nest, traffic, stored, packed, removal, computes, wide, drains, sums).counts(*counts)
+    """The output's counts with `drains`, `sums` or both; `counts` (S, B): its reads, fills and updates with
+    neither."""
+    return _Output(nest, traffic, stored, packed, removal, computes, drains, sums).counts(*counts)
 
 
 class _Output:
@@ -43,10 +43,10 @@ class _Output:
 
     def __init__(
         self, nest: Nest, traffic: Traffic, stored: StoredTiles, packed: PerTile, removal: Removal, computes: Computes,
-        wide: Callable[[Array], Array], drains: bool, sums: bool,
+        drains: bool, sums: bool,
     ) -> None:  # fmt: skip
         self.drains, self.sums = drains, sums
-        self.nest, self.removal, self.computes, self.wide = nest, removal, computes, wide
+        self.nest, self.removal, self.computes = nest, removal, computes
         self.lay, self.t = nest.layout, nest.layout.output
         self.packed, self.occupied = packed[self.t], stored.occupied[self.t]
         self.density = self.lay.occupancies[self.t].density
@@ -55,33 +55,31 @@ class _Output:
         self.fills, self.drained = traffic.fills[self.t], traffic.leaving
 
     def counts(self, read: PerLevel, fill: PerLevel, update: PerLevel) -> OutputCounts:
-        lay, t, wide = self.lay, self.t, self.wide
+        lay, t = self.lay, self.t
         kept = self._kept()
         levels = [s for s in range(lay.S) if lay.stored[t, s]]
-        read, fill, update = read.copy(), fill.copy(), update.copy()
-        leaving = wide(self.drained)
-        leaving = leaving.copy() if leaving is self.drained else leaving
+        read, fill, update, leaving = read.copy(), fill.copy(), update.copy(), self.drained.copy()
         for s, (above, here) in zip(levels, kept, strict=True):
             occupied = self.occupied[s]
-            used = wide(np.where(self.packed[s] & (occupied > 0.0), occupied, 1.0))
+            used = np.where(self.packed[s] & (occupied > 0.0), occupied, 1.0)
             if s:
                 holders = self._holders(s, self.drained[s], s)
                 leave, come = self._partial(s, self.drained[s], self.fills[s], holders, above)
-                leaving[s] = wide(self.drained[s]) * leave / used
-                fill[s] = wide(self.fills[s]) * come / used
+                leaving[s] = self.drained[s] * leave / used
+                fill[s] = self.fills[s] * come / used
             child = lay.child(t, s)
             if child is None:
                 happens = np.minimum(self._happens(s), here) if self.sums else here
                 words = self.updates[s] - self.reads[s]
                 visits = np.where(words > 0.0, self.updates[s] / np.where(words > 0.0, words, 1.0), 0.0)
-                touched = wide(words) * (1.0 - (1.0 - happens) ** wide(visits))
-                done = wide(self.updates[s]) * happens
+                touched = words * (1.0 - (1.0 - happens) ** visits)
+                done = self.updates[s] * happens
                 update[s], read[s] = done / used, (done - touched) / used
             else:
                 holders = self._holders(s, self.updates[s], child)
                 leave, come = self._partial(s, self.drained[child], self.fills[child], holders, here)
-                update[s] = wide(self.updates[s]) * leave / used
-                read[s] = wide(self.reads[s]) * come / used
+                update[s] = self.updates[s] * leave / used
+                read[s] = self.reads[s] * come / used
             if self.drains:
                 read[s] += leaving[s]
         return OutputCounts(np.maximum(read, 0.0), fill, update, leaving)
@@ -106,8 +104,8 @@ class _Output:
     def _partial(
         self, s: int, words: PerDesign, back: PerDesign, holders: PerDesign, kept: PerDesign
     ) -> tuple[Array, Array]:
-        """(C,) shares of the words of a tile that leave, and that come back, as level s counts them: those of visits that
-        filters leave, `kept` (C,), and where it has metadata, whose sum is not zero by then. That a visit takes place and
+        """(B,) shares of the words of a tile that leave, and that come back, as level s counts them: those of visits that
+        filters leave, `kept` (B,), and where it has metadata, whose sum is not zero by then. That a visit takes place and
         that it brings a product are no two chances."""
         found, stays = np.ones((2, len(words))), np.zeros(len(words))
         rows = np.flatnonzero(self.packed[s]) if self.sums else np.zeros(0, dtype=np.int64)
@@ -124,7 +122,7 @@ class _Output:
         more = np.where(visits > 1.0, visits - 1.0, 1.0)
         comes = np.where(visits > 1.0, (visits * leaves - d) / more, 0.0)
         found[:, rows], stays[rows] = np.clip([leaves, comes], 0.0, 1.0), none
-        (leaves, comes), stays = self.wide(found), self.wide(stays)
+        leaves, comes = found
         # of a visit that takes place, the chance that it brings a word no product, over that of any visit
         brings_none = np.maximum(0.0, 1.0 - (1.0 - stays) / np.where(kept > 0.0, kept, 1.0))
         ratio = np.where(stays > 0.0, brings_none / np.where(stays > 0.0, stays, 1.0), 1.0)
@@ -132,9 +130,9 @@ class _Output:
 
     def _happens(self, s: int) -> PerDesign:
         """The share of the updates of level s, next to the compute units, that any of the computes they add leaves."""
-        nest, wide = self.nest, self.wide
+        nest = self.nest
         lanes = nest.instances_used[self.lay.S] / nest.instances_used[s]
         updates = np.where(self.updates[s] > 0.0, self.updates[s], 1.0)
         together = np.maximum(1.0, lanes * nest.steps[-1] / updates)
-        carried = np.where(wide(self.packed[s]), self.computes.nonzero, self.computes.actual) / wide(nest.computes)
-        return 1.0 - (1.0 - np.clip(carried, 0.0, 1.0)) ** wide(together)
+        carried = np.where(self.packed[s], self.computes.nonzero, self.computes.actual) / nest.computes
+        return 1.0 - (1.0 - np.clip(carried, 0.0, 1.0)) ** together

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from threading import RLock
 
 import numpy as np
 
-from sparsemap.pieces.contracts.base import Array, PerDesign
+from sparsemap.pieces.contracts.base import Array, PerDesign, Rows
 
 from ..layout import Layout
 from ..nest import Nest
+from ..occupancy.lookup import Number, Table, fingerprint
 
 
 def word_share(nest: Nest, t: int, s: int, apart: bool) -> PerDesign:
@@ -30,10 +32,8 @@ def word_share(nest: Nest, t: int, s: int, apart: bool) -> PerDesign:
         across = [
             np.where(np.minimum.reduce(across) > 1.0, n, 1.0) for n in across
         ]  # children of one dimension are apart
-        keys = np.stack([along, np.where(none, 1.0, reach), np.where(none, 1.0, count), *tiles, *across]).astype(
-            np.int64
-        )
-        found = found * _looked_up(lay, t, r, keys)
+        keys = np.stack([along, np.where(none, 1.0, reach), np.where(none, 1.0, count), *tiles, *across])
+        found = found * looked_up(lay, t, r, keys)
     return found
 
 
@@ -64,27 +64,23 @@ def _run(nest: Nest, s: int) -> tuple[Array, Array, Array]:
     return axis, reach, count
 
 
-def _looked_up(lay: Layout, t: int, r: int, keys: Array) -> PerDesign:
+def gap_table(lay: Layout, t: int, r: int) -> tuple[Table[Number], RLock]:
+    """What `_share` said for the keys that were asked for, and who may ask now."""
+    found: tuple[Table[Number], RLock] = lay.problem.remember((word_share, t, r), lambda: (Table(Number), RLock()))
+    return found
+
+
+def looked_up(lay: Layout, t: int, r: int, keys: Array) -> PerDesign:
     """(B,) what `_share` has for keys (K, B), each asked for once."""
-    first, where = distinct(keys)
-    known = lay.problem.remember((word_share, t, r), dict)
-    found = []
-    for key in map(tuple, keys[:, first].T.tolist()):
-        if key not in known:
-            known[key] = _share(lay, t, r, key)
-        found.append(known[key])
-    return np.array(found)[where]
 
+    def fill(rows: Rows) -> Number:
+        return Number(
+            np.array([_share(lay, t, r, key) for key in zip(*keys[:, rows].astype(np.int64).tolist(), strict=True)])
+        )
 
-def distinct(keys: Array) -> tuple[Array, Array]:
-    """Of columns (K, B) of counts: (n,) the first of each kind, and (B,) which kind a column is of."""
-    counts = [int(most) + 1 for most in keys.max(axis=1)]
-    if math.prod(counts) < 2**63:  # a number for each column: these are sorted sooner
-        numbers = np.array([math.prod(counts[:k]) for k in range(len(counts))]) @ keys
-        _, first, where = np.unique(numbers, return_index=True, return_inverse=True)
-    else:
-        _, first, where = np.unique(keys, axis=1, return_index=True, return_inverse=True)
-    return first, where.reshape(-1)
+    table, lock = gap_table(lay, t, r)
+    with lock:
+        return table.find(fingerprint(keys), fill).value
 
 
 def _share(lay: Layout, t: int, r: int, key: tuple[int, ...]) -> float:

@@ -9,6 +9,7 @@ from itertools import combinations
 import attrs
 import numpy as np
 
+from sparsemap.pieces.contracts import box
 from sparsemap.pieces.contracts.base import Array, PerDesign
 
 from ..actions import SKIP
@@ -91,8 +92,10 @@ def finest_looks(known: ModelTables, choices: DesignChoices, removal: Removal) -
     for some in removal.effects:
         if some.action.target == lay.output:
             continue
-        for leader, words in zip(some.action.leaders, some.words, strict=True):
+        for leader, words, empty in zip(some.action.leaders, some.words, some.empty, strict=True):
             if leader != lay.output:
+                if leader in lay.alike:
+                    words = told_apart(words, empty, lay.occupancies[leader].density)
                 row = found[lay.operands.index(leader)]
                 row[some.rows] = np.minimum(row[some.rows], np.where(some.share > 0.0, words, np.inf))
     unit = known.places.compute
@@ -101,6 +104,14 @@ def finest_looks(known: ModelTables, choices: DesignChoices, removal: Removal) -
         for i, t in enumerate(lay.operands):
             found[i] = np.where(skips & choices.inside(lay)[t], 1.0, found[i])
     return found
+
+
+def told_apart(words: Array, empty: Array, density: float) -> Array:
+    """(n,) of the words of tiles, so many as are empty together as often as these tiles are, were each empty by itself: in one
+    block all words are empty or none is."""
+    there = (empty > 0.0) & (empty < 1.0) & np.isfinite(words)
+    found = np.rint(np.log(np.where(there, empty, 0.5)) / math.log1p(-min(density, 1.0 - 1e-12)))
+    return np.where(there, np.clip(found, 1.0, words), words)
 
 
 def points(known: ModelTables, nest: Nest, thinned: Thinned, rows: Array) -> tuple[WorkBoxes, Array]:
@@ -243,10 +254,9 @@ def _boxes(
     for t in lay.operands:
         widths = nest.box(t, wide.get(t, extent))
         boxes.append(widths if known.tables[t].by_shape else [np.prod(widths, axis=0)])
-        whole = np.array(nest.box(t, lay.sizes[:, None])).reshape(-1)
-        limits.append(whole if known.tables[t].by_shape else whole.prod(keepdims=True))
+        limits.append(limits_of(known, t))
         moved = lay.relevant[t][grows] & (grows >= 0)
-        rank = _rank_of(lay, t)[grows]
+        rank = rank_of(lay, t)[grows]
         growth.append(np.where(moved, 1 + rank, 0))
         alike = lay.alike.get(t, (1,) * len(lay.ranks[t]))
         least.append(np.minimum(pitch, np.array([*alike, 1])[rank]))  # a tensor may have no rank
@@ -262,6 +272,13 @@ def _boxes(
     return WorkBoxes(boxes, limits, growth, least, own, pairs, loops.prod(axis=0), extent.prod(axis=0), depth, turns)
 
 
+def limits_of(known: ModelTables, t: int) -> Array:
+    """Words of the whole tensor as `WorkBoxes.boxes` has them."""
+    lay = known.layout
+    whole = np.array(box(lay.ranks[t], lay.sizes) or (1.0,))
+    return whole if known.tables[t].by_shape else whole.prod(keepdims=True)
+
+
 def _strides(lay: Layout, bounds: Array, blocks: list[int]) -> Array:
     """(K, n) by how much one step of each spatial loop of these blocks moves its dimension."""
     found = np.ones((len(blocks), lay.D, bounds.shape[-1]))
@@ -271,7 +288,7 @@ def _strides(lay: Layout, bounds: Array, blocks: list[int]) -> Array:
     return found.reshape(-1, bounds.shape[-1])
 
 
-def _rank_of(lay: Layout, t: int) -> Array:
+def rank_of(lay: Layout, t: int) -> Array:
     """(D,) the tensor rank that a dimension moves; 0 if none, or where shapes do not matter."""
     found = np.zeros(lay.D, dtype=np.int64)
     if lay.occupancies[t].by_shape:

@@ -9,7 +9,7 @@ import numpy as np
 from sparsemap.pieces.contracts.base import Array, PerDesign, Rows
 
 from ..actions import SKIP
-from ..layout import by_level, limited
+from ..layout import by_level
 from ..nest import Nest
 from ..prepared import DesignChoices, ModelTables
 from ..removal import Removal
@@ -47,8 +47,10 @@ def looked_at(
         limit = width_of(
             chip.lookahead[some.action.place.storage or 0], some.action.width, some.action.gene, choices, rows
         )
-        if some.kind != SKIP or t == lay.output or not limited(limit):
+        narrow = np.isfinite(limit)  # design by design: others in the batch must not matter
+        if some.kind != SKIP or t == lay.output or not narrow.any():
             continue
+        some, rows, limit = some.take(narrow), rows[narrow], limit[narrow]
         left, child, listed = left_of(removal, t, s, rows), lay.child(t, s), np.ones(len(rows))
         if some.action.gene in compared:
             listed = compared[some.action.gene][rows]
@@ -65,16 +67,13 @@ def looked_at(
     unit = known.places.compute
     if unit is not None:
         skips = unit.kind[choices.genes[unit.gene]] == SKIP
-        reached = counts.columns.time(counts.computes.left) / nest.instances_used[lay.S]
+        reached = counts.computes.left / nest.instances_used[lay.S]
         limit = np.where(skips, width_of(chip.lookahead[-1], unit.width, unit.gene, choices, slice(None)), np.inf)
         waits[-1] = np.where(skips, passed(positions, reached, width) - reached, 0.0)
         lists = skips & unit.entries[choices.genes[unit.gene]]
         if lists.any():
             inside, there = choices.inside(lay), counts.computes.there
-            chances = [
-                np.where(lists & inside[t], counts.columns.time(own), np.nan)
-                for t, own in zip(lay.operands, there, strict=True)
-            ]
+            chances = [np.where(lists & inside[t], own, np.nan) for t, own in zip(lay.operands, there, strict=True)]
             reached = reached * comparing(nest, lay.S - 1, lay.operands, np.array(chances), limit)
             limit = np.where(lists, 1.0, limit)
         positions, width = np.where(skips, reached, positions), np.where(skips, limit, width)
@@ -115,14 +114,14 @@ def compared_pj(known: ModelTables, choices: DesignChoices, counts: Counts) -> P
     from ..cost import total
     from ..counts import led
 
-    chip, own, added = choices.chip, counts.columns.energy, np.zeros(choices.genes.shape[-1])
+    chip, added = choices.chip, np.zeros(choices.genes.shape[-1])
     if "read" in counts.bits:
         looked = led(known, choices, SKIP)
-        accesses = np.ceil(own(counts.bits["read"]) / by_level(chip.metadata_width))
+        accesses = np.ceil(counts.bits["read"] / by_level(chip.metadata_width))
         added = total(accesses * looked * counts.active * by_level(chip.add_pj["metadata"]))
     unit = known.places.compute
     if unit is not None:
         skips = unit.kind[choices.genes[unit.gene]] == SKIP
-        seen = own(counts.computes.actual) + own(counts.computes.skipped)  # at least one operand is there
+        seen = counts.computes.actual + counts.computes.skipped  # at least one operand is there
         added = added + skips * seen * chip.add_pj["word"][-1]
     return added

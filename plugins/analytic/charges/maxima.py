@@ -6,7 +6,7 @@ Everything is computed once per distinct tile, and once per distinct combination
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from threading import Lock
 
 import attrs
@@ -53,26 +53,6 @@ class WorkBoxes:
     """(n,) parts that a unit has room for."""
     turns: PerDesign
     """Parts in the run."""
-
-    @classmethod
-    def join(cls, parts: Sequence[WorkBoxes]) -> WorkBoxes:
-        """Those of several runs, one after the other."""
-        if len(parts) == 1:
-            return parts[0]
-
-        def one(columns: Iterable[Array]) -> Array:
-            return np.concatenate(list(columns))
-
-        first, operands = parts[0], range(len(parts[0].limits))
-        return cls(
-            [[one(widths) for widths in zip(*(part.boxes[i] for part in parts), strict=True)] for i in operands],
-            first.limits,
-            [one(part.growth[i] for part in parts) for i in operands],
-            [one(part.least[i] for part in parts) for i in operands],
-            [one(part.lanes[i] for part in parts) for i in operands],
-            {pair: one(part.pairs[pair] for part in parts) for pair in first.pairs},
-            *(one(getattr(part, name) for part in parts) for name in ("units", "points", "depth", "turns")),
-        )
 
 
 @attrs.frozen(eq=False)

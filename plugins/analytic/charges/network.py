@@ -15,19 +15,19 @@ from ..traffic import Traffic
 
 def network_pj(known: ModelTables, nest: Nest, traffic: Traffic, counts: Counts, chip: Chip) -> PerDesign:
     """(B,) words cross an H-tree over the square of a level's children; partial sums are added on the way."""
-    lay, columns = known.layout, counts.columns
+    lay = known.layout
     sides, wire, added = tree_sides(chip), chip.wire_pj_per_bit_mm, np.zeros(nest.batch)
     for t in range(lay.T):
         for s in range(lay.S):
             if not lay.stored[t, s]:
                 continue
-            down, up = columns.energy(counts.read[t, s]), columns.energy(counts.update[t, s])
+            down, up = counts.read[t, s], counts.update[t, s]
             if t == lay.output and counts.leaving is not None:
-                down = np.maximum(down - columns.energy(counts.leaving[s]), 0.0)
+                down = np.maximum(down - counts.leaving[s], 0.0)
             bits = (down + up) * chip.word_bits[s]
             for action in ("read", "update"):
                 if action in counts.bits:
-                    bits = bits + columns.energy(counts.bits[action][t, s])
+                    bits = bits + counts.bits[action][t, s]
             spent: PerDesign = np.zeros(nest.batch)
             for block in range(s, lay.child(t, s) or lay.S):
                 group = lay.spatial[block]

@@ -86,12 +86,12 @@ def _deviations(
     """(n,) in cycles, of the time in which a tile is used, which is `each` (B,) on average, and of that which another one
     takes to come; and the chance that a tile is used at all."""
     square, worked, some = np.zeros(len(rows)), np.zeros(len(rows)), np.ones(len(rows))
-    in_turn = {t: np.flatnonzero(turns[t][rows] > 0.99 * most[rows]) for t in turns}  # others come bit by bit
-    in_turn = {t: turn for t, turn in in_turn.items() if turn.size}
-    work = uneven.work(h, {t: rows[turn] for t, turn in in_turn.items()})
-    for t, turn in in_turn.items():
+    for t in turns:
+        turn = np.flatnonzero(turns[t][rows] > 0.99 * most[rows])  # others come bit by bit
+        if not turn.size:
+            continue
         mine, copies = rows[turn], math.sqrt(depth[t] - 1.0)
-        spread, there = work[t]
+        spread, there = uneven.work(t, h, mine)
         worked[turn] = np.maximum(worked[turn], spread / most[mine] / copies)
         working = np.minimum(uneven.cycles[mine] / most[mine] / each[mine], 1.0)  # empty positions are passed always
         some[turn] = np.minimum(some[turn], 1.0 - (1.0 - there) ** (depth[t] - 1.0) * working)
@@ -118,13 +118,13 @@ class Transfers:
 
     @classmethod
     def of(cls, nest: Nest, traffic: Traffic, counts: Counts, demand: Demand, chip: Chip) -> Transfers:
-        lay, columns = nest.layout, counts.columns
+        lay = nest.layout
         share = counts.active / nest.instances_used[: lay.S]
         filled, drained, sent = share * demand.filled, np.zeros(share.shape), share * demand.read
         leaving, output = traffic.leaving, lay.output
         if counts.leaving is not None:
-            reads = columns.time(counts.read[output])
-            part = columns.time(counts.leaving) / np.where(reads > 0.0, reads, 1.0)
+            reads = counts.read[output]
+            part = counts.leaving / np.where(reads > 0.0, reads, 1.0)
             leaving = np.clip(part, 0.0, 1.0) * demand.read[output]
         drained[output] = share[output] * leaving
         if counts.leaving is not None:

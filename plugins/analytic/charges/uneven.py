@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import attrs
 import numpy as np
@@ -33,18 +32,14 @@ class Uneven:
     def _maxima(self) -> Maxima:
         return maxima_of(self.known, float(self.choices.chip.instances[-1].max()))
 
-    def work(self, h: int, rows: Mapping[int, Rows]) -> dict[int, tuple[PerDesign, PerDesign]]:
-        """Per tensor, of so many designs (n,): the cycles, if the run were one tile, of the longest work of the lanes that use
-        one tile of it at level h; and the chance that there is any."""
-        every = np.concatenate([*rows.values(), np.zeros(0, dtype=np.int64)])
-        looks = np.take(self.thinned.looks, every, axis=1)
+    def work(self, t: int, h: int, rows: Rows) -> tuple[PerDesign, PerDesign]:
+        """Of so many designs (n,): the cycles, if the run were one tile, of the longest work of the lanes that use one tile of
+        tensor t at level h; and the chance that there is any."""
+        looks = np.take(self.thinned.looks, rows, axis=1)
         if not np.isfinite(looks).any():
-            return {t: (np.zeros(len(mine)), np.ones(len(mine))) for t, mine in rows.items()}
-        work = WorkBoxes.join([tile_work(self.known, self.nest, self.thinned, t, h, mine) for t, mine in rows.items()])
-        relative, some = spreads(self._maxima, work, looks)
-        ends = np.cumsum([len(mine) for mine in rows.values()])[:-1]
-        parts = zip(np.split(relative * self.cycles[every], ends), np.split(some, ends), strict=True)
-        return dict(zip(rows, parts, strict=True))
+            return np.zeros(len(rows)), np.ones(len(rows))
+        relative, some = spreads(self._maxima, tile_work(self.known, self.nest, self.thinned, t, h, rows), looks)
+        return relative * self.cycles[rows], some
 
     def words(self, t: int, h: int, rows: Rows) -> PerDesign:
         """(n,) over the mean, of the words that come with a tile of operand t at level h, 0 where it is left out."""

@@ -55,6 +55,8 @@ class Table(Generic[Row]):
     def __init__(self, row: type[Row], most: int = 1 << 18) -> None:
         """A table that would have more than `most` rows starts afresh."""
         self.row, self.most = row, most
+        self.changes = 0
+        """How often rows came or went."""
         self.clear()
 
     @property
@@ -64,6 +66,7 @@ class Table(Generic[Row]):
 
     def clear(self) -> None:
         self.count = 0
+        self.changes += 1
         self.columns = self.row(*[np.zeros(0)] * len(self.row.__annotations__))
         self._resize(10)
 
@@ -92,8 +95,8 @@ class Table(Generic[Row]):
 
     def _resize(self, bits: int) -> None:
         self.bits = bits
-        self._keys = np.zeros(1 << bits, dtype=np.int64)
-        self._row_of = np.zeros(1 << bits, dtype=np.int64)
+        places = np.zeros(1 << bits, dtype=[("key", np.int64), ("row", np.int64)])
+        self._keys, self._row_of = places["key"], places["row"]
 
     def _home(self, keys: Array) -> Array:
         return ((keys * MIX) >> (64 - self.bits)) & ((1 << self.bits) - 1)
@@ -121,14 +124,17 @@ class Table(Generic[Row]):
         """Distinct new keys."""
         start = self.count
         self.count = start + len(keys)
-        columns = []
+        self.changes += 1
+        if self.count > len(self.columns[0]) or not start:
+            fields = [(name, new.dtype) for name, new in zip(self.row.__annotations__, values, strict=True)]
+            rows = np.zeros(
+                2 * self.count, dtype=np.dtype(fields, align=True)
+            )  # row by row: the columns of one are near
+            for name, old in zip(self.row.__annotations__, self.columns, strict=True):
+                rows[name][:start] = old[:start]
+            self.columns = self.row(*(rows[name] for name in self.row.__annotations__))
         for column, new in zip(self.columns, values, strict=True):
-            if self.count > len(column) or not start:
-                old, column = column, np.zeros(2 * self.count, dtype=new.dtype)
-                column[:start] = old[:start]
             column[start : self.count] = new
-            columns.append(column)
-        self.columns = self.row(*columns)
         if self.count * SPARSE > len(self._keys):
             taken = np.flatnonzero(self._keys)
             old_keys, old_rows = self._keys[taken], self._row_of[taken]

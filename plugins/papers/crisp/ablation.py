@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sparsemap.files import markdown_table
-from sparsemap.panels import Panel, Series, figure
+from sparsemap.plots import Panel, Series, figure
 
 from ..pruned import points, spread
 from ..report import Report, counted, page

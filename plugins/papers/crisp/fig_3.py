@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from sparsemap.files import markdown_table
-from sparsemap.panels import Panel, Series, figure
-from sparsemap.plots import Figure
+from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..pruned import PrunedPoint, points, spread
 from ..report import Report, counted, page

@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from sparsemap.panels import Panel, figure
-from sparsemap.plots import Figure
+from sparsemap.plots import Figure, Panel, figure
 
 from ..report import Report, page
 from ..runs import Runner
-from .products import BLOCKS, PATTERNS, M, Product, products
+from .designs import BLOCKS, PATTERNS, M, Product, products
 from .storage import other_formats
 
 SPARSITIES = (0.8, 0.9)
@@ -44,17 +43,11 @@ def report(runner: Runner, name: str) -> Report:
     paper = min(one["paper"] for one in rows)
     near = min(("ellpack", "ellpack on mask"), key=lambda key: max(abs(one[key] - PAPER["ellpack"]) for one in rows))
     less = sum(one["bitmask"] < min(one["csr"], one["ellpack"]) for one in rows)
-    found: dict[str, Any] = {
-        "csr": csr,
-        "ellpack": ellpack,
-        "on_mask": on_mask,
-        "bitmask": bitmask,
-        "paper": PAPER,
-        "M": M,
-    }
-    found |= {"count": sum(layers.values()), "less": 100 * (1 - paper), "below": f"in {less} of {len(rows)} rows"}
-    found |= {"near": "random mask" if near == "ellpack" else "mask of CRISP", "blocked": max(x["bcsr"] for x in rows)}
-    text = page(__file__, name, table=[head, *lines], **found)
+    text = page(
+        __file__, name, table=[head, *lines], csr=csr, ellpack=ellpack, on_mask=on_mask, bitmask=bitmask, paper=PAPER, M=M,
+        count=sum(layers.values()), less=100 * (1 - paper), below=f"in {less} of {len(rows)} rows",
+        near="random mask" if near == "ellpack" else "mask of CRISP", blocked=max(x["bcsr"] for x in rows),
+    )  # fmt: skip
     headline = (
         f"metadata over CRISP's: CSR {csr} (paper {PAPER['csr']:g}x), ELLPACK of a random mask {ellpack} "
         f"(paper {PAPER['ellpack']:g}x), of CRISP's {on_mask}"

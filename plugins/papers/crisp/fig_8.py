@@ -9,13 +9,13 @@ from typing import Any
 import attrs
 
 from sparsemap.cli.output import step_progress
-from sparsemap.panels import Panel, Series, figure
-from sparsemap.plots import Figure
+from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..report import Report, page
 from ..runs import Runner
 from .designs import (
     BANDWIDTHS,
+    BLOCKS,
     CRISP,
     DEFAULT,
     DENSE,
@@ -25,10 +25,11 @@ from .designs import (
     MODELS,
     SPARSE,
     STC,
+    Product,
     Row,
+    products,
     rows_of,
 )  # fmt: skip
-from .products import BLOCKS, Product, products
 
 WIDE = BANDWIDTHS[-1]
 COMPARED = [machine.name for machine in (STC, *CRISP, DSTC)]
@@ -202,22 +203,14 @@ def draw(found: Mapping[str, Fig8Cells]) -> Figure:
     cells = found[MODELS[0]]
     names = [product.name for product in cells.layers]
     shown = (STC.name, *(f"CRISP 1:4 B{block}" for block in BLOCKS), DSTC.name)
-    panels = [
-        Panel(
-            "",
-            f"{what} of dense over it",
-            [
-                Series(design, range(len(names)), [of.over_dense(quantity, design, layer) for layer in names])
-                for design in shown
-            ],
-            title=f"{what} by layer, 90 %, model {model}",
-            names=names,
-            turned=60,
-            limits={"ylim": (0, None)},
-        )
-        for what, quantity in (("cycles", "cycles"), ("energy with DRAM", "energy_pj"))
-        for model, of in found.items()
-    ]
+    panels, places = [], range(len(names))
+    look: dict[str, Any] = {"names": names, "turned": 60, "limits": {"ylim": (0, None)}}
+    for what, quantity in (("cycles", "cycles"), ("energy with DRAM", "energy_pj")):
+        for model, of in found.items():
+            gains = {design: [of.over_dense(quantity, design, layer) for layer in names] for design in shown}
+            lines = [Series(design, places, gain) for design, gain in gains.items()]
+            title = f"{what} by layer, 90 %, model {model}"
+            panels.append(Panel("", f"{what} of dense over it", lines, title=title, **look))
     for model, of in found.items():
         lines = [
             Series(design, BANDWIDTHS, [of.whole("cycles", design, SPARSE, bandwidth) for bandwidth in BANDWIDTHS])

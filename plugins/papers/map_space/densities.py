@@ -10,9 +10,10 @@ import attrs
 import numpy as np
 
 from sparsemap import Evaluation, SparseMapError
+from sparsemap.files import read_csv
 from sparsemap.study.cells import Cell
 
-from ..runs import Runner, StudyRun
+from ..runs import Runner, StudyRun, by
 
 SEARCHED = (1.0, 0.8, 0.5, 0.2, 0.1)
 """Densities that a search for the range sees (Section 5.2.3 of the paper)."""
@@ -39,6 +40,13 @@ class TestedDesign:
     @property
     def place(self) -> tuple[str, str, int]:
         return self.workload, self.hardware, self.seed
+
+
+def printed(table: str) -> dict[str, list[list[float]]]:
+    """EDPs that the paper prints, cycles * uJ: by workload, a row per density."""
+    rows = read_csv(Path(__file__).with_name(f"{table}.csv"))
+    numbers = by(rows, lambda row: row["workload"])
+    return {workload: [[float(x) for x in [*row.values()][2:]] for row in same] for workload, same in numbers.items()}
 
 
 def static(density: float) -> str:
@@ -73,18 +81,11 @@ def tested(
 
 
 def _tested(runner: Runner, name: str, stage: Stage, pattern: str) -> list[TestedDesign]:
-    found = evaluated(runner, name, stage, "P", pattern, TESTED)
-    return [
-        TestedDesign(
-            cell.workload,
-            cell.hardware,
-            cell.seed,
-            cell.searcher,
-            tuple(float(evaluation.edp[row]) for evaluation in found),
-            tuple(evaluation.reasons_of(row) for evaluation in found),
-        )
-        for row, cell in enumerate(stage)
-    ]
+    found, designs = evaluated(runner, name, stage, "P", pattern, TESTED), []
+    for row, cell in enumerate(stage):
+        edps, reasons = zip(*((float(one.edp[row]), one.reasons_of(row)) for one in found), strict=True)
+        designs.append(TestedDesign(cell.workload, cell.hardware, cell.seed, cell.searcher, edps, reasons))
+    return designs
 
 
 def searched(

@@ -8,9 +8,8 @@ import numpy as np
 
 from sparsemap import Problem, search
 from sparsemap.files import times
-from sparsemap.panels import Panel, Series, figure
 from sparsemap.pieces.contracts import Array
-from sparsemap.plots import Figure
+from sparsemap.plots import Figure, Panel, Series, figure
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.orders import classes, orders_of, reordered
 

@@ -3,44 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
-from sparsemap.files import percent, times
-from sparsemap.panels import Panel, Series, figure
-from sparsemap.plots import Figure
+from sparsemap.files import percent, read_csv, times
+from sparsemap.plots import Figure, Panel, Series, figure
 
-from ..curves import curve, series
-from ..report import UJ, Report, counted, number, page
+from ..report import UJ, Report, counted, curve, number, page, series
 from ..runs import Runner, StudyRun, arithmetic_mean, by, geometric_mean, ratio
 from . import surrogates
-from .surrogates import RETRAINED, SURROGATE
 
 SearchCells = Mapping[tuple[str, str], Mapping[str, Sequence[StudyRun]]]
 """By workload and hardware, and searcher: a search per seed."""
 
-BETTER, ALL = "above 1x", 1.0
-CLAIMS: Mapping[str, Sequence[tuple[str, str, float, str, str]]] = {
-    "mse-fig-3": (
-        ("random-pruned", "gamma", ALL, "", BETTER),
-        ("gamma", SURROGATE, 0.04, "accel-a", BETTER),
-        (SURROGATE, "gamma", ALL, "accel-a", BETTER),
-        (SURROGATE, "gamma", ALL, "accel-b", "further above"),
-        (SURROGATE, RETRAINED, ALL, "accel-b", BETTER),
-        ("standard-ga", "gamma", ALL, "", "10x (Fig. 6)"),
-        ("gamma", "sparsemap", ALL, "", "-"),
-    ),
-    "mse-fig-5": (
-        ("gamma-order", "gamma-tile", ALL, "", "far above 1x"),
-        ("gamma-parallelism", "gamma-tile", ALL, "", "far above 1x"),
-    ),
-    "mse-fig-6": (
-        ("standard-ga", "gamma", ALL, "", "about 10x"),
-        ("gamma-no-crossover", "gamma", ALL, "", BETTER),
-        ("gamma-crossover", "gamma", ALL, "", BETTER),
-    ),
-}
-"""EDP of one searcher over that of another after a share of the mappings, on a hardware if named; the paper's finding."""
+
+def claims_of(page: str) -> list[dict[str, str]]:
+    """EDP of searcher `one` over that of `two` after a `share` of the mappings, on a hardware if named, and in the paper."""
+    return [row for row in read_csv(Path(__file__).with_name("mappers-claims.csv")) if row["page"] == page]
 
 
 def report(runner: Runner, name: str) -> Report:
@@ -52,8 +32,9 @@ def report(runner: Runner, name: str) -> Report:
         for place, found in by(runs, lambda run: (run.workload, run.hardware)).items()
     }
     claims = []
-    for one, two, share, hardware, paper in CLAIMS[name]:
-        at = round(share * study.budget)
+    for claim in claims_of(name):
+        one, two, hardware = claim["one"], claim["two"], claim["hardware"]
+        at = round(float(claim["share"]) * study.budget)
         ratios = [
             ratio(_edp(found[one], at), _edp(found[two], at))
             for (_, place), found in cells.items()
@@ -61,7 +42,9 @@ def report(runner: Runner, name: str) -> Report:
         ]
         if ratios:
             where = f"{one} over {two}" + (f", {hardware}" if hardware else "")
-            claims.append([where, f"{at:,}", paper, times(geometric_mean(ratios)), ", ".join(map(times, ratios))])
+            claims.append(
+                [where, f"{at:,}", claim["paper"], times(geometric_mean(ratios)), ", ".join(map(times, ratios))]
+            )
     rows = []
     for place, found in cells.items():
         edps = {searcher: _edp(same, study.budget) for searcher, same in found.items()}

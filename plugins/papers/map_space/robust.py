@@ -6,8 +6,7 @@ import math
 from collections.abc import Sequence
 
 from sparsemap.files import times
-from sparsemap.panels import Panel, Series, figure
-from sparsemap.plots import Figure
+from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..report import Report, counted, page
 from ..runs import Runner, by, finite, geometric_mean

@@ -7,31 +7,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from sparsemap.files import times
-from sparsemap.panels import Panel, Series, figure
 from sparsemap.pieces.contracts import Array
-from sparsemap.plots import Figure
+from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..report import UJ, Report, counted, number, page
 from ..runs import Runner, by
-from .densities import Stage, evaluated, one_of, searched
+from .densities import Stage, evaluated, one_of, printed, searched
 
 DENSITIES = (1.0, 0.5, 0.1, 0.01)
 PATTERN = "structured"
-PRINTED: Mapping[str, tuple[tuple[float, ...], ...]] = {
-    "resnet-conv3": (
-        (3.7e10, 3.9e10, 5.8e10, 1.6e12), (1.0e10, 4.9e9, 9.1e9, 3.9e11),
-        (8.0e8, 6.6e7, 6.4e7, 8.3e8), (5.0e7, 3.1e4, 4.8e4, 1.6e4),
-    ),
-    "resnet-conv4": (
-        (3.1e10, 3.6e10, 1.0e11, 4.3e11), (8.3e9, 4.9e9, 1.4e10, 9.6e10),
-        (5.5e8, 9.1e7, 2.3e7, 3.7e8), (3.0e7, 7.0e5, 6.4e3, 5.4e3),
-    ),
-    "inception-conv2": (
-        (1.1e13, 1.3e13, 1.5e13, 5.9e14), (3.4e12, 2.0e12, 2.3e12, 1.5e14),
-        (3.5e11, 1.3e10, 5.1e9, 4.0e10), (3.3e9, 9.4e6, 3.3e6, 6.2e5),
-    ),
-}  # fmt: skip
-"""EDPs in cycles * uJ: a row per density tested, a column per density searched at, both as `DENSITIES`."""
 
 
 def report(runner: Runner, name: str) -> Report:
@@ -40,15 +24,15 @@ def report(runner: Runner, name: str) -> Report:
     last = [stages[-1] for stages in searched(runner, name, runner.cells(name), given, rounds=2)]
     stages = by(last, lambda stage: stage[0].workload)
     found = {workload: _edps(runner, name, same) for workload, same in stages.items()}
-    lines, headline = [], []
+    lines, headline, paper = [], [], printed("table-mse-2")
     for workload, edps in found.items():
-        for tested, theirs, row in zip(DENSITIES, PRINTED[workload], edps, strict=True):
+        for tested, theirs, row in zip(DENSITIES, paper[workload], edps, strict=True):
             over = [times(x / row.min()) for x in row]
             lines.append([workload, f"{tested:g}", number(row.min() / UJ), *over, *(number(x) for x in theirs)])
         worst = max(float(edps[at, at] / edps[at].min()) for at in range(len(DENSITIES)))
         headline.append(
             f"{workload}: dense mapping at 0.01 {times(edps[-1, 0] / edps[-1].min())} (paper: "
-            f"{times(PRINTED[workload][-1][0] / min(PRINTED[workload][-1]))}), own density {times(worst)} at worst"
+            f"{times(paper[workload][-1][0] / min(paper[workload][-1]))}), own density {times(worst)} at worst"
         )
     columns = [f"at {density:g}" for density in DENSITIES]
     text = page(

@@ -8,21 +8,14 @@ from itertools import product
 import attrs
 
 from sparsemap.files import times
-from sparsemap.panels import Panel, Series, figure
-from sparsemap.plots import Figure
+from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..report import UJ, Report, counted, number, page
 from ..runs import Runner, StudyRun, by, typical_edp
-from .densities import variant
+from .densities import printed, variant
 
 DENSITIES = (1.0, 0.5, 0.1, 0.01)
 ORDERS = ("inner-product", "outer-product")
-PRINTED: Mapping[str, tuple[tuple[float, float], ...]] = {
-    "bert-large-kqv": ((7.6e11, 9.8e11), (1.1e11, 1.4e11), (9.0e8, 1.6e5), (1.9e5, 1.6e5)),
-    "bert-large-attn": ((1.9e11, 2.5e11), (2.8e10, 3.6e10), (3.4e8, 3.6e8), (2.0e5, 8.0e4)),
-    "bert-large-fc": ((7.8e14, 9.1e14), (1.5e14, 1.5e14), (1.4e12, 1.1e8), (1.8e8, 1.1e8)),
-}
-"""EDPs of the inner and the outer product at `DENSITIES`, in cycles * uJ."""
 
 
 def report(runner: Runner, name: str) -> Report:
@@ -36,9 +29,9 @@ def report(runner: Runner, name: str) -> Report:
     searches = by(map(StudyRun.of, cells), lambda run: (run.workload, run.searcher))
     edps = {place: typical_edp(same) for place, same in searches.items()}
     found = {x: [[edps[f"{x}-{d:g}", order] for order in ORDERS] for d in DENSITIES] for x in study.workloads}
-    rows, lines = [], []
+    rows, lines, papers = [], [], printed("table-mse-3")
     for workload, pairs in found.items():
-        for density, here, paper in zip(DENSITIES, pairs, PRINTED[workload], strict=True):
+        for density, here, paper in zip(DENSITIES, pairs, papers[workload], strict=True):
             line = [workload, f"{density:g}", *(number(x / UJ) for x in here), times(here[1] / here[0])]
             rows.append([*line, *(number(x) for x in paper), times(paper[1] / paper[0])])
         ratios = [f"{times(outer / inner)} at {x:g}" for (inner, outer), x in zip(pairs, DENSITIES, strict=True)]

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 
-from sparsemap.files import markdown_table, read_csv, times
-from sparsemap.panels import Panel, Series, figure
-from sparsemap.plots import Figure
+from sparsemap.files import markdown_table, times
+from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..report import UJ, Report, counted, number, page, times_exact
 from ..runs import Runner, by, geometric_mean
-from .densities import AWARE, SEARCHED, TESTED, TestedDesign, csv_rows, over_best, static, tested
+from .densities import AWARE, SEARCHED, TESTED, TestedDesign, csv_rows, over_best, printed, static, tested
 
 STATIC = (1.0, 0.5, 0.1)
 STRATEGIES = (AWARE, *(static(density) for density in STATIC))
@@ -23,13 +21,10 @@ Columns = Mapping[str, Sequence[float]]
 """By strategy, an EDP per tested density."""
 
 
-def printed() -> dict[str, Columns]:
-    """The paper's EDPs by workload, cycles * uJ."""
-    rows = read_csv(Path(__file__).with_name("table-mse-4.csv"))
-    return {
-        workload: {name: [float(row[name.replace(" ", "_")]) for row in same] for name in STRATEGIES}
-        for workload, same in by(rows, lambda row: row["workload"]).items()
-    }
+def columns_of(workloads: Iterable[str]) -> dict[str, Columns]:
+    """The paper's, of these workloads."""
+    rows = printed("table-mse-4")
+    return {workload: dict(zip(STRATEGIES, zip(*rows[workload], strict=True), strict=True)) for workload in workloads}
 
 
 def matched(columns: Sequence[Columns]) -> float:
@@ -52,7 +47,7 @@ def report(runner: Runner, name: str) -> Report:
     (hardware,) = study.hardware
     *before, designs = tested(runner, name, runner.cells(name), STRATEGIES, "structured", ROUNDS)
     ours = _columns(designs)
-    theirs = {workload: columns for workload, columns in printed().items() if workload in ours}
+    theirs = columns_of(ours)
     rows = [["aware keeps of the matched static searches", _share(ours.values()), _share(theirs.values())]]
     for strategy in STRATEGIES[1:]:
         over = [times(over_aware(list(columns.values()))[strategy]) for columns in (ours, theirs)]

@@ -14,10 +14,9 @@ import numpy as np
 
 from sparsemap import Problem, Search
 from sparsemap.files import percent, times
-from sparsemap.panels import Panel, Series, figure
 from sparsemap.pieces.contracts import Array
 from sparsemap.pieces.data_specs import Study
-from sparsemap.plots import Figure
+from sparsemap.plots import Figure, Panel, Series, figure
 from sparsemap.problem import design_file
 from sparsemap.searching.result import DESIGN_FILE
 from sparsemap.searching.start import start_of

@@ -12,13 +12,3 @@
 Quantities are those of `comparison.quantities`, alone, "over dense" (design over base) or "times better" (base over design).
 They are no specs: folders with an underscore are not read for pieces.
 """
-
-TITLE = "Published accelerators"
-NAMES = {
-    "published": (
-        "comparison",
-        "cycles and ratios that are printed for published accelerators, beside both cost models",
-    ),
-    "sparseloop": ("sparseloop", "set-ups of Sparseloop's artifact beside its outputs, from a --clone"),
-}
-"""What can be compared: its module, and a line about it."""

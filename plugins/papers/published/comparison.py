@@ -15,9 +15,8 @@ import numpy as np
 from sparsemap import Problem, SparseMapError, load_problem, search
 from sparsemap.errors import SpecError, unknown
 from sparsemap.files import markdown_table
-from sparsemap.panels import Panel, Series, figure
 from sparsemap.pieces.defaults import DESIGN_FILE
-from sparsemap.plots import Figure
+from sparsemap.plots import Figure, Panel, Series, figure
 from sparsemap.problem import design_file
 from sparsemap.problem.designs import Designs
 from sparsemap.spec import toml_io

@@ -8,8 +8,7 @@ from typing import Any
 
 from sparsemap.errors import SparseMapError
 from sparsemap.files import markdown_table
-from sparsemap.panels import Panel, Series, figure
-from sparsemap.plots import Figure
+from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..report import Report
 from ..runs import Runner, said_by

@@ -9,8 +9,7 @@ from pathlib import Path
 import attrs
 
 from sparsemap.files import read_csv, times
-from sparsemap.panels import Panel, Series, figure
-from sparsemap.plots import Figure
+from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..report import Report, number, page
 from ..runs import Runner, StudyRun, by, finished_runs, geometric_mean

@@ -8,11 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sparsemap.files import times
-from sparsemap.panels import Panel, figure
-from sparsemap.plots import Figure
+from sparsemap.plots import Figure, Panel, figure
 
-from ..curves import Curve, curve, series
-from ..report import Report, effort, number, page
+from ..report import Curve, Report, curve, effort, number, page, series
 from ..runs import Runner, by, typical_edp
 
 STUDIES = {"fig-10": "Cantor codes", "fig-10-random-codes": "random codes"}

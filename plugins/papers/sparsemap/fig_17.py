@@ -9,8 +9,7 @@ import attrs
 import numpy as np
 
 from sparsemap.files import percent, times
-from sparsemap.panels import Panel, Series, figure
-from sparsemap.plots import Figure
+from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..report import Report, effort, number, page
 from ..runs import Runner, arithmetic_mean, by, finite, geometric_mean, ratio, typical_edp
@@ -51,18 +50,11 @@ def report(runner: Runner, name: str) -> Report:
         lines.append([*line, f"{len(found)} of {len(edps)}", percent(valid[searcher], 1), f"{seconds[searcher]:.1f}"])
     head = ["method", "EDP of SparseMap (paper), geometric mean", "largest", "layers solved", "valid", "s per search"]
     headline = "\n".join(f"{line[0]}: EDP {line[1]} of {LABELS[REFERENCE]}'s, {line[4]} valid" for line in lines)
+    layers = [["layer", *(LABELS[searcher] for searcher in searchers)]]
+    layers += [[workload, *(number(found[one]) for one in searchers)] for workload, found in edps.items()]
     text = page(
-        __file__,
-        name,
-        count=len(edps),
-        runs=runs,
-        effort=effort(runs),
-        table=[head, *lines],
-        layers=[
-            ["layer", *(LABELS[searcher] for searcher in searchers)],
-            *([workload, *(number(found[one]) for one in searchers)] for workload, found in edps.items()),
-        ],
-    )
+        __file__, name, count=len(edps), runs=runs, effort=effort(runs), table=[head, *lines], layers=layers
+    )  # fmt: skip
     return Report(name, headline, text, rows, lambda: draw(edps, valid, runs[0].hardware))
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from sparsemap.files import markdown_table, percent, times
-from sparsemap.panels import Panel, figure
-from sparsemap.plots import Figure
+from sparsemap.plots import Figure, Panel, figure
 
-from ..curves import Curve, curve, series
-from ..report import Report, effort, number, page
+from ..report import Curve, Report, curve, effort, number, page, series
 from ..runs import Runner, arithmetic_mean, by, typical_edp
 
 LABELS = {
@@ -52,15 +50,9 @@ def report(runner: Runner, name: str) -> Report:
 
 
 def draw(panels: dict[str, tuple[list[Curve], list[Curve]]], hardware: str) -> Figure:
-    shown = [
-        Panel(
-            "designs evaluated",
-            f"{label}\n(pJ x cycles)",
-            series(curves[row]),
-            title=f"{workload} on {hardware}",
-            log="xy",
-        )
-        for row, label in enumerate(("best EDP so far", "mean EDP of a generation"))
-        for workload, curves in panels.items()
-    ]
+    shown = []
+    for row, label in enumerate(("best EDP so far", "mean EDP of a generation")):
+        for workload, curves in panels.items():
+            title, y = f"{workload} on {hardware}", f"{label}\n(pJ x cycles)"
+            shown.append(Panel("designs evaluated", y, series(curves[row]), title=title, log="xy"))
     return figure(shown, (4.4 * len(panels), 5.8), len(panels), across=2, sharex=True)

@@ -9,8 +9,7 @@ import numpy as np
 
 from sparsemap import SparseMapError
 from sparsemap.files import markdown_table
-from sparsemap.panels import Panel, Series, figure
-from sparsemap.plots import Figure
+from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..report import Report, page
 from ..runs import Runner

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from sparsemap.panels import Panel, figure
-from sparsemap.plots import Figure
+from sparsemap.plots import Figure, Panel, figure
 
 from ..report import Report, effort, number, page, times_exact
 from ..runs import Runner, by

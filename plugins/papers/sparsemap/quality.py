@@ -6,8 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from sparsemap.files import markdown_table, percent
-from sparsemap.panels import Panel, Series, figure
-from sparsemap.plots import Figure
+from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..report import Report, counted, number, page, times_exact
 from ..runs import Runner, StudyRun, by, finite, geometric_mean

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sparsemap.files import markdown_table
-from sparsemap.panels import Panel, Series, figure
-from sparsemap.plots import Figure
+from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..pruned import PrunedPoint, points
 from ..report import Report, counted, page
@@ -51,22 +50,14 @@ def report(runner: Runner, name: str) -> Report:
     found = dict(zip(wanted(), points(runner, name, map(options_of, wanted())), strict=True))
     dense = found[DENSE]
     seeds = len(dense.rows)
+    schedules = {("one-shot", "none"): "one-shot", ("one-shot", "rows"): "one-shot, rows balanced"}
+    schedules |= {("gradual", "none"): "gradual", ("trained", "none"): "trained masks"}
     text = page(
-        __file__,
-        name,
-        NETWORK=NETWORK,
-        seeds=counted(seeds, "seed"),
-        dense=both(dense),
+        __file__, name, NETWORK=NETWORK, seeds=counted(seeds, "seed"), dense=both(dense), findings=_findings(found),
         sizes=_table(found, [("one-shot", size, "l2", "none") for size in (*SIZES, WORDS)], (*SIZES, WORDS)),
         criteria=_table(found, [("one-shot", "8x8", x, "none") for x in ("l2", *CRITERIA)], ["l2", *CRITERIA]),
-        schedules=_table(
-            found,
-            [("one-shot", "8x8", "l2", x) for x in ("none", "rows")]
-            + [(x, "8x8", "l2", "none") for x in ("gradual", "trained")],
-            ["one-shot", "one-shot, rows balanced", "gradual", "trained masks"],
-        ),
-        findings=_findings(found),
-    )
+        schedules=_table(found, [(how, "8x8", "l2", rows) for how, rows in schedules], [*schedules.values()]),
+    )  # fmt: skip
     at = {x: found["one-shot", "8x8", "l2", "none", x] for x in SPARSITIES}
     headline = f"dense {both(dense)}\n8x8, L2: " + ", ".join(f"{100 * x:g} % {both(point)}" for x, point in at.items())
     rows = [dict(row) for point in found.values() for row in point.rows]

@@ -30,12 +30,8 @@ def page_of(paths: Sequence[Path], registry: Registry) -> Page:
     (path, *others) = paths
     if others or (path.is_dir() and not is_result(path) and not (path / chip.CHIP).exists()):
         return results.comparison(paths)
-    for name, made in (
-        (RESULT_FILE, one.page),
-        (chip.CHIP, chip.chip),
-        (NETWORK, results.network),
-        (TABLE, study.study),
-    ):
+    pages = {RESULT_FILE: one.page, chip.CHIP: chip.chip, NETWORK: results.network, TABLE: study.study}
+    for name, made in pages.items():
         if (path / name).exists():
             return made(path, registry)
     return one.page(path, registry)
@@ -45,11 +41,8 @@ def html(page: Page) -> str:
     """The page as one HTML file: it loads nothing, and every text in it is escaped."""
     import jinja2
 
+    loader = jinja2.FileSystemLoader(Path(__file__).parent)
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     return environment.get_template("page.html.jinja").render(page=page)

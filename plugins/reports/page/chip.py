@@ -11,15 +11,15 @@ from typing import Any
 from sparsemap.errors import SparseMapError, listed
 from sparsemap.files import percent, times
 from sparsemap.pieces.registry import Registry
-from sparsemap.plots import COLOURS, Figure, plain_log, subplots, tipped
+from sparsemap.plots import COLOURS, Figure, subplots, tipped
 from sparsemap.problem import design_file
 from sparsemap.spec.units import format_count, format_energy
 
-from ..charts import GREY, Chart, Mark, scale
-from ..design_charts import timed_words
+from ..charts import GREY, Chart, Mark, roofs, scale
+from ..design_charts import traffic
 from ..outcome import DesignOutcome
 from ..sides import NETWORK, json_of, sides_of
-from ..tables import PageTable, PrintedNumber, number, share
+from ..tables import PageTable, number, scientific, share
 from ..wording import area_text, power_text, time_text
 from .content import Headline, Page, Section, command, made
 
@@ -32,19 +32,19 @@ Box = tuple[float, float, float, float]
 def chip(folder: Path, registry: Registry) -> Page:
     """The page of a chip: floor plan, roofline with all layers, the chips that were tried, and what each choice is worth."""
     found = json_of(folder / CHIP)
-    edp, base = found["edp_js"], found["reference"]["edp_js"]
-    tiles = [
-        Headline("EDP, J · s", number(edp, lambda x: f"{x:.3e}", "edp_js"), f"{times(edp / base)} of {found['base']}"),
-        Headline("energy", number(found["energy_pj"], format_energy, "energy_pj")),
-        Headline("time", number(found["seconds"], time_text, "seconds"), f"{format_count(found['cycles'])} cycles"),
-        Headline(
-            "area", number(found["area_mm2"], area_text, "area_mm2"), f"{area_text(found['units_mm2'])} sparse units"
+    told = {
+        "edp_js": (
+            "EDP, J · s",
+            scientific,
+            f"{times(found['edp_js'] / found['reference']['edp_js'])} of {found['base']}",
         ),
-        Headline("power", number(found["power_w"], power_text, "power_w")),
-        Headline(
-            "chips", PrintedNumber(found["chips"], f"{found['chips']:,}", "chips"), f"{found['stopped']:,} stopped"
-        ),
-    ]
+        "energy_pj": ("energy", format_energy, ""),
+        "seconds": ("time", time_text, f"{format_count(found['cycles'])} cycles"),
+        "area_mm2": ("area", area_text, f"{area_text(found['units_mm2'])} sparse units"),
+        "power_w": ("power", power_text, ""),
+        "chips": ("chips", "{:,.0f}".format, f"{found['stopped']:,} stopped"),
+    }
+    tiles = [Headline(label, number(found[key], how, key), note) for key, (label, how, note) in told.items()]
     roofline = [chart] if (chart := _roofline(folder, found, registry)) else []
     plan = "planned with tensors on chip" if found["fuse"] else "layer by layer"
     sections = [
@@ -59,14 +59,7 @@ def chip(folder: Path, registry: Registry) -> Page:
     ]  # fmt: skip
     words = command(f"design {' '.join(found['networks'])} {found['base']}", found, layer_budget=found["layer_budget"])
     title = f"A chip for {listed(found['folders'])}"
-    return Page(
-        title,
-        [made(folder, {}, words, CHIP), f"Judged {plan}."],
-        tiles,
-        [s for s in sections if s],
-        (),
-        _verdict(found),
-    )
+    return Page(title, [made(folder, {}, words, CHIP), f"Judged {plan}."], tiles, sections, (), _verdict(found))
 
 
 def _verdict(found: Mapping[str, Any]) -> list[str]:
@@ -82,9 +75,8 @@ def _verdict(found: Mapping[str, Any]) -> list[str]:
     if rows := found.get("neighbours"):
         idle = [row for row in rows if not _size(row) and row["edp"] <= row["area"] ** -1 and row["edp"] < 1.005]
         better = [row for row in rows if _size(row) and row["edp"] < 0.99]
-        lines += (
-            [f"Hardly worth {'its' if len(idle) == 1 else 'their'} area: {listed(map(_unit, idle))}."] if idle else []
-        )
+        its = "its" if len(idle) == 1 else "their"
+        lines += [f"Hardly worth {its} area: {listed(map(_unit, idle))}."] if idle else []
         lines += [f"Better in EDP by itself: {listed(map(_change, better))}."] if better else []
     return lines
 
@@ -103,10 +95,8 @@ def boxes_of(areas: Sequence[float], box: Box) -> list[Box]:
     if width >= height:
         one, two = (left, bottom, part * width, height), (left + part * width, bottom, (1 - part) * width, height)
     else:
-        one, two = (
-            (left, bottom + (1 - part) * height, width, part * height),
-            (left, bottom, width, (1 - part) * height),
-        )
+        below = (1 - part) * height
+        one, two = (left, bottom + below, width, part * height), (left, bottom, width, below)
     return [*boxes_of(areas[:cut], one), *boxes_of(areas[cut:], two)]
 
 
@@ -122,13 +112,10 @@ def _floor(found: Mapping[str, Any]) -> Chart:
         figure, axes = subplots(1, 1, (width, 0.75 * width))
         axes.axis("off")
         axes.set(xlim=(0, 1), ylim=(0, 0.7), aspect="equal")
-        for i, (mark, box) in enumerate(
-            zip(marks, boxes_of([mark.value for mark in marks], (0, 0, 1, 0.7)), strict=True)
-        ):
-            left, bottom, wide, high = box
-            patch = Rectangle(
-                (left, bottom), wide, high, facecolor=COLOURS[i % len(COLOURS)], edgecolor="white", alpha=0.75
-            )
+        boxes = boxes_of([mark.value for mark in marks], (0, 0, 1, 0.7))
+        for i, (mark, (left, bottom, wide, high)) in enumerate(zip(marks, boxes, strict=True)):
+            look: Any = {"facecolor": COLOURS[i % len(COLOURS)], "edgecolor": "white", "alpha": 0.75}
+            patch = Rectangle((left, bottom), wide, high, **look)
             axes.add_patch(patch)
             tipped(patch, [mark.tip])
             if min(wide / 0.12, high / 0.07) > 1:
@@ -182,10 +169,9 @@ def _tried(found: Mapping[str, Any]) -> Chart:
         axes.step(*steps, where="post", color=COLOURS[0], label="front")
         star = axes.scatter([chosen.value], [chosen.at], s=70, marker="*", color=COLOURS[1], label="the chip", zorder=4)
         tipped(star, [chosen.tip])
-        axes.axhline(
-            found["reference"]["edp_js"], color=COLOURS[2], linestyle="--", label=f"{found['base']}, any units"
-        )
-        scale(axes.yaxis, [*(m.at for m in marks), chosen.at, found["reference"]["edp_js"]])
+        base = found["reference"]["edp_js"]
+        axes.axhline(base, color=COLOURS[2], linestyle="--", label=f"{found['base']}, any units")
+        scale(axes.yaxis, [*(m.at for m in marks), chosen.at, base])
         scale(axes.xaxis, [*(m.value for m in marks), chosen.value])
         axes.set(xlabel="area, mm2", ylabel="EDP, J s")
         figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=2)
@@ -210,45 +196,22 @@ def _designs(folder: Path, found: Mapping[str, Any]) -> Iterator[tuple[str, int,
 def _roofline(folder: Path, found: Mapping[str, Any], registry: Registry) -> Chart | None:
     """Multiplications a cycle against multiplications a word of the outermost level, a point per design; None where no level
     has a bandwidth."""
-    marks, roof, weights = [], (0.0, 0.0), []
+    marks, weights, width, peak = [], list[float](), math.inf, 0.0
     for name, count, macs, file in _designs(folder, found):
         try:
             outcome = DesignOutcome.of(design_file.load(str(file), registry))
         except SparseMapError:  # designs of another version
             continue
-        outer, problem = outcome.design.problem.levels[0], outcome.design.problem
-        words = sum(timed_words(one) for one in outcome.accesses.values() if one.level is outer)
-        width = outer.bandwidth or (outer.read_bandwidth or math.inf) + (outer.write_bandwidth or math.inf)
+        outer, peak = outcome.design.problem.levels[0], float(outcome.design.problem.compute_instances)
+        words, width = traffic(outcome, outer)
         if words and math.isfinite(width) and outcome.valid:
-            roof = width, float(problem.compute_instances)
             told = f"{macs / words:.3g} multiplications a word of {outer.name}, {macs / outcome.cycles:,.4g} a cycle"
             tip = f"{name}, {count} times\n{told}\nlimited by {outcome.column}"
-            marks.append(Mark(macs / words, name, at=macs / outcome.cycles, tip=tip))
+            marks.append(Mark(macs / words, at=macs / outcome.cycles, tip=tip))
             weights.append(count * outcome.cycles)
-    if not marks:
-        return None
-    low, high = (f(m.value for m in marks) * by for f, by in ((min, 0.5), (max, 2.0)))
-    low, high = min(low, roof[1] / roof[0] / 2), max(high, roof[1] / roof[0] * 2)
-
-    def draw(width: float) -> Figure:
-        figure, axes = subplots(1, 1, (width, 0.6 * width + 0.4))
-        corner = roof[1] / roof[0]
-        axes.plot(
-            [low, corner, high], [min(x * roof[0], roof[1]) for x in (low, corner, high)], color="black", linewidth=1.1
-        )
-        sizes = [14 + 200 * weight / math.fsum(weights) for weight in weights]
-        dots = axes.scatter([m.value for m in marks], [m.at for m in marks], s=sizes, color=COLOURS[0], alpha=0.7)
-        tipped(dots, [m.tip for m in marks])
-        axes.set(xscale="log", yscale="log", xlim=(low, high))
-        for axis in (axes.xaxis, axes.yaxis):
-            plain_log(axis, (1,) if high > 100 * low else (1, 2, 5))
-        axes.set(xlabel="multiplications per word of the outermost level", ylabel="multiplications per cycle")
-        return figure
-
-    return Chart(marks, draw, "roofline: a point per design, larger ones take more of the time")
-
-
-# ------------------------------------------------------------------------------------------------------------- choices
+    sizes = [14 + 200 * weight / math.fsum(weights) for weight in weights]
+    names = "multiplications per word of the outermost level", "multiplications per cycle"
+    return roofs(marks, peak, {"": width}, *names, sizes) if marks else None
 
 
 def _size(row: Mapping[str, Any]) -> bool:

@@ -80,34 +80,16 @@ def over_time(plan: Mapping[str, Any]) -> Chart:
 
 
 def _steps(plan: Mapping[str, Any]) -> PageTable:
-    head = [
-        "step",
-        "inputs from",
-        "output to",
-        "energy",
-        "cycles",
-        "words in use",
-        "utilisation",
-        "limited by",
-        "why not",
-    ]
     rows = []
     for i, row in enumerate(plan["layers"]):
         at = f"fused.layers.{i}."
-        busy = number(row["utilisation"], percent, f"{at}utilisation")
+        places = [
+            ", ".join(dict.fromkeys(row["from_places"])),
+            ", ".join(filter(None, [row["place"], row.get("slides")])),
+        ]
         used = number(row["used_words"], format_count, f"{at}used_words")
-        places = ", ".join(dict.fromkeys(row["from_places"]))
-        told = numbers(row, at, ["energy_pj", "cycles"])
-        rows.append(
-            [
-                row["layer"],
-                places,
-                ", ".join(filter(None, [row["place"], row.get("slides")])),
-                *told,
-                used,
-                busy,
-                row["limit"] or "-",
-                row["why"] or "-",
-            ]
-        )
-    return PageTable(head, rows)
+        busy = number(row["utilisation"], percent, f"{at}utilisation")
+        told = [*numbers(row, at, ["energy_pj", "cycles"]), used, busy]
+        rows.append([row["layer"], *places, *told, row["limit"] or "-", row["why"] or "-"])
+    head = "step,inputs from,output to,energy,cycles,words in use,utilisation,limited by,why not"
+    return PageTable(head.split(","), rows)

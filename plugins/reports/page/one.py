@@ -26,7 +26,7 @@ from ..summary import executed_table, front_table
 from ..tables import PageTable, PrintedNumber, number, numbers, share
 from ..variants import ALL, Base, Free, freed
 from ..wording import change_text, einsum_text, problem_texts, time_text
-from . import costs, nest
+from . import design
 from .content import Headline, Page, Section, Text, command, made, totals
 
 CLOSE = 1e-6
@@ -49,16 +49,16 @@ def page(path: Path, registry: Registry) -> Page:
         warnings.append(f"The search was stopped after {table['evaluations']:,} of {table['budget']:,} designs.")
     found = {**outcome.to_dict(), **outcome.breakdown.to_dict(), **table}
     free, pictures = list(freed(base)), [tree_chart(outcome), area_chart(outcome), room_chart(outcome)]
-    energies, busy, room = costs.energies(outcome, free), costs.cycles(outcome), [x for x in pictures if x]
+    energies, busy, room = design.energies(outcome, free), design.cycles(outcome), [x for x in pictures if x]
     of_design = [
         Section("Energy", list(energies), "By level and charge of the cost model; bars add up to the energy."),
         Section("Cycles", list(busy), f"The design is limited by {outcome.limit}."),
         Section("Room", room, "The most that one instance of each memory holds at a time."),
         Section(
-            "One thing free", [costs.one_free(outcome, free)], "The same design, with one thing that costs nothing."
+            "One thing free", [design.one_free(outcome, free)], "The same design, with one thing that costs nothing."
         ),
     ]
-    sections = [nest.section(outcome), *of_design, *_search(path, found, problem.objective)]
+    sections = [design.section(outcome), *of_design, *_search(path, found, problem.objective)]
     about, lines = problem_texts(problem), []
     if problem.tensors:
         lines += [einsum_text(problem.tensors), f"sizes {about['sizes']}; density {about['density']}"]

@@ -24,7 +24,7 @@ from ..stacks import stack, timeline
 from ..tables import Cell, PageLink, PageTable, PrintedNumber, number, numbers, share
 from ..variants import Base, freed
 from ..wording import CHIP_COSTS, COST_NAMES, change_text, chip_text, time_text
-from . import costs, fused, nest
+from . import design, fused
 from .content import Headline, Page, Section, command, made, totals
 
 BARS, FULL, FEW = 24, 200, 3
@@ -49,14 +49,10 @@ def network(folder: Path, registry: Registry) -> Page:
     tiles.append(Headline("layers", PrintedNumber(count, f"{count:,}"), searched))
     warnings = [f"No total counts {listed(found['lacks'])}."] if found.get("lacks") else []
     warnings += [] if found["complete"] else ["Not every layer has a design, so that there are no totals."]
-    pages, charts = (
-        dict(_designs(side, registry)),
-        [_bars(side, "energy_pj"), _bars(side, "seconds"), timeline(side.parts)],
-    )
+    pages = dict(_designs(side, registry))
+    charts = [chart for chart in (_bars(side, "energy_pj"), _bars(side, "seconds"), timeline(side.parts)) if chart]
     about = "Numbers are of one repetition, shares of all; a name leads to its design."
-    where = Section(
-        "Where energy and time go", [x for x in charts if x], "By layer, all repetitions; one after the other."
-    )
+    where = Section("Where energy and time go", charts, "By layer, all repetitions; one after the other.")
     sections = [where, Section("Layers", [_layers(side, pages)], about), *pages.values()]
     said, flag = _most(side), ""
     if (plan := found.get("fused") or {}).get("complete"):
@@ -130,8 +126,8 @@ def _designs(side: Compared, registry: Registry) -> Iterator[tuple[str, Section]
         text = f"{_shape(part.about)}. {costs_of}; limited by {outcome.column}"
         if better is not None and better.outcome.edp < outcome.edp:
             text += f"; EDP {change_text(better.outcome.edp, outcome.edp)} with {better.name} free"
-        tables = [breakdown_table(outcome.breakdown, outcome.design.problem), costs.one_free(outcome, free)]
-        blocks = [*nest.section(outcome).blocks, *(table.without_places() for table in tables if table)]
+        tables = [breakdown_table(outcome.breakdown, outcome.design.problem), design.one_free(outcome, free)]
+        blocks = [*design.section(outcome).blocks, *(table.without_places() for table in tables if table)]
         yield part.name, Section(part.name, blocks, text, f"layer-{part.folder.name}")
 
 

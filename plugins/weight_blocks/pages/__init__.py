@@ -55,17 +55,21 @@ class MeshSchedules:
             self._known[network, sparsity] = found
         return self._known[network, sparsity]
 
-    def machine(self, cores: int, quirks: str | Iterable[str]) -> CoreMesh:
-        hardware = self.registry.resolve("hardware", f"aie2-{cores}x{cores}")
+    def machine(self, cores: int, quirks: str | Iterable[str], rates: str = "") -> CoreMesh:
+        """`rates`: of which count the rates are, "paper" or "none"; by default those of the quirks, if they are "paper"."""
+        paper = "-paper" if (rates or quirks) == "paper" else ""
+        hardware = self.registry.resolve("hardware", f"aie2{paper}-{cores}x{cores}")
         return CoreMesh.of(hardware, self.registry, quirks_of(quirks))
 
     def compile(self, layers: Sequence[MeshLayer], cores: int, quirks: str | Iterable[str]) -> Schedule:
         return compile_layers(layers, self.machine(cores, quirks))
 
-    def schedule(self, network: str, cores: int, sparsity: float, quirks: str | Iterable[str]) -> Schedule:
+    def schedule(
+        self, network: str, cores: int, sparsity: float, quirks: str | Iterable[str], rates: str = ""
+    ) -> Schedule:
         """A network on so many columns and rows of cores."""
-        key = network, cores, sparsity, quirks_of(quirks)
-        if key not in self._known:
+        machine = self.machine(cores, quirks, rates)
+        if (key := (network, sparsity, machine)) not in self._known:
             self.progress(f"{TITLES[network]} on {cores} x {cores}")
-            self._known[key] = self.compile(self.layers(network, sparsity), cores, quirks)
+            self._known[key] = compile_layers(self.layers(network, sparsity), machine)
         return self._known[key]

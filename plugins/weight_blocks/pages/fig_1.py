@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from sparsemap.errors import need
-from sparsemap.panels import Panel, figure
-from sparsemap.plots import Report, page
+from sparsemap.plots import Panel, Report, figure, page
 
 from ..layers import BLOCK
 from . import SPARSITY, MeshSchedules

@@ -7,8 +7,7 @@ from typing import Any
 
 import attrs
 
-from sparsemap.panels import Panel, Series, figure
-from sparsemap.plots import Figure, Report, page
+from sparsemap.plots import Figure, Panel, Report, Series, figure, page
 
 from ..layers import MeshLayer
 from ..schedule import compile_tiled, recomputed

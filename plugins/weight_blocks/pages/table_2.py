@@ -9,8 +9,7 @@ from typing import Any
 import attrs
 
 from sparsemap.files import markdown_table, read_csv
-from sparsemap.panels import Panel, Series, figure
-from sparsemap.plots import Figure, Report, page
+from sparsemap.plots import Figure, Panel, Report, Series, figure, page
 
 from ..schedule import Schedule
 from . import KINDS, TITLES, MeshSchedules, modes_of

@@ -15,16 +15,15 @@ if TYPE_CHECKING:
 
 RECODE_ACTIONS = ("decode", "encode")
 """What a level that decodes does for a word that arrives, and for one that leaves."""
-LEVEL_ACTIONS = (
-    *("read", "write", "metadata_read", "metadata_write"),
-    *(
-        f"{state}_{kind}{access}"
-        for state in ("gated", "skipped")
-        for kind in ("", "metadata_")
-        for access in ("read", "fill", "update")
-    ),
-)
+FULL_ACTIONS = ("read", "write", "metadata_read", "metadata_write")
+LEFT_OUT = tuple(
+    f"{state}_{kind}{access}"
+    for state in ("gated", "skipped") for kind in ("", "metadata_") for access in ("read", "fill", "update")
+)  # fmt: skip
+LEVEL_ACTIONS = (*FULL_ACTIONS, *LEFT_OUT)
 """What a technology prices at a storage level, one access each: of a data word, or of `metadata_width` bits."""
+BANDWIDTHS = ("bandwidth", "read_bandwidth", "write_bandwidth")
+"""Keys of a level."""
 
 
 @attrs.frozen(kw_only=True)

@@ -48,6 +48,12 @@ class Tensor:
     """By rank, the first position that is a word and the first behind these: all others are padding. Empty: there is none."""
 
     @property
+    def text(self) -> str:
+        """`P[c, p + r, 2*q + s]`, as einsums have it."""
+        ranks = (" + ".join(dim if c == 1 else f"{c}*{dim}" for dim, c in rank) for rank in self.ranks)
+        return f"{self.name}[{', '.join(ranks)}]"
+
+    @property
     def dims(self) -> tuple[str, ...]:
         """The dimensions that move this tensor (its relevant dimensions)."""
         return tuple(dict.fromkeys(dim for rank in self.ranks for dim, _ in rank))

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from charged import LEVELS, REGISTRY, cost, made, product
 from sparsemap_plugins.analytic.charges import maxima
-from sparsemap_plugins.analytic.charges.holes import distinct
-from sparsemap_plugins.analytic.charges.imbalance import together
+from sparsemap_plugins.analytic.charges.imbalance import together, told_apart
 from sparsemap_plugins.analytic.charges.maxima import LANES, Shares
 from sparsemap_plugins.analytic.charges.network import length_mm
 from sparsemap_plugins.analytic.charges.uneven import later
@@ -424,6 +423,11 @@ def test_the_pace_of_units_is_solved_to_the_end(monkeypatch: pytest.MonkeyPatch)
     assert found == pytest.approx(maxima.pace(*inputs), rel=1e-6)
 
 
+def test_words_of_a_block_are_empty_together() -> None:
+    words, empty = np.array([4.0, 4.0, 8.0, 4.0, np.inf]), np.array([0.75, 0.75**4, 0.75**2, 0.0, 0.0])
+    assert told_apart(words, empty, 0.25).tolist() == [1.0, 4.0, 2.0, 4.0, np.inf]
+
+
 def simulated_waits(pairs: int, parts: int, columns: int, rng: np.random.Generator) -> float:
     """The end over the mean work, of lanes that come in pairs: both wait for each other after each part, and all lanes after
     each column of `parts`."""
@@ -473,11 +477,3 @@ def test_padding_and_holes_are_no_words(layer: dict, loops: dict, words: int) ->
     stride, first = layer.get("stride", 1), layer.get("padding", 0)
     rows = [stride * a + b - first for a in range(dims["p"]) for b in range(dims["r"])]
     assert cell(found, 0, 1).read[0] == pytest.approx(sum(0 <= row < stride * dims["p"] for row in rows) ** 2)
-
-
-def test_large_tiles_of_a_strided_rank_are_told_apart() -> None:
-    keys = np.array([[2**40, 2**40, 2**40], [2**40, 2**40 - 1, 2**40], [3, 5, 3]])  # their products pass 2^53, and 2^63
-    first, where = distinct(keys)
-    assert keys[:, first][:, where].tolist() == keys.tolist() and len(first) == 2
-    first, where = distinct(keys // 2**20)
-    assert (keys // 2**20)[:, first][:, where].tolist() == (keys // 2**20).tolist() and len(first) == 2

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
-import itertools
 import shutil
 import subprocess
 import sysconfig
@@ -12,10 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from native_settings import SETTINGS
 from sparsemap_plugins.analytic import native
-from sparsemap_plugins.analytic.layout import Layout
-from sparsemap_plugins.analytic.leaders import Region
-from sparsemap_plugins.analytic.nest import Nest
 from sparsemap_plugins.analytic.occupancy.lookup import FACTORS, Number, Table, fingerprint
 from sparsemap_plugins.analytic.occupancy.shared import SHARED
 from sparsemap_plugins.analytic.occupancy.units import _sums
@@ -25,63 +22,6 @@ from sparsemap.pieces.loading import load
 
 SOURCE = Path(native.__file__).with_name("fast.c")
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-PRODUCT = {"einsum": "Z[m,n] = P[m,k] * Q[k,n]", "dims": {"m": 48, "k": 32, "n": 64}, "density": {"P": 0.2, "Q": 0.3}}
-HOLES = {
-    "technology": "12nm",
-    "compute": {"name": "MAC", "gate_skip": True},
-    "levels": [
-        {"name": "DRAM", "class": "dram", "fanout": 2},
-        {"name": "A", "class": "sram", "capacity": "1 MB", "fanout": 8, "gate_skip": True, "bypass": ["role:Z"]},
-        {
-            "name": "B",
-            "class": "sram",
-            "capacity": "64 KB",
-            "fanout": 8,
-            "gate_skip": True,
-            "bypass": ["role:P", "role:Q"],
-        },
-        {"name": "C", "class": "regfile", "capacity": "1 KB", "fanout": 4, "gate_skip": True, "bypass": ["role:P"]},
-    ],
-}
-"""Hardware that tensors pass by."""
-SETTINGS = {
-    "bypass": (PRODUCT, HOLES, "full", "physical"),
-    "product": (PRODUCT, "cloud", "full", "physical"),
-    "timeloop": (PRODUCT, "edge", "paper", "timeloop"),
-    "strided": (
-        {
-            "einsum": "O[n,p,q] = I[c,2*p+r,2*q+s] * W[n,c,r,s]",
-            "dims": {"n": 8, "c": 8, "p": 6, "q": 6, "r": 3, "s": 3},
-            "density": {"I": 0.4, "W": 0.3},
-        },
-        "mobile", "full", "physical",
-    ),
-    "batched": (
-        {
-            "einsum": "Z[b,m,n] = P[b,m,k] * Q[b,k,n]",
-            "dims": {"b": 4, "m": 16, "k": 16, "n": 16},
-            "density": {"P": 0.3, "Q": 0.1},
-        },
-        "clustered", "full", "physical",
-    ),
-    "one operand": ({"einsum": "Z[i] = P[i,k]", "dims": {"i": 64, "k": 64}, "density": {"P": 0.1}}, "edge", "full", "physical"),
-    "four operands": (
-        {
-            "einsum": "Z[i,j] = P[i,k] * Q[k,j] * R[i,j] * S[k,i]",
-            "dims": {"i": 16, "j": 16, "k": 16},
-            "density": {"P": 0.2, "Q": 0.3, "R": 0.5, "S": 0.4},
-        },
-        "cloud", "full", "physical",
-    ),
-    "shapes": (
-        {
-            "einsum": "Z[m,n] = P[m,k] * Q[k,n]",
-            "dims": {"m": 32, "k": 32, "n": 32},
-            "density": {"P": {"type": "n-of-m", "n": 2, "m": 4}, "Q": {"type": "banded", "half_width": 5}},
-        },
-        "cloud", "full", "physical",
-    ),
-}  # fmt: skip
 
 
 def built(source: str, folder: Path):
@@ -111,6 +51,7 @@ def compiled(tmp_path_factory):
 def evaluated(monkeypatch, fast, setting, registry):
     """What a batch of random and a batch of valid designs cost, tables empty; and the second one again."""
     monkeypatch.setattr(native, "fast", fast)
+    monkeypatch.setattr(native, "kernel", None)
     SHARED.clear()
     workload, hardware, space, model = SETTINGS[setting]
     problem = sparsemap.load_problem(workload, hardware, space, cost_model=model, registry=registry)
@@ -130,6 +71,7 @@ def test_a_search_finds_the_same_design(compiled, monkeypatch, registry):
     best = []
     for fast in (compiled, None):
         monkeypatch.setattr(native, "fast", fast)
+        monkeypatch.setattr(native, "kernel", None)
         SHARED.clear()
         workload, hardware, *_ = SETTINGS["one operand"]
         problem = sparsemap.load_problem(workload, hardware, registry=registry)
@@ -159,30 +101,6 @@ def test_look_ups_and_sums_are_those_of_numpy(compiled, monkeypatch):
     assert agree(compiled, monkeypatch)
 
 
-def regions(fast, monkeypatch, registry):
-    """Leader tiles of loops of any bounds and order, all tensors at all levels."""
-    monkeypatch.setattr(native, "fast", fast)
-    rng, found = np.random.default_rng(4), []
-    for name in ("product", "batched", "strided", "four operands", "bypass"):
-        lay = Layout(sparsemap.load_problem(*SETTINGS[name][:2], registry=registry))
-        shape = (max(lay.inwards) + 1, lay.D, 60)
-        order = np.argsort(rng.random(shape), axis=1).astype(np.int8)
-        nest, rows = Nest(lay, rng.choice([1.0, 1.0, 2.0, 3.0, 4.0], shape), order), rng.permutation(60)[:50]
-        for t, level in zip(*np.nonzero(lay.stored), strict=True):
-            region = Region.of(nest, rows, int(t), int(level))
-            found += [region.target, region.target_spatial, region.R, *region.e, *region.f]
-            for c, apart in itertools.product(range(lay.T), (False, True)):
-                tile, ineffective = region.leader_tile(nest, c, apart)
-                found += [*tile, ineffective]
-    return [np.asarray(part) for part in found]
-
-
-def test_leader_tiles_are_those_of_numpy(compiled, monkeypatch, registry):
-    found, expected = (regions(fast, monkeypatch, registry) for fast in (compiled, None))
-    for part, other in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(part, other)
-
-
 def test_what_is_not_known_is_left_to_numpy(compiled):
     keys, out, whole = np.arange(1, 9), np.empty(8, np.int64), np.arange(8.0)
     assert compiled.fingerprint(out, FACTORS, 0, [whole]) == 8
@@ -209,10 +127,6 @@ def test_what_is_not_known_is_left_to_numpy(compiled):
     readonly.flags.writeable = False
     assert compiled.gather(readonly, keys - 1, (whole,)) is None
     assert compiled.sums(keys, whole, whole[None], np.empty((1, 8))) is None
-    none = np.zeros((2, 8), np.int8)
-    yes, one = none > 0, np.ones((65, 8))
-    ends = np.zeros(8, np.int64), yes[0].copy(), yes.copy(), one.copy(), one.copy()
-    assert compiled.region(none, one[:2], *yes[:, :2].copy(), np.ones(65, bool), one, 0, *ends) is None
 
 
 MUTANTS = [
@@ -220,23 +134,8 @@ MUTANTS = [
     ("keys[i] |= 1", "keys[i] |= 2"),
     (">> (64 - bits)", ">> (63 - bits) & mask >> 1 >> 0 ^ 1"),
     ("missing[count++] = i", "missing[count++] = 0"),
-    ("rows[i] = row_of[place]", "rows[i] = row_of[place] ^ (i == 7)"),
-    ("to[i] = from[rows[i]]", "to[i] = (float)from[rows[i]]"),
-    ("bound[p * n + i] > 1.0 && relevant", "relevant"),
-    ("&& searched[p]) at", ") at"),
-    ("int first = found && spatial[at]", "int first = spatial[at]"),
-    ("outside = p > at && busy", "outside = p >= at && busy"),
-    ("moved |= outside && !spatial[p] && moves", "moved |= outside && moves"),
-    ("(!moves && !moved && first)", "(!moves && !moved)"),
-    ("if (p <= at) to_target", "if (p < at) to_target"),
-    ("if (p <= at || spans) to_region", "if (p <= at) to_region"),
-    ("inside[d * n + i] * to_region[d]", "to_region[d]"),
-    ("R[k] = spans || (p == at && found)", "R[k] = spans || p == at"),
-    ("before && first[i]", "before"),
-    ("ratio >= 1.0 ? 1.0 : ceil(1.0 / ratio)", "ratio >= 1.0 ? 1.0 : 1.0 / ratio"),
-    ("if (several > 1) need = 1.0;", ""),
-    ("if (several <= 1) need = need / factor[d];", ""),
-    ("ceil(f[d * n + i] / (factor[d] / need))", "f[d * n + i] / (factor[d] / need)"),
+    ("rows[i] = AT(int64_t, row_of, place)", "rows[i] = AT(int64_t, row_of, place) ^ (i == 7)"),
+    ("to[i] = AT(double, column, rows[i])", "to[i] = (float)AT(double, column, rows[i])"),
     ("p[i] * values[j * n + i]", "(float)p[i] * values[j * n + i]"),
 ]
 
@@ -244,9 +143,8 @@ MUTANTS = [
 @pytest.mark.slow
 @pytest.mark.skipif(COMPILER is None, reason="no C compiler")
 @pytest.mark.parametrize("number", range(len(MUTANTS)))
-def test_an_error_in_the_loops_is_noticed(number, tmp_path, monkeypatch, registry):
+def test_an_error_in_the_loops_is_noticed(number, tmp_path, monkeypatch):
     (before, after), text = MUTANTS[number], SOURCE.read_text()
     assert text.count(before) >= 1
     fast = built(text.replace(before, after, 1), tmp_path)
-    found, expected = (regions(module, monkeypatch, registry) for module in (fast, None))
-    assert not (agree(fast, monkeypatch) and all(map(np.array_equal, found, expected)))
+    assert not agree(fast, monkeypatch)

@@ -35,7 +35,7 @@ def test_genes_are_levels_that_decode(problem):
     genes = segment.genes(problem)
     assert genes.names == ("decoded.P", "decoded.Q", "decoded.Z") and genes.high.tolist() == [2, 1, 2]
     check_segment(segment, problem)
-    assert segment.decode(np.array([[0, 2], [0, 1], [0, 1]]), problem)["decoded"].tolist() == [[3, 2], [3, 1], [3, 1]]
+    assert segment.decode(np.array([[0, 2], [0, 1], [0, 1]]), problem)["decoded"].tolist() == [[3, 1], [3, 1], [3, 2]]
 
 
 def test_a_tensor_without_metadata_has_nothing_to_decode(problem):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import struct
 import tomllib
@@ -21,9 +20,9 @@ from sparsemap.pieces.loading import load
 from sparsemap.problem.network import nodes_of
 
 onnx = pytest.importorskip("onnx")
+import onnx_models  # noqa: E402
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
-ROOT = Path(__file__).parents[3]
 VERSIONS = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
 RNG = np.random.default_rng(0)
 HALF = {"type": "n-of-m", "n": 2, "m": 4}
@@ -33,15 +32,6 @@ RANGE = {"type": "range", "low": 0.1, "high": 1.0}
 @pytest.fixture(scope="module")
 def registry():
     return load()
-
-
-@pytest.fixture(scope="module")
-def onnx_models():
-    """The script that writes networks of torchvision as ONNX files."""
-    spec = importlib.util.spec_from_file_location("onnx_models", ROOT / "benchmarks" / "onnx_models.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def saved(path: Path, nodes: list[Any], constants: dict[str, Any], inputs: dict[str, list[Any]], out: str) -> Path:
@@ -157,7 +147,7 @@ def test_shares_are_exact_and_short():
 
 
 @pytest.mark.parametrize(("name", "macs"), [("resnet50", 4_089_184_256), ("mobilenetv2", 300_774_272)])
-def test_networks_of_torchvision_are_layer_by_layer_the_built_in_ones(onnx_models, name, macs, tmp_path, registry):
+def test_networks_of_torchvision_are_layer_by_layer_the_built_in_ones(name, macs, tmp_path, registry):
     file = tmp_path / f"{name}.onnx"
     onnx.save(getattr(onnx_models, name)(shapes_only=True)[0], file)
     imported(file, "--densities", "dense", "--activations", "dense")
@@ -169,7 +159,7 @@ def test_networks_of_torchvision_are_layer_by_layer_the_built_in_ones(onnx_model
 
 
 @pytest.mark.parametrize("name", ["resnet50", "mobilenetv2"])
-def test_what_is_planted_in_every_layer_is_found(onnx_models, name, tmp_path):
+def test_what_is_planted_in_every_layer_is_found(name, tmp_path):
     model, planted = getattr(onnx_models, name)(divide=4, side=32)
     onnx.save(model, tmp_path / "net.onnx")
     layers = imported(tmp_path / "net.onnx")["layers"]

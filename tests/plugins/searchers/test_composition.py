@@ -4,11 +4,12 @@ import attrs
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from sparsemap_plugins.searchers.evolution import Evolution
 from sparsemap_plugins.searchers.operators.segments import SegmentCrossover, SegmentMoves
 from sparsemap_plugins.searchers.variation import Variation
 from toy_problem import toy_problem
 
-from sparsemap import Context, load_problem, search
+from sparsemap import Budget, Context, Scored, load_problem, search
 from sparsemap.cli.main import cli
 from sparsemap.errors import PluginError
 from sparsemap.pieces.contracts import Mutation
@@ -142,6 +143,23 @@ def test_segment_moves_change_one_segment_at_a_time():
     changed = np.add.reduceat(SegmentMoves().mutate(genomes, context) != genomes, segments, axis=1) > 0
     assert (changed.sum(axis=1) <= 1).all()
     assert changed.any(axis=0).all()
+
+
+def test_an_evolution_may_repair_what_it_proposes_and_propose_the_best_again():
+    """The best so far opens each batch but the first, and all are their own repair."""
+    problem = toy_problem()
+    space, rng = problem.space, np.random.default_rng(0)
+    searcher = Evolution(population=6, offspring=5, repeats=False, repairs=True, again=True)
+    proposals = searcher.search(space, Budget(60), np.random.default_rng(0))
+    genomes, best = next(proposals), (np.inf, None)
+    for batch in range(6):
+        assert np.array_equal(space.repair(genomes, rng), genomes)
+        scores = rng.random(len(genomes))
+        if batch:
+            assert np.array_equal(genomes[0], best[1])
+        for score, genome in zip(scores, genomes, strict=True):
+            best = min(best, (score, genome), key=lambda pair: pair[0])
+        genomes = proposals.send(Scored(genomes, scores))
 
 
 def test_an_evolution_without_repeats_proposes_no_design_twice_and_ends_when_all_were(monkeypatch):

@@ -325,6 +325,49 @@ def test_an_architecture_alone_gives_hardware(project):
     assert "no problem is given" in missing(imported)
 
 
+LISTS = "{target: Near, type: bypass, keep: [S], bypass: [X, Y]}"
+
+
+@pytest.mark.parametrize(
+    "lists", ["keep: [S], bypass: ['*']", "keep_only: [S]", "bypass_only: [X, Y]", "keep: ['*'], bypass: [X, Y]"]
+)
+def test_lists_of_tensors_may_be_short(project, registry, lists):
+    short = SPREAD.replace("keep: [S], bypass: [X, Y]", lists)
+    given, same = (project(PROBLEM, NODES, ENERGIES, mapping) for mapping in (short, SPREAD))
+    assert given.tables == same.tables
+
+
+def test_a_node_says_what_it_keeps_where_the_mapping_does_not(project):
+    """Branches side by side keep what no other keeps; nodes may be switched off."""
+    near = NODES[NODES.index("    - !Component\n      name: Near") : NODES.index("    - !Component {name: Unit")]
+    alone = near.replace("depth: 16", "depth: 9").rstrip() + "\n      constraints: {dataspace: {keep: [S]}}\n"
+    branches = "".join(f"    {line}\n" for line in alone.splitlines())
+    nothing = "        - !Nothing {constraints: {dataspace: {keep: [X, Y]}}}\n"
+    off = "    - !Component {name: Off, class: regfile, enabled: false, attributes: {depth: 1}}\n"
+    parallel = NODES.replace(near, f"    - !Parallel\n      nodes:\n{branches}{nothing}{off}")
+    plain = NODES.replace("depth: 16", "depth: 9")
+    silent = SPREAD.replace(f"  - {LISTS}\n", "")
+    given, same = project(PROBLEM, parallel, ENERGIES, silent), project(PROBLEM, plain, ENERGIES, SPREAD)
+    assert given.tables["design"] == same.tables["design"]
+
+
+@pytest.mark.parametrize("target", ["Near", "inter_Near_spatial"])
+def test_a_component_that_is_there_several_times_is_spread_by_a_level_above_it(project, registry, target):
+    """As by a container; the front end of v0.4 names that level."""
+    meshed = NODES.replace("    - !Container\n      name: PE\n      spatial: {meshX: 4, meshY: 2}\n", "")
+    meshed = meshed.replace("name: Near\n", "name: Near\n      spatial: {meshX: 8}\n")
+    mapping = MAPPING.replace("Mid, type: spatial", f"{target}, type: spatial")
+    spread = MAPPING.replace("Mid, type: spatial", "inter_PE_spatial, type: spatial")
+    found, same = project(PROBLEM, meshed, ENERGIES, mapping), project(PROBLEM, NODES, ENERGIES, spread)
+    assert numbers(found, registry) == numbers(same, registry)
+    assert [level["name"] for level in found.tables["hardware"]["levels"]] == [
+        "Far",
+        "Mid",
+        "inter_Near_spatial",
+        "Near",
+    ]
+
+
 ALIASES = "k0: &k0 [x]\n" + "".join(f"k{i}: &k{i} [{', '.join([f'*k{i - 1}'] * 9)}]\n" for i in range(1, 9))
 
 
@@ -436,6 +479,18 @@ def test_a_design_that_is_no_longer_there_is_deleted(tmp_path):
     (tmp_path / "a.yaml").write_text("".join((*DENSE, REFUSED[0][0])))
     assert runner.invoke(import_timeloop, [str(tmp_path / "a.yaml"), "--out", str(out)]).exit_code == 0
     assert not (out / "design.toml").exists()
+
+
+def test_what_timeloop_wrote_is_no_part_of_a_folder(tmp_path, registry):
+    """But the folder of outputs itself may be given, with the inputs that lie there."""
+    (tmp_path / "outputs").mkdir()
+    (tmp_path / "chip.yaml").write_text("".join(DENSE))
+    (tmp_path / "outputs" / "timeloop-model.stats.txt").write_text("")
+    (tmp_path / "outputs" / "timeloop-model.map.yaml").write_text(MAPPING.replace("B=0", "B=2"))
+    (tmp_path / "outputs" / "parsed-processed-input.yaml").write_text("".join(DENSE[:3]))
+    given, written = import_project([tmp_path]), import_project([tmp_path / "outputs"])
+    assert given.tables["design"]["mapping"] == written.tables["design"]["mapping"]
+    assert numbers(given, registry) == numbers(written, registry)
 
 
 def test_set_ups_are_compared_with_their_outputs(tmp_path, registry):

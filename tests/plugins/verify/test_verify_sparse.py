@@ -1,5 +1,7 @@
 """Sparse designs: the worked examples within their confidence intervals, the output always right."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import example as also_with
@@ -154,6 +156,24 @@ def test_one_word_of_q_serves_all_rows_over_the_units():
     table["hardware"]["levels"][2]["fanout"] = 2
     table["mapping"] = {"L1_T": ["m=2"], "L2_T": ["n=2", "k=2"], "L2_S": ["n=4"], "L3_T": ["k=4"], "L3_S": ["m=2"]}
     assert leader_tile(table, "PEB") == (2, 1)
+
+
+@pytest.mark.parametrize(("nest", "timeloop"), [(["m=2", "k=4"], 4), (["k=4", "m=2"], 4)])
+def test_an_access_of_several_words_is_held_back_where_none_of_them_is_needed(nest, timeloop):
+    """Accesses of 4 words of Q, which lie along k; Timeloop takes them along the innermost loop, even if Q stays there."""
+    table = example(p=0.25, PEB="skip-q")
+    table["hardware"]["levels"][2]["access_words"] = 4
+    table["mapping"]["L3_T"] = nest
+    assert leader_tile(table, "PEB") == (1, 4)
+    charged = {**table, "cost_model": {"extends": "timeloop", "charges": ["filter-metadata"]}}
+    found = verify(*build(charged), trials=60)
+    row, empty = found.row("read", "PEB", "Q"), [math.comb(32 - words, 8) / math.comb(32, 8) for words in range(5)]
+    assert found.correct
+    assert row.expected == 4 * (64 - int(64 * empty[4]))
+    assert row.mean == pytest.approx(256 * (1 - empty[4]), abs=4 * row.stderr)
+    problem, design = build(table)
+    detail = problem.cost_model.evaluate(design, problem, detail=True).detail
+    assert detail.cells[1][2].read[0] == 64 - int(64 * empty[timeloop])
 
 
 def test_run_lengths_of_sparse_fibers_are_more_than_the_model_expects():

@@ -147,7 +147,7 @@ def test_one_buffer_takes_longer_and_the_paper_leaves_out_fill_and_drain(tmp_pat
     assert listed.events > 1.004 * listed.seconds and not listed.equal
 
 
-@pytest.mark.parametrize("quirks", ["input-macs", "padded-width,gib", "one-chunk", "power-of-two-tiles"])
+@pytest.mark.parametrize("quirks", ["listed-tiles", "listed-memory", "listed-tiles,listed-memory,repeats"])
 def test_events_of_single_quirks_take_as_long_as_the_estimate(quirks: str, tmp_path: Path) -> None:
     layers = [conv("a", "x", (14, 14, 512), 64, (3, 3), density=0.5), conv("b", "a", (14, 14, 64), 64, (3, 3), 2)]
     outcome = run(tmp_path, layers, 2, quirks=quirks)
@@ -197,7 +197,7 @@ def test_pruned_weights_are_compiled_and_simulated_and_their_splits_keep_the_nex
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        (["--quirks", "gibb"], "unknown quirk 'gibb'; did you mean 'gib'"),
+        (["--quirks", "no-fil"], "unknown quirk 'no-fil'; did you mean 'no-fill'"),
         (["--sparsity", "0.5", "--masks", "MASKS"], "exclude each other"),
         (["--masks", "MASKS"], "masks: b: is 2 x 4 blocks, expected 8 x 4"),
     ],

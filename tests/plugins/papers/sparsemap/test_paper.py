@@ -7,9 +7,10 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from sparsemap_plugins.papers import curves, report
+from sparsemap_plugins.papers import report
+from sparsemap_plugins.papers.commands import ROOMS
 from sparsemap_plugins.papers.runs import StudyRun, geometric_mean
-from sparsemap_plugins.papers.sparsemap import NAMES, best_known, fig_7, quality, table_iv
+from sparsemap_plugins.papers.sparsemap import best_known, fig_7, quality, table_iv
 
 from sparsemap.cli.main import cli
 from sparsemap.pieces.loading import load
@@ -30,7 +31,8 @@ SMALL = {
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "fig-17" else name for name in NAMES]
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow) if name == "fig-17" else name for name in ROOMS["sparsemap"]["pages"]],
 )
 def test_a_command_writes_a_table_and_a_figure(name, tmp_path, monkeypatch):
     if name == "fig-17":
@@ -122,7 +124,7 @@ def test_curves_know_when_a_design_was_found():
     assert run.best_at(np.array([5, 10, 25, 30])).tolist()[2:] == [5, 2]
     assert np.isnan(run.best_at(np.array([5, 10]))).all()
     assert (run.designs_to(4), run.designs_to(1)) == (30, math.inf)
-    assert curves.curve("x", [run, run, run]).at(30) == 2
+    assert report.curve("x", [run, run, run]).at(30) == 2
 
 
 def test_the_first_component_is_the_direction_of_most_variance():
@@ -141,7 +143,7 @@ def test_numbers_as_texts():
 
 
 def test_a_folder_that_cannot_be_written_is_told_before_anything_is_run(tmp_path, monkeypatch):
-    monkeypatch.setattr("sparsemap_plugins.papers.commands.import_module", lambda name: pytest.fail("it was run"))
+    monkeypatch.setattr("sparsemap_plugins.papers.commands.import_module", lambda *name: pytest.fail("it was run"))
     (tmp_path / "file").touch()
     done = CliRunner().invoke(cli, ["paper", "fig-10", "--out", str(tmp_path / "file/below")])
     assert done.exit_code == 2 and "Not a directory" in done.stderr

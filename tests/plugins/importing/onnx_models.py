@@ -1,6 +1,6 @@
 """Writes a pruned ResNet-50 or MobileNetV2 as an ONNX file, with the graph that PyTorch exports of torchvision's models.
 
-    python benchmarks/onnx_models.py resnet50 resnet50.onnx
+    python tests/plugins/importing/onnx_models.py resnet50 resnet50.onnx
 
 Weights are random; batch normalisations are folded into them, as exporters do. In turn, layers have 2:4 along their
 input channels, half of their 8 x 8 blocks (channels with whole kernels), and half of their words anywhere; the first and

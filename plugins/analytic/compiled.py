@@ -1,0 +1,322 @@
+"""The model in C (`kernel.c`): whole batches in one call, with the results of the NumPy chain to the last bit.
+
+`Kernel` lays out what a problem, a model and a chip fix; tables stay those of `occupancy`, whose rows that are missing the
+kernel lists, Python fills in one go, and the kernel goes on. What it does not know is for NumPy: models with quirks or
+charges of plugins, and single designs whose choices or numbers it does not take.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import attrs
+import numpy as np
+
+from sparsemap import Mechanism
+from sparsemap.pieces.contracts import sparsity
+from sparsemap.pieces.contracts.base import Array
+from sparsemap.problem.chip import Chip
+from sparsemap.problem.designs import Designs
+
+from . import native
+from .actions import Action
+from .charges.imbalance import limits_of, maxima_of, rank_of
+from .charges.maxima import DEVIATIONS, LANES, NORMAL_MAXIMA, Maxima, WorkBoxes
+from .charges.network import tree_sides
+from .cost import gated_extra, price
+from .occupancy import Ranks
+from .occupancy.lookup import FACTORS, Table
+from .prepared import ModelTables
+from .rank_loops import decoded_of
+from .validity import data_words
+
+PASSES = 16
+"""Calls for one batch, at most: tables that are dropped in between would be asked for again and again."""
+TENSORS = 5
+"""Most tensors of a model, as in `kernel.h`."""
+PRICED = (
+    "read", "write", "gated_read", "gated_update", "skipped_read", "skipped_update", "metadata_read", "metadata_write",
+    "gated_metadata_read", "gated_metadata_update", "skipped_metadata_read", "skipped_metadata_update",
+)  # fmt: skip
+OPTIONS = (
+    "gate_time", "positions", "drains", "sums", "holes", "filter_metadata", "stay", "pointers", "imbalance", "intersection",
+    "overlap", "leakage", "gated", "network",
+)  # fmt: skip
+
+
+def evaluated(known: ModelTables, designs: Designs, chip: Chip) -> tuple[Array, ...] | None:
+    """Energy, cycles, reasons (B,) of a batch, and which designs (n,) are left to NumPy; None: all are."""
+    if chip.batch is not None:
+        return None
+    slots = designs.columns["formats"].shape[1]
+    kernel = known.kernels[0] if known.kernels else None
+    if kernel is None or kernel.chip is not chip or kernel.slots != slots:
+        kernel = Kernel(known, chip, slots)
+        known.kernels[:] = [kernel]
+    if not kernel.knows or decoded_of(known.layout, designs.columns.get("decoded")) is not None:
+        return None
+    return kernel.evaluated(designs)
+
+
+class Kernel:
+    """One problem on one chip as the compiled model sees it."""
+
+    def __init__(self, known: ModelTables, chip: Chip, slots: int) -> None:
+        """`slots`: of the formats of a tensor."""
+        self.known, self.chip, self.slots, lay, options = known, chip, slots, known.layout, known.options
+        strange = bool(known.quirks or known.strangers or known.joint is not None or known.places.deals)
+        moves = lay.problem.slides or lay.streamed.any() or any(lay.linked) or known.formats.flattened.any()
+        vectors = options.vectors and lay.problem.levels[-1].memory.vectors
+        wide = bool((chip.access_words > 1).any())  # leaders of accesses of several words
+        passing = not options.filter_metadata and lay.spatial[-1] is None and not lay.stored[:, -1].all()  # 7.1, scalar
+        others = set(attrs.asdict(options)) - {*OPTIONS, "run_lengths", "vectors"}
+        strange = strange or any(getattr(options, name) for name in others)
+        self.knows = not (strange or moves or wide or passing or vectors or (options.imbalance and lay.alike))
+        if not self.knows:
+            return
+        self.gaps: dict[tuple[int, int], Any] = {}
+        some = [(t, r) for t, ranks in enumerate(lay.gaps) for r, there in enumerate(ranks) if there is not None]
+        for t, r in some if options.holes else ():
+            from .charges.holes import gap_table
+
+            self.gaps[t, r] = gap_table(lay, t, r)
+        self.maxima = maxima_of(known, float(chip.instances[-1].max())) if options.imbalance else None
+        wholes, reals = _laid_out(known, chip, slots, self.maxima)
+        self.wholes = np.concatenate([np.asarray(part, dtype=np.int64).reshape(-1) for part in wholes])
+        self.reals = np.concatenate([np.asarray(part, dtype=np.float64).reshape(-1) for part in reals])
+        self.parts = [max(1, len(lay.ranks[t])) if known.tables[t].by_shape else 1 for t in range(lay.T)]
+        self.groups = bool((known.formats.group > 1).any())
+        self.work = [
+            (self.maxima.tiles[i], 1 + self.parts[t]) for i, t in enumerate(lay.operands) if self.maxima is not None
+        ]
+        pairs = math.comb(len(lay.operands), 2)
+        self.ratio_width = 4 + sum(4 + self.parts[t] for t in lay.operands) + pairs
+        self.tables = list(self._tables())
+        self.last: tuple[int, list[Any]] = (-1, [])
+        own = [table.lock for table in known.tables] + [lock for _, lock in self.gaps.values()]
+        locks = {id(lock): lock for lock in own + ([] if self.maxima is None else [self.maxima.lock])}
+        self.locks = [locks[number] for number in sorted(locks)]
+
+    def evaluated(self, designs: Designs) -> tuple[Array, ...] | None:
+        """As of the function of this name."""
+        columns = [np.ascontiguousarray(designs.columns[name]) for name in ("bounds", "order", "formats", "mechanisms")]
+        if [column.dtype.char for column in columns] != ["d", "b", "b", "b"]:
+            return None
+        batch = len(designs)
+        state, found = np.zeros(batch, dtype=np.int8), np.zeros(batch, dtype=np.uint64)
+        energy, cycles = np.full(batch, np.inf), np.full(batch, np.inf)
+        functions = np.power, np.log2, np.exp, np.hypot, np.log1p
+        for _ in range(PASSES):
+            with ExitStack() as held:
+                for lock in self.locks:  # always in one order
+                    held.enter_context(lock)
+                works = [(tiles.maxima, tiles.moments) for tiles, _ in self.work]
+                missing = native.kernel.evaluate(
+                    self.wholes, self.reals, functions, FACTORS, self._opened(), works, *columns, state, energy, cycles,
+                    found,
+                )  # fmt: skip
+            if missing is None:
+                self.knows = False
+                return None
+            if not missing:
+                break
+            for place, data in missing:
+                self._fill(place, np.frombuffer(data))
+        return energy, cycles, found, np.flatnonzero(state != 1)  # 0: it lacks something, 2: unknown
+
+    def _opened(self) -> list[Any]:
+        """The tables in the order of `kernel.c`, as they are now: keys, rows, columns, and how many numbers each is asked for."""
+        changes = sum([table.changes for table, *_ in self.tables if table is not None])
+        if changes != self.last[0]:
+            self.last = (
+                changes,
+                [
+                    None if table is None else (table._keys, table._row_of, tuple(table.columns[:columns]), width)
+                    for table, width, columns in self.tables
+                ],
+            )
+        return self.last[1]
+
+    def _tables(self) -> Iterator[tuple[Table[Any] | None, int, int]]:
+        """All tables, the width of what each is asked for, and how many of its columns matter."""
+        lay = self.known.layout
+        for t, tables in enumerate(self.known.tables):
+            n = self.parts[t]
+            yield tables.tiles.table, n, 4
+            yield tables._empty, n, 1
+            yield tables._largest_stored, 2 * n, 1
+            yield tables._longest, 2 * n + 1, 1
+            yield tables._units, 3 * n + 6 + (n if self.groups else 0), 8
+            for r in range(lay.D):
+                gap = self.gaps.get((t, r))
+                yield (None, 0, 0) if gap is None else (gap[0], 3 + 2 * len(lay.ranks[t][r]), 1)
+        for tiles, width in self.work:
+            yield tiles.table, width, 1
+        yield from [(None, 0, 0)] * (len(lay.operands) - len(self.work))
+        yield (None, 0, 0) if self.maxima is None else (self.maxima.table, self.ratio_width, 1)
+
+    def _fill(self, place: int, data: Array) -> None:
+        """Asks for the rows that a table lacks, which puts them there."""
+        lay = self.known.layout
+        kinds = 5 + lay.D
+        t, kind = divmod(place, kinds)
+        if t < lay.T:
+            tables, n = self.known.tables[t], self.parts[t]
+            if kind == 0:
+                tables.tile(_columns(data, n))
+            elif kind == 1:
+                tables.empty(_columns(data, n))
+            elif kind == 2:
+                columns = _columns(data, 2 * n)
+                tables.largest_stored(columns[:n], columns[n:])
+            elif kind == 3:
+                columns = _columns(data, 2 * n + 1)
+                tables.longest(columns[:n], columns[n : 2 * n], columns[-1])
+            elif kind == 4:
+                tables.units(_ranks(data, n, self.groups))
+            else:
+                r = kind - 5
+                from .charges.holes import looked_up
+
+                looked_up(lay, t, r, np.stack(_columns(data, 3 + 2 * len(lay.ranks[t][r]))))
+            return
+        assert self.maxima is not None
+        i = place - kinds * lay.T
+        if i < len(self.work):
+            tiles, width = self.work[i]
+            columns = _columns(data, width)
+            with self.maxima.lock:
+                tiles.rows(columns[0], np.stack(columns[1:]))
+            return
+        self.maxima.ratios(*self._works(_columns(data, self.ratio_width)))
+
+    def _works(self, columns: list[Array]) -> tuple[WorkBoxes, Array]:
+        """What `Maxima.ratios` is asked for, from columns (N,)."""
+        lay = self.known.layout
+        depth, turns, units, points, *rest = columns
+        owns = []
+        for t in lay.operands:
+            owns.append(rest[: 4 + self.parts[t]])
+            rest = rest[4 + self.parts[t] :]
+        looks, growth, least, lanes, *_ = zip(*owns, strict=False)
+        boxes = [own[4:] for own in owns]
+        count = len(lay.operands)
+        names = [(i, j) for i in range(count) for j in range(i + 1, count)]
+        limits = [limits_of(self.known, t) for t in lay.operands]
+        pairs = dict(zip(names, rest, strict=True))
+        return WorkBoxes(boxes, limits, growth, least, lanes, pairs, units, points, depth, turns), np.array(looks)
+
+
+def _columns(data: Array, width: int) -> list[Array]:
+    """(N,) each, of N rows of so many numbers."""
+    return list(np.ascontiguousarray(data.reshape(-1, width).T))
+
+
+def _ranks(data: Array, n: int, groups: bool) -> Ranks:
+    """Rows of `unit` in `tiles.c`."""
+    columns = np.array(_columns(data, 3 * n + 6 + (n if groups else 0)))
+    tile, box, below = columns[:n], columns[n : 2 * n], columns[2 * n : 3 * n]
+    length, above, form, positions, drops = columns[3 * n : 3 * n + 5]
+    return Ranks(tile, box, below, length, above, form, positions, drops, columns[-1], columns[3 * n + 5 : -1])
+
+
+def _laid_out(known: ModelTables, chip: Chip, slots: int, maxima: Maxima | None) -> tuple[list[Any], list[Any]]:
+    """The runs of whole and of real numbers that `model_of` in `kernel.c` reads, in its order."""
+    lay, forms, places, options = known.layout, known.formats, known.places, known.options
+    problem = lay.problem
+    actions = [a for a in sorted(places.actions, key=lambda a: -(a.place.storage or 0)) if a.place.storage is not None]
+    unit, count = places.compute, len(places.mechanisms)
+    lanes = 0 if maxima is None else len(maxima.lanes)
+    clusters = np.array([level.memory.cluster for level in problem.levels])
+    pads = forms.pads, (forms.block > 1).any(), (forms.group > 1).any(), forms.padded.any(), forms.needs_ends.any()
+    wholes: list[Any] = [
+        (lay.D, lay.T, lay.S, len(problem.mapping_levels), slots, len(problem.places), count, len(forms.formats)),
+        (lay.output, len(actions), len(places.needs), forms.beyond, -1 if unit is None else unit.gene, len(LANES), lanes),
+        (forms.every_fiber, *pads, forms.of_one_word.any(), known.copies is not None),
+        ((chip.access_words == 1).all(), (clusters > 1).any()),
+        [getattr(options, name) for name in OPTIONS],
+        lay.temporal, [_or(group) for group in lay.spatial], lay.block, lay.inwards, lay.relevant,
+        [len(ranks) for ranks in lay.ranks], _terms(known), lay.windowed, lay.holes,
+        [all(len(rank) == 1 and rank[0][1] == 1 for rank in ranks) for ranks in lay.ranks],
+        [table.by_shape for table in known.tables], lay.stored,
+        [[_or(lay.parent(t, s)) for s in range(lay.S)] for t in range(lay.T)],
+        [[_or(lay.child(t, s)) for s in range(lay.S)] for t in range(lay.T)],
+        [[lay.spans(t, s) for s in range(lay.S)] for t in range(lay.T)], problem.homes, lay.operands,
+        *_bits(known, chip),
+        forms.compressed, forms.padded, forms.anywhere, forms.linked, forms.offsets, forms.needs_ends, forms.own_offsets,
+        forms.of_one_word, forms.row,
+        [[r < len(lay.gaps[t]) and lay.gaps[t][r] is not None for r in range(lay.D)] for t in range(lay.T)],
+        *(part for gene, t, needs in places.needs for part in ((gene, t, 0), needs)),
+        problem.buffers, [level.memory.shares_work for level in problem.levels],
+        [rank_of(lay, t) for t in range(lay.T)],
+        len(sparsity._BITS), np.searchsorted(LANES, 1.0), np.searchsorted(LANES, 2.0),
+    ]  # fmt: skip
+    densities = [occupancy.density for occupancy in lay.occupancies]
+    reals: list[Any] = [
+        lay.sizes, forms.block, forms.group, densities, [float(np.floor(1e6 * x + 0.5) / 1e6) for x in densities],
+        [problem.resident.get((t, problem.homes[t]), np.nan) for t in range(lay.T)],
+        np.ones((lay.T, lay.S)) if known.copies is None else known.copies,
+        np.log2(LANES), DEVIATIONS, *NORMAL_MAXIMA, sparsity._BITS,
+    ]  # fmt: skip
+    for action in [*actions, *([] if unit is None else [unit])]:
+        level, rest = action.place.storage, [0] * (TENSORS - len(action.leaders))
+        where = (0, 0) if level is None else (lay.holder(action.target, level), level)
+        holders = [] if level is None else [lay.holder(leader, level) for leader in action.leaders]
+        wholes += [
+            (action.gene, action.target, *where, len(action.leaders)), [*action.leaders, *rest], [*holders, *rest],
+            action.kind, action.blind, action.passes, _plain(known, action),
+        ]  # fmt: skip
+        rules = [action.filters.get(m) for m in range(count)]
+        lookahead = [0.0 if rule is None else rule.lookahead or 0.0 for rule in rules]
+        reals += [action.width, lookahead, [1.0 if rule is None else rule.effectiveness for rule in rules]]
+    extra = [gated_extra(chip, action) for action in ("read", "update", "metadata_read", "metadata_update")]
+    compute = chip.mac_pj["compute"]
+    reals += [
+        chip.fanout, [data_words(chip, s) for s in range(lay.S)], chip.capacity_bits, chip.shared_capacity,
+        chip.metadata_capacity_bits, chip.word_bits, chip.metadata_width, chip.access_words, clusters,
+        chip.instances[:-1], chip.read_bandwidth, chip.write_bandwidth, chip.bandwidth, chip.lookahead,
+        np.concatenate([price(chip, action) for action in PRICED], axis=1),
+        [chip.mac_pj[action] for action in ("compute", "gated", "skipped")], np.concatenate(extra, axis=1),
+        chip.leakage_mw, chip.asleep, tree_sides(chip), chip.add_pj["word"], chip.add_pj["metadata"],
+        (chip.clock_hz, np.maximum(0.0, chip.gated_residual * compute - chip.mac_pj["gated"])),
+        (chip.gated_residual * compute, chip.wire_pj_per_bit_mm),
+    ]  # fmt: skip
+    return wholes, reals
+
+
+def _or(level: int | None) -> int:
+    return -1 if level is None else level
+
+
+def _terms(known: ModelTables) -> list[list[list[int]]]:
+    """By tensor and rank: how many terms, dimension and factor of the first and of the second."""
+    return [
+        [([len(rank), *(x for term in rank for x in term)] + [0] * 4)[:5] for rank in ranks]
+        + [[0] * 5] * (known.layout.D - len(ranks))
+        for ranks in known.layout.ranks
+    ]
+
+
+def _bits(known: ModelTables, chip: Chip) -> list[list[int]]:
+    """Places of the reasons: by dimension, group, tensor, place, and twice by level; -1: none."""
+    lay, at = known.layout, {name: i for i, name in enumerate(known.reasons.names)}
+    groups = [(m.spatial, chip.names[m.storage]) for m in lay.problem.mapping_levels]
+    return [
+        [at[f"factors:{dim}"] for dim in lay.dims],
+        [at[f"fanout:{name}"] if spatial else -1 for spatial, name in groups],
+        [at[f"format-order:{tensor.name}"] for tensor in lay.tensors],
+        [at[f"mechanism:{place.name}"] for place in lay.problem.places],
+        [at.get(f"capacity:{name}", -1) for name in chip.names],
+        [at.get(f"metadata-capacity:{name}", -1) for name in chip.names],
+    ]
+
+
+def _plain(known: ModelTables, action: Action) -> Array:
+    """(M,) bool: what a candidate does there is for Python: a plugin says what it removes, or it compares lists of entries."""
+    found = np.array(action.entries & known.options.intersection)
+    for m in action.filters:
+        found[m] |= type(known.places.mechanisms[m]).eliminated is not Mechanism.eliminated
+    return found

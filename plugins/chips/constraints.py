@@ -1,0 +1,54 @@
+"""What a space of chips demands of each: expressions over costs and the sizes of levels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from sparsemap.errors import SpecError
+from sparsemap.problem.chip import Chip
+from sparsemap.spec.expressions import Expression
+
+SIZES = ("capacity", "fanout", "instances", "word_bits", "bandwidth")
+"""What constraints may ask of a level, as `GLB.capacity` (bits), `GLB.bandwidth` (words a cycle)."""
+COSTS = ("energy_pj", "cycles", "seconds", "power_w", "area_mm2", "edp")
+"""What else they may ask."""
+
+
+def broken_of(constraints: tuple[str, ...], chip: Chip, costs: Mapping[str, float]) -> str:
+    """The first constraint that does not hold; those that read a cost which is not known yet are passed over."""
+    return next((text for text, excess in _broken(constraints, chip, costs)), "")
+
+
+def excess_of(constraints: tuple[str, ...], chip: Chip, costs: Mapping[str, float]) -> float:
+    """By how much constraints do not hold: shares of their larger sides, 1 for those that are no plain comparison."""
+    return sum(excess for _, excess in _broken(constraints, chip, costs))
+
+
+def _broken(constraints: tuple[str, ...], chip: Chip, costs: Mapping[str, float]) -> Iterator[tuple[str, float]]:
+    values = dict(costs)
+    for s, name in enumerate(chip.names):
+        sizes = (chip.capacity_bits[s], chip.fanout[s], chip.instances[s], chip.word_bits[s])
+        speed = min(float(chip.bandwidth[s]), float(chip.read_bandwidth[s]))
+        values |= {f"{_plain(name)}__{key}": float(x) for key, x in zip(SIZES, (*sizes, speed), strict=True)}
+    known = {*values, *COSTS}
+    for text in constraints:
+        plain = re.sub(r"([A-Za-z_]\w*)\.([a-z_]+)", lambda m: f"{_plain(m[1])}__{m[2]}", text)
+        try:
+            rule = Expression.parse(plain, known)
+        except ValueError as error:
+            wanted = f"costs, and {', '.join(SIZES)} of {', '.join(chip.names)}"
+            raise SpecError.at(
+                "", "constraints", f"{text!r}: {str(error).replace('__', '.')}; may use {wanted}"
+            ) from None
+        if rule.names <= values.keys() and not bool(rule(values)):
+            sides = re.split(r"<=|>=|<|>", plain)
+            excess = 1.0
+            if len(sides) == 2 and "(" not in plain:
+                one, other = (float(Expression.parse(side, known)(values)) for side in sides)
+                excess = abs(one - other) / max(abs(one), abs(other), 1e-300)
+            yield text, excess
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"\W", "_", name)

@@ -1,0 +1,219 @@
+"""The model in C gives what the NumPy chain gives, to the last bit, and leaves to it what it does not know."""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import shutil
+import subprocess
+import sysconfig
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import attrs
+import numpy as np
+import pytest
+from native_settings import SETTINGS
+from sparsemap_plugins.analytic import compiled, native, occupancy
+from sparsemap_plugins.analytic.occupancy.lookup import Table
+from sparsemap_plugins.analytic.occupancy.shared import SHARED
+
+import sparsemap
+from sparsemap.pieces.loading import load
+
+FOLDER = Path(native.__file__).parent
+PARTS = ("kernel", "nest", "tables", "tiles", "counts", "cost", "waiting")
+COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+REGISTRY = load()
+COMPLETE = {
+    **SETTINGS,
+    "convolution": ("conv4", "mobile", "full", "physical"),
+    "resides": (
+        {**SETTINGS["product"][0], "resides": {"P": "GLB"}}, "cloud", "full", "physical",
+    ),
+    "three operands": (
+        {
+            "einsum": "Z[i,j] = P[i,k] * Q[k,j] * R[i,j]",
+            "dims": {"i": 24, "j": 16, "k": 36},
+            "density": {"P": 0.2, "Q": 0.3, "R": {"type": "n-of-m", "n": 2, "m": 4}},
+        },
+        "mobile", "full", "physical",
+    ),
+    "entries": (
+        SETTINGS["product"][0], "cloud",
+        {"extends": "full", "gate-skip": {"candidates": ["none", "skip-coordinates", "skip-all", "gate-both"]}}, "physical",
+    ),
+    "padded": (
+        SETTINGS["product"][0], "cloud",
+        {"extends": "full", "formats": {"candidates": ["uncompressed", "ellpack", "dense-block", "bitmask", "run-length"]}},
+        "physical",
+    ),
+}  # fmt: skip
+
+
+def built(folder: Path, change: tuple[str, str] | None = None, flags: tuple[str, ...] = ("-O2",)):
+    """The module of the C files, with a change of their text."""
+    if COMPILER is None:
+        pytest.skip("no C compiler")
+    changed = 0
+    for path in (*(FOLDER / f"{part}.c" for part in PARTS), FOLDER / "kernel.h"):
+        text = path.read_text()
+        if change is not None and change[0] in text:
+            text, changed = text.replace(*change, 1), changed + 1
+        (folder / path.name).write_text(text)
+    assert changed == (change is not None)
+    out = folder / f"kernel{sysconfig.get_config_var('EXT_SUFFIX')}"
+    words = ["-std=c11", *flags, "-ffp-contract=off", "-fPIC", "-shared", f"-I{sysconfig.get_paths()['include']}"]
+    sources = [str(folder / f"{part}.c") for part in PARTS]
+    subprocess.run([COMPILER, *words, *sources, "-o", str(out), "-lm"], check=True, capture_output=True)
+    spec = importlib.util.spec_from_loader("kernel", importlib.machinery.ExtensionFileLoader("kernel", str(out)))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory):
+    return built(tmp_path_factory.mktemp("kernel"))
+
+
+def problem_of(setting: str) -> sparsemap.Problem:
+    workload, hardware, space, model = COMPLETE[setting]
+    return sparsemap.load_problem(workload, hardware, space, cost_model=model, registry=REGISTRY)
+
+
+def evaluated(monkeypatch, kernel, problem: sparsemap.Problem, batches) -> list[bytes]:
+    """What genomes cost in these batches, tables empty at first."""
+    monkeypatch.setattr(native, "kernel", kernel)
+    SHARED.clear()
+    problem = problem.on(problem.chip)
+    found = [problem.evaluator.evaluate(genomes) for genomes in batches]
+    return [b"".join(part.tobytes() for part in (*one.costs.own.values(), one.reasons)) for one in found]
+
+
+def batches_of(problem: sparsemap.Problem, count: int, seed: int = 0) -> list[np.ndarray]:
+    """Random designs, guesses that are nearly all valid, and these once more, in other company."""
+    rng = np.random.default_rng(seed)
+    random, guesses = problem.space.sample(count, rng), problem.space.repair(problem.space.guess(count, rng), rng)
+    return [random, guesses, guesses[::3], guesses[:1], np.concatenate([guesses[::-2], random[::2]])]
+
+
+@pytest.mark.parametrize("setting", COMPLETE)
+def test_designs_cost_the_same_to_the_last_bit(setting, kernel, monkeypatch):
+    problem = problem_of(setting)
+    batches = batches_of(problem, 100)
+    assert problem.evaluator.evaluate(batches[1]).valid.sum() > 40
+    assert evaluated(monkeypatch, kernel, problem, batches) == evaluated(monkeypatch, None, problem, batches)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("setting", COMPLETE)
+def test_many_designs_cost_the_same(setting, kernel, monkeypatch):
+    problem = problem_of(setting)
+    for seed in range(4):
+        batches = batches_of(problem, 2000, seed)[:2]
+        assert evaluated(monkeypatch, kernel, problem, batches) == evaluated(monkeypatch, None, problem, batches)
+
+
+CHARGES = [charge.name for charge in REGISTRY.build("cost-model", "physical").charges]
+
+
+@pytest.mark.parametrize("charge", CHARGES)
+@pytest.mark.parametrize("alone", [True, False])
+def test_each_charge_by_itself_and_left_out(charge, alone, kernel, monkeypatch):
+    charges = [charge] if alone else [other for other in CHARGES if other != charge]
+    workload, hardware, space, _ = COMPLETE["strided"]
+    model = {"type": "analytic", "charges": charges}
+    problem = sparsemap.load_problem(workload, hardware, space, cost_model=model, registry=REGISTRY)
+    batches = batches_of(problem, 60)
+    assert evaluated(monkeypatch, kernel, problem, batches) == evaluated(monkeypatch, None, problem, batches)
+
+
+def test_designs_of_the_default_model_are_none_of_numpys(kernel, monkeypatch):
+    monkeypatch.setattr(native, "kernel", kernel)
+    for setting in ("product", "strided", "four operands", "bypass", "timeloop"):
+        problem = problem_of(setting)
+        known = problem.cost_model._prepared(problem)
+        genomes = np.concatenate(batches_of(problem, 60))
+        designs = problem.space.decode(genomes)
+        *_, left = compiled.evaluated(known, designs, problem.chip)
+        assert not left.size
+
+
+@pytest.mark.parametrize(
+    "model", [{"type": "analytic", "quirks": "timeloop-v3"}, {"type": "analytic", "quirks": ["Q8"]}]
+)
+def test_a_model_with_quirks_is_left_to_numpy(model, kernel, monkeypatch):
+    monkeypatch.setattr(native, "kernel", kernel)
+    workload, hardware, space, _ = SETTINGS["product"]
+    problem = sparsemap.load_problem(workload, hardware, space, cost_model=model, registry=REGISTRY)
+    designs, model = problem.space.decode(problem.space.sample(20, np.random.default_rng(0))), problem.cost_model
+    known = model._prepared(problem)
+    assert compiled.evaluated(known, designs, problem.chip) is None
+
+
+def test_what_is_out_of_bounds_is_left_to_numpy(kernel, monkeypatch):
+    monkeypatch.setattr(native, "kernel", kernel)
+    problem = problem_of("product")
+    model = problem.cost_model
+    known = model._prepared(problem)
+    designs = problem.space.decode(problem.space.guess(8, np.random.default_rng(0)))
+    columns = {name: column.copy() for name, column in designs.columns.items()}
+    columns["bounds"][0, 0, 0] = np.nan
+    columns["bounds"][0, 0, 1] = 0.5
+    columns["order"][0, 0, 2] = 100
+    columns["order"][0, 0, 3] = columns["order"][0, 1, 3]
+    columns["formats"][0, 0, 4] = 99
+    columns["mechanisms"][0, 5] = -1
+    *_, left = compiled.evaluated(known, type(designs)(columns), problem.chip)
+    np.testing.assert_array_equal(left, range(6))
+    numbers = compiled.Kernel(known, problem.chip, 5).wholes
+    for wholes in (numbers[:-1], numbers[:20], np.append(numbers, 0), np.where(numbers == 2, 4096, numbers)):
+        other = compiled.Kernel(known, problem.chip, 5)
+        other.wholes = wholes
+        assert other.evaluated(designs) is None and not other.knows
+
+
+@pytest.mark.parametrize("setting", ["product", "strided"])
+def test_tables_may_be_dropped_at_any_time(setting, kernel, monkeypatch):
+    problem = problem_of(setting)
+    batches = batches_of(problem, 60)
+    expected = evaluated(monkeypatch, None, problem, batches)
+    plain = Table.__init__
+    monkeypatch.setattr(
+        Table, "__init__", lambda self, row, most=1 << 18: plain(self, row, min(most, 200) if most < 1 << 40 else most)
+    )
+    monkeypatch.setattr(occupancy, "KEPT", 5000)
+    assert evaluated(monkeypatch, kernel, problem, batches) == expected
+
+
+def test_designs_of_several_chips_and_threads(kernel, monkeypatch):
+    problem = problem_of("product")
+    chip = problem.chip
+    chips = [
+        chip,
+        attrs.evolve(chip, bandwidth=2.0 * chip.bandwidth),
+        attrs.evolve(chip, capacity_bits=chip.capacity_bits / 8.0),
+    ]
+    batches = batches_of(problem, 60)
+    found = []
+    for module in (kernel, None):
+        monkeypatch.setattr(native, "kernel", module)
+        SHARED.clear()
+        problems = [problem.on(one) for one in chips for _ in range(2)]
+        with ThreadPoolExecutor(6) as pool:
+            costs = list(
+                pool.map(lambda one: [one.evaluator.evaluate(some).costs.own["cycles"] for some in batches], problems)
+            )
+        found.append(b"".join(part.tobytes() for parts in costs for part in parts))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("setting", ["product", "one operand"])
+def test_a_search_finds_the_same_design(setting, kernel, monkeypatch):
+    best = []
+    for module in (kernel, None):
+        monkeypatch.setattr(native, "kernel", module)
+        SHARED.clear()
+        best.append(sparsemap.search(problem_of(setting), budget=150, seed=1).found)
+    assert best[0].score == best[1].score and np.array_equal(best[0].genome, best[1].genome)
