@@ -16,7 +16,7 @@ import numpy as np
 from sparsemap import Budget, Space
 from sparsemap.pieces.contracts import Array, Genomes, PerDesign, PerGene, Scored
 
-from .genes import unique, valid
+from .operators.common import unique, valid
 
 
 @attrs.frozen(kw_only=True)

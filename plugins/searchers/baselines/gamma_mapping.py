@@ -18,7 +18,7 @@ from sparsemap.pieces.contracts import Array, Genomes, PerDesign, Rows, Scored
 from sparsemap.primes import prime_factors
 from sparsemap.problem.designs import Designs
 
-from ..genes import another
+from ..operators.common import another
 
 REDRAWS = 1000
 """Times that the tile table of a mapping too large for its buffers is changed before all of it goes outermost."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from sparsemap.pieces.contracts import Array, Context, Crossover, Genomes
 
-from ..genes import high_sensitivity, part_starts
+from .common import high_sensitivity, part_starts
 
 
 @attrs.frozen(kw_only=True)

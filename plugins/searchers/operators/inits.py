@@ -10,7 +10,7 @@ import numpy as np
 from sparsemap import Space
 from sparsemap.pieces.contracts import Context, Genomes, Init, PerGene, Proposals, Scored
 
-from ..genes import high_sensitivity, unique, valid
+from .common import high_sensitivity, unique, valid
 
 PAPER_LOG10_SIZE = 41.0
 """The space of Section III-B, for which 100 hypercubes of 20 tries are given."""

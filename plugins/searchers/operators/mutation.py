@@ -10,7 +10,7 @@ import numpy as np
 
 from sparsemap.pieces.contracts import Array, Context, Genomes, Mutation
 
-from ..genes import another, high_sensitivity, pick_some, steps
+from .common import another, high_sensitivity, pick_some, steps
 
 _share: list[Any] = [attrs.validators.ge(0), attrs.validators.le(1)]
 

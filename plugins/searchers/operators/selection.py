@@ -11,7 +11,7 @@ import numpy as np
 from sparsemap.pieces.contracts import Context, Genomes, PerDesign, Rows, Scored, Selection, Values
 from sparsemap.searching.front import crowding, non_dominated
 
-from ..genes import unique
+from .common import unique
 
 
 @attrs.frozen(kw_only=True)

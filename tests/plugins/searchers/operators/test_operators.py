@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from sparsemap_plugins.searchers.genes import part_starts, unique
+from sparsemap_plugins.searchers.operators.common import part_starts, unique
 from sparsemap_plugins.searchers.operators.crossover import OnePoint, SensitivityAware, UniformCrossover
 from sparsemap_plugins.searchers.operators.inits import Hypercube, LatinHypercube, UniformInit, cubes
 from sparsemap_plugins.searchers.operators.mutation import AnnealingMutation, RandomReset, high_probability
