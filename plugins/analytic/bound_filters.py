@@ -67,7 +67,7 @@ class LeastAccesses:
         """The same of no more words: down to the next one of eight between powers of two."""
         step = np.floor(8.0 * np.log2(words)).astype(np.int64)
         steps = np.flatnonzero(np.bincount(step))
-        chance = np.zeros(steps[-1] + 1)
+        chance = np.zeros(step.max(initial=0) + 1)
         chance[steps] = self._there(c, 2.0 ** (steps / 8.0))
         return chance[step]
 

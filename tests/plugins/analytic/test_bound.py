@@ -64,7 +64,7 @@ def assert_found_above(problem: sparsemap.Problem, budget: int) -> None:
     "workload, hardware",
     [
         ("mm3", "cloud"), ("mm12", "edge"), ("conv11", "mobile"), ("batched-matmul-8x64x64x64", "clustered"),
-        ("mm1", "scnn-like"), ("conv1", "eyeriss-like"),
+        ("mm1", "scnn-like"), ("conv1", "eyeriss-like"), ("conv3", "edge"),
         *(pytest.param(*pair, marks=pytest.mark.slow) for pair in (("mm1", "edge"), ("mm7", "mobile"), ("conv4", "cloud"))),
     ],
 )  # fmt: skip
