@@ -78,7 +78,7 @@ class TileGrid:
         """(n,) bool: a superset of the tiles that the children of a level hold together: one that `fits` times one of the
         ways (D, m) to share the fan-out, or a divisor of that."""
         lay, tiles = self.layout, self.extents[:, fits & ~self._grows(fits)]
-        splits = splits[:, ~self._wider(level, splits)]
+        splits = splits[:, ~self._wider(splits)]
         if tiles.shape[1] * splits.shape[1] > MOST_MARKS:
             return np.ones(len(fits), dtype=bool)
         marks = np.zeros(len(fits), dtype=np.float64)
@@ -95,14 +95,17 @@ class TileGrid:
             found = np.stack(parts, axis)
         return found.reshape(-1) > 0.0
 
-    def _wider(self, level: int, splits: Array) -> Array:
-        """(m,) bool: a multiple of the way to share the fan-out of a level is one as well."""
-        group = self.layout.spatial[level]
-        limit = 1 if group is None else self.layout.problem.mapping_levels[group].limit
-        found, product = np.zeros(splits.shape[1], dtype=bool), splits.prod(axis=0)
-        for size, way in zip(self.layout.sizes, splits, strict=True):
+    def _wider(self, splits: Array) -> Array:
+        """(m,) bool: a multiple of the way to share the fan-out is among them as well."""
+        found, ways = np.zeros(splits.shape[1], dtype=bool), splits.astype(np.int64)
+        bases = [int(size) + 1 for size in self.layout.sizes]
+        if math.prod(bases) >= 2**63:
+            return found
+        steps = [math.prod(bases[:d]) for d in range(len(bases))]
+        known = np.array(steps) @ ways
+        for size, step, way in zip(self.layout.sizes, steps, ways, strict=True):
             for prime in set(prime_factors(int(size))):
-                found |= (size % (way * prime) == 0.0) & (product * prime <= limit)
+                found |= (way * prime <= size) & np.isin(known + step * way * (prime - 1), known)
         return found
 
     def _grows(self, fits: Array) -> Array:

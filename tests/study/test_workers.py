@@ -116,7 +116,7 @@ def test_progress_knows_of_the_designs_in_all_cells_that_are_running():
     for journal, budget in ((Path(cells[0].folder, JOURNAL_FILE), 1500), (a_layer, 2500)):
         search(toy_problem(), budget, journal=journal)
     count, designs = running(cells)
-    assert count == 2 and 4000 <= designs < 4200
+    assert count == 2 and 4000 <= designs < 4400  # by the size of the files
 
 
 @pytest.mark.slow
