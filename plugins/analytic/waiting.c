@@ -246,13 +246,13 @@ static double product_of(const double *widths, int count) {
 
 /* `spreads`: deviation of the longest work of the units that use a tile, over the mean; and the chance that there is any. */
 static void spread_of(const Model *m, Run *run, Design *x, const Work *w, const double *looks, double *spread, double *there) {
-    double longest = between(m, run, w->units, m->deviations) * (ratio_of(m, run, x, w, looks) - 1.0);
-    double square = 1.0, some = 1.0, share = 1.0, pairs = w->points * w->units, apart = w->points;
+    double different = w->units, square = 1.0, some = 1.0, share = 1.0, pairs = w->points * w->units, apart = w->points;
     int single = 1, finite = 0;
     for (int i = 0; i < m->operands; i++) {
         if (!(looks[i] < INFINITY)) continue;
         finite++;
         single &= looks[i] == 1.0;
+        different = finite == 1 ? w->lanes[i] : w->units;
         int64_t row = work_row(m, run, x, i, looks[i], w->box[i]);
         if (row < 0) continue;
         double mean = run->work_maxima[i][row * m->lane_count + m->lane_one], moment = run->work_moments[i][2 * row];
@@ -266,6 +266,7 @@ static void spread_of(const Model *m, Run *run, Design *x, const Work *w, const 
         pairs *= mean / positive(any_of);
         apart /= words;
     }
+    double longest = between(m, run, different, m->deviations) * (ratio_of(m, run, x, w, looks) - 1.0);
     apart = single && finite > 1 ? 1.0 - min2(apart, 1.0) : 0.0;
     double met = w->units == 1.0 ? share * apart / max2(pairs * some, 1e-300) : 0.0;
     double relative = square * (1.0 + longest * longest + met) - 1.0;

@@ -57,12 +57,14 @@ class Uneven:
 def spreads(maxima: Maxima, work: WorkBoxes, looks: Array) -> tuple[Array, Array]:
     """(n,) standard deviation of the longest work of the units that use a tile, from tile to tile, over the mean; and the
     chance that there is any. `work` is of one part."""
-    longest = deviation_of(work.units) * (maxima.ratios(work, looks) - 1.0)
+    thins = np.isfinite(looks)
+    different = np.where(thins.sum(axis=0) == 1, (np.array(work.lanes) * thins).sum(axis=0), work.units)
+    longest = deviation_of(different) * (maxima.ratios(work, looks) - 1.0)
     square, some, share = np.ones((3, len(work.units)))
     pairs, apart, single = work.points * work.units, work.points.copy(), np.ones(len(work.units), dtype=bool)
     with maxima.lock:
         for i, box in enumerate(work.boxes):
-            rows = np.flatnonzero(np.isfinite(looks[i]))
+            rows = np.flatnonzero(thins[i])
             if not rows.size:
                 continue
             widths, lanes = np.stack([width[rows] for width in box]), work.lanes[i][rows]
@@ -78,7 +80,7 @@ def spreads(maxima: Maxima, work: WorkBoxes, looks: Array) -> tuple[Array, Array
             pairs[rows] *= mean / np.where(any_of > 0.0, any_of, 1.0)
             apart[rows] /= volume
             single[rows] &= looks[i, rows] == 1.0
-    apart = np.where(single & (np.isfinite(looks).sum(axis=0) > 1), 1.0 - np.minimum(apart, 1.0), 0.0)
+    apart = np.where(single & (thins.sum(axis=0) > 1), 1.0 - np.minimum(apart, 1.0), 0.0)
     met = np.where(work.units == 1.0, share * apart / np.maximum(pairs * some, 1e-300), 0.0)
     relative = square * (1.0 + longest**2 + met) - 1.0
     some = some * (1.0 - apart * np.exp(-pairs))
