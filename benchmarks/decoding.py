@@ -1,21 +1,22 @@
 """What it is worth that tensors may be decoded on their way in, or pass by levels:
-`python benchmarks/decoding.py [--genes decoding|passing] [--budget 500] [--seeds 1] [--out FILE.csv]`.
+`python benchmarks/decoding.py [--genes decoding|passing] [--budget 500] [--seeds 1] [--network NAME] [--out FILE.csv]`.
 
-Searches 84 cells, for `decoding` on hardware whose inner levels all decode, with and without the genes of this segment, and
-prints the best EDP of all seeds with the genes over that without, and what the designs found decode, or let pass by. With
---out it goes on where it was stopped.
+Searches 84 cells, or networks with so many designs per layer, for `decoding` on hardware whose inner levels all decode, with
+and without the genes of this segment, and prints the best EDP of all seeds with the genes over that without, and what the
+designs found decode, or let pass by. With --out it goes on where it was stopped.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sparsemap import load_problem, search
+from sparsemap import load_problem, search, search_network
 from sparsemap.files import markdown_table
 from sparsemap.pieces.loading import load
 
@@ -43,6 +44,21 @@ def cell(
     return [best[genes].found.edp / best["full"].found.edp, ", ".join(decoded) or "none"]
 
 
+def network(
+    name: str, hardware: dict[str, Any], model: str, budget: int, seeds: int, registry: Any, genes: str
+) -> list[Any]:
+    """The same of all layers together."""
+    more = {"extends": "full", "segments": ["orders", "tiling", "formats", genes, "gate-skip"]}
+    plain, free = (
+        min(
+            search_network(name, hardware, budget, seed, space=space, cost_model=model).edp or math.inf
+            for seed in range(seeds)
+        )
+        for space in ("full", more)
+    )
+    return [free / plain, "-"]
+
+
 def table(rows: list[list[str]]) -> str:
     """Ratios by genes and hardware: the mean, of how many cells, better and worse by more than 1 %, and the ends."""
     found = []
@@ -63,6 +79,7 @@ def main() -> None:
     parser.add_argument("--cost-model", default="physical")
     parser.add_argument("--budget", type=int, default=500)
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--network", action="append", help="networks in place of the cells")
     parser.add_argument("--out", type=Path)
     given, registry = parser.parse_args(), load()
     known = list(csv.reader(given.out.open()))[1:] if given.out and given.out.exists() else []
@@ -71,10 +88,10 @@ def main() -> None:
         spec = registry.spec("hardware", name)
         decodes = given.genes == "decoding"
         levels = [level | {"decodes": decodes and bool(i)} for i, level in enumerate(spec["levels"])]
-        for workload in WORKLOADS:
+        for workload in given.network or WORKLOADS:
             if any(row[:2] == [workload, name] for row in rows):
                 continue
-            ratio, found = cell(
+            ratio, found = (network if given.network else cell)(
                 workload, {**spec, "levels": levels}, given.cost_model, given.budget, given.seeds, registry, given.genes
             )
             settings = (given.genes, given.cost_model, given.budget, given.seeds)
