@@ -64,7 +64,7 @@ REMEMBERED = 4
 """Designs of a converged deme that take part in the population of all."""
 STEP = 0.2
 """Share of a sample that is drawn at once; what follows renews the best of it."""
-FORESEEN, MANY = 2_000, 6
+FORESEEN, MANY = 500, 6
 """Designs of the rounds with a forecast, at most, and proposals for each one that is evaluated; later evaluating is cheaper."""
 LOOPS = 0.6
 """Share of the renewed designs that have other loops."""

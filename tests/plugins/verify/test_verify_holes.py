@@ -14,7 +14,8 @@ GATES = ["none", "gate-p-by-q", "gate-q-by-p", "gate-both", "gate-z-by-both", "g
 SPACES = {"gate-time": GATES, "gated": GATES, "stay": ["skip-p-by-q", "none"]}
 """What a search may choose where only some mechanisms make a charge matter."""
 PRODUCT = {"type": "einsum", "einsum": MATMUL, "dims": {"m": 8, "k": 32, "n": 8}, "density": {"P": 0.2, "Q": 0.3}}
-RARE = PRODUCT | {"density": {"P": 0.2, "Q": 0.02}}
+RARE = PRODUCT | {"dims": {"m": 64, "k": 4, "n": 16}, "density": {"P": 0.9, "Q": 0.05}}
+"""Tiles of P that stay meet words of Q that are nearly all zero."""
 SIZES = {"k": 4, "c": 2, "p": 4, "q": 4, "r": 3, "s": 3}
 PADDED = {"type": "conv2d", "stride": [1, 1], "padding": 1, "density": {"P": 0.5, "Q": 0.3}, **SIZES}
 """More than half of the words of the image are around it."""
@@ -25,14 +26,15 @@ def hole(charge, budget=400):
     """A problem under `physical` without the charge, and the design that a search finds there."""
     skips = {"gate_skip": charge != "positions"}
     own = {"vectors": True} if charge == "vectors" else {}
-    dear = {"energy": dict.fromkeys(ACCESSES, 20.0)} if charge == "stay" else {}
+    stay = charge == "stay"
+    dear = {"energy": dict.fromkeys(ACCESSES, 50.0), "capacity": "4096 words"} if stay else {}
     off_chip = {"energy": dict.fromkeys(ACCESSES, 1.0)}
     if charge not in ("imbalance", "intersection", "vectors"):
         off_chip["bandwidth"] = "4 words/cycle"
     levels = [
         {"name": "DRAM", "class": "dram", **off_chip, **skips},
         {"name": "Buffer", "class": "sram", "capacity": "768 words", "fanout": 8, "lookahead": 4, **skips} | dear,
-        {"name": "Registers", "class": "sram", "capacity": "48 words", "fanout": 2, **skips} | own,
+        {"name": "Registers", "class": "sram", "capacity": f"{128 if stay else 48} words", "fanout": 2, **skips} | own,
     ]
     table = {
         "workload": {"holes": PADDED, "stay": RARE}.get(charge, PRODUCT),
