@@ -224,7 +224,7 @@ class LowerBound:
         if outer.grid is None or splits is None:
             return energy, cycles
         grid, inside = outer.grid, np.full((2, outer.grid.extents.shape[1]), np.inf)
-        tiles = np.flatnonzero(grid.spread(s, grid.fits(self.words, s + 1), splits))
+        tiles = np.flatnonzero(grid.spread(grid.fits(self.words, s + 1), splits))
         extents = grid.extents[:, tiles]
         words, loops = grid.words(extents), lay.sizes[:, None] / extents
         stays = [extents[~lay.relevant[t]].prod(axis=0) for t in range(lay.T)]

@@ -74,7 +74,7 @@ class TileGrid:
             found = np.stack(parts, axis)
         return found.reshape(-1)
 
-    def spread(self, level: int, fits: Array, splits: Array) -> Array:
+    def spread(self, fits: Array, splits: Array) -> Array:
         """(n,) bool: a superset of the tiles that the children of a level hold together: one that `fits` times one of the
         ways (D, m) to share the fan-out, or a divisor of that."""
         lay, tiles = self.layout, self.extents[:, fits & ~self._grows(fits)]

@@ -61,7 +61,7 @@ def test_all_that_children_hold_together_are_among_the_spread_tiles() -> None:
     assert grid is not None
     fits = grid.extents.prod(axis=0) <= 6
     splits = np.array([[1, 1, 1], [2, 1, 3], [4, 1, 1], [1, 2, 2]]).T
-    spread = grid.spread(1, fits, splits)
+    spread = grid.spread(fits, splits)
     for tile in grid.extents[:, fits].T:
         for split in splits.T:
             held = tile * split
