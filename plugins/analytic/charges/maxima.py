@@ -15,7 +15,7 @@ import numpy as np
 from sparsemap import Occupancy
 from sparsemap.pieces.contracts.base import Array, PerDesign, Rows
 
-from ..occupancy.lookup import Number, Table, fingerprint
+from ..occupancy.lookup import Number, Table, distinct, fingerprint
 
 LANES = 2.0 ** np.arange(-2, 31)
 """Numbers of units for which the maximum of a tile is tabulated, the smallest a quarter."""
@@ -296,7 +296,7 @@ class Maxima:
         kinds = thins * np.where(np.array(work.lanes)[:, rows] > 1.0, 2, 1)  # 1: all units have the same of an operand
         there = (work.turns[rows] >= GROWN[:, None]) & ((depth > 1) | (GROWN[:, None] == 1))
         most, units = np.ones(there.shape), np.ones(len(rows))
-        for pattern in np.unique(kinds, axis=1).T:
+        for pattern in distinct(kinds, axis=1).T:
             operands = np.flatnonzero(pattern).tolist()  # designs in which the same operands thin the work
             which, mine = np.nonzero(there & (kinds == pattern[:, None]).all(axis=0))
             apart = np.flatnonzero(pattern == 2).tolist()
