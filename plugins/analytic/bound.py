@@ -53,8 +53,8 @@ from .actions import PlaceTables
 from .bound_filters import LeastAccesses
 from .bound_tiles import MOST_TILES, OuterTiles, delivered, possible
 from .bound_words import LeastWords
-from .cost import PRICES
 from .layout import Layout
+from .prices import PRICES
 
 MOST_PAIRS = 64
 """Pairs of energy and cycles that are kept of those that no other beats."""

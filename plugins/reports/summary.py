@@ -24,7 +24,6 @@ FRONT_SHOWN = 8
 EXECUTED = ("energy_pj", "cycles")
 
 
-@attrs.frozen(kw_only=True)
 class SummaryText(Exporter):
     """Numbers, loop nest, energies and reasons of a result, as text."""
 

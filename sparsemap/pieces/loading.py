@@ -234,10 +234,9 @@ class _Loader:
             tomls += [(path, Origin("command line")) for path in (_tomls(given) if given.is_dir() else [given])]
         seen: set[object] = set()
         for path, origin in tomls:
-            own = _file_identity(path)
-            if own in seen:
+            if (identity := _file_identity(path)) in seen:
                 continue
-            seen.add(own)
+            seen.add(identity)
             try:
                 self._add_spec(registry, path, attrs.evolve(origin, file=shown(path)), path in specs)
             except SpecError as error:

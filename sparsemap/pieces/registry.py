@@ -159,10 +159,9 @@ class Registry:
 
     def add_spec_name(self, kind: str, name: str, item: Spec) -> None:
         """Adds a spec of a known kind whose table is read when it is first asked for, or when its name is taken."""
-        spec, first = self._specs[kind].get(name), None
-        if spec is not None:
-            first = spec.table, spec.origin
-        elif name in self._types[kind]:
+        spec = self._specs[kind].get(name)
+        first: tuple[Any, Origin] | None = None if spec is None else (spec.table, spec.origin)
+        if spec is None and name in self._types[kind]:
             bases = {item.table[key] for key in ("type", "extends") if key in item.table} or {self._default_type(kind)}
             own = self._types[kind][name]
             if name not in bases and not own.lacking:

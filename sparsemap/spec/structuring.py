@@ -21,7 +21,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import attrs
 from cattrs import Converter, IterableValidationError
@@ -179,7 +179,8 @@ def _filled(table: Any, cls: Any) -> Any:
     table = getattr(cls, "from_table", lambda table: table)(table)
     if not isinstance(table, Mapping):
         raise ValueError(expected_found(cls, table))
-    known, values = typed_keys(cls), {}
+    known = typed_keys(cls)
+    values: dict[str, Any] = {}
     mistakes: list[Mistake] = []
     whole: list[Mistake] = []
     for key, item in table.items():
@@ -187,9 +188,9 @@ def _filled(table: Any, cls: Any) -> Any:
             if key not in known:
                 guess = nearest(key, known)
                 raise ValueError(f"unknown key; {f'did you mean {guess!r}?' if guess else f'known: {listed(known)}'}")
-            field = known[key]
-            as_it_is = field.type is None or field.converter not in (None, *_CONTAINERS)
-            values[field.alias] = item if as_it_is else _converter().structure(item, field.type)
+            field, type_ = known[key], known[key].type
+            as_it_is = type_ is None or field.converter not in (None, *_CONTAINERS)
+            values[field.alias or field.name] = item if as_it_is else _converter().structure(item, cast(Any, type_))
     missing = [key for key, field in known.items() if field.default is attrs.NOTHING and key not in table]
     mistakes += [Mistake("", key, f"missing; expected {expected(known[key].type)}") for key in missing]
     if not mistakes:
