@@ -60,7 +60,3 @@ class Exporter(Piece):
         file = Path(path) / self.file_name
         write_text(file, plain(self.text(result, problem)))
         yield file
-
-    def wanted(self, result: Result) -> bool:
-        """Whether a search writes this beside its result without being asked, such as a figure of a front."""
-        return False
