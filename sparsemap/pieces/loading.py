@@ -32,6 +32,7 @@ from . import hookspecs
 from .boundary import plugin_line
 from .contracts import Piece
 from .data_specs import DESIGN_KIND, Hardware, Network, SpaceSpec, Study
+from .installed import entry_points
 from .registry import Origin, Plugin, Registry, Spec, Type
 
 SPEC_KINDS: tuple[type[Piece], ...] = (Hardware, Network, SpaceSpec, Study)
@@ -158,9 +159,7 @@ class _Loader:
         self.builtin = frozenset(self.packages)
 
     def add_installed(self) -> None:
-        from importlib.metadata import entry_points  # slow to import, and only needed here
-
-        for entry in entry_points(group=hookspecs.PROJECT):
+        for entry in entry_points():
             version = entry.dist.version if entry.dist else ""
             self._add(entry.name, entry.value, version, (), partial(pkgutil.resolve_name, entry.value))
 
