@@ -2,7 +2,8 @@
 
 In this order: the built-in folder `sparsemap_plugins`, scanned like any plugin folder, and the specs in
 `sparsemap_specs`; installed packages with an entry point in the group `sparsemap`; plugin folders that the user names;
-specs that the user names. Whatever is wrong with any of them is collected and raised at once.
+specs that the user names. Whatever is wrong with any of them is collected and raised at once; specs of SparseMap itself
+are read when they are asked for.
 """
 
 from __future__ import annotations
