@@ -105,8 +105,10 @@ def _means(found: Comparison) -> PageTable:
     rows: list[list[Cell]] = []
     for row in found.means:
         mean = number(row.ratio.mean if row.ratio else None, times)
-        rows.append([row.hardware, row.variant, mean, row.range, row.word, f"{row.cells} of {row.of}"])
-    return PageTable(["hardware", found.by.replace("_", " "), "geometric mean", "95 %", "", "cells"], rows)
+        where = [row.hardware] if found.by != "hardware" else []
+        rows.append([*where, row.variant, mean, row.range, row.word, f"{row.cells} of {row.of}"])
+    head = list(dict.fromkeys(["hardware", found.by.replace("_", " ")]))
+    return PageTable([*head, "geometric mean", "95 %", "", "cells"], rows)
 
 
 def _ratios(found: Comparison) -> list[Chart]:
