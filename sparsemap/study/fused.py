@@ -201,6 +201,10 @@ class FusedPlan:
 
     # -- problems
 
+    def loaded(self, cell: Cell) -> Problem:
+        """What a cell searches: that of a layer by itself is kept, as the plan needs it again."""
+        return self.plan.loaded(cell) if "resides" in cell.parts["workload"] else self.plan.problem(cell)
+
     def variant(self, content: str, kept: Kept) -> Problem:
         """A layer with tensors on chip; these take no room in it, as the join knows what lives there."""
         base = self.plan.problem(self.searched[content][()])

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..errors import SearchError
 from ..pieces.contracts import Operation
+from ..pieces.contracts.base import Array
 from ..primes import divisors
 from ..problem.designs import Designs
 from ..problem.evaluation import Detail, Evaluation
@@ -23,7 +24,7 @@ from .fused import FusedPlan, Kept, Key
 from .graph import GraphNode, passed
 from .interleaved import Member, interleaved
 from .join import Fitting, JoinedPlan, Step, TablePoint, joined
-from .packets import PLAIN, Packet, TensorPlace, packets, uncompressed, with_conversions
+from .packets import PLAIN, Packet, TensorPlace, compressed, packets, uncompressed, with_conversions
 from .slides import Outermost, made, outermost, sliced
 
 Tables = Mapping[str, Mapping[Kept, Sequence[TablePoint]]]
@@ -51,6 +52,8 @@ class FusedTables:
     """What joins of these tables share."""
     _read: dict[Any, tuple[tuple[Packet, ...] | None, Packet | None]] = attrs.field(factory=dict, init=False)
     """By node and genome, `_written`."""
+    _own: dict[str, tuple[Array, Array]] = attrs.field(factory=dict, init=False)
+    """By content, `_told` of a layer with all tensors outside."""
 
     @cached_property
     def genomes(self) -> dict[str, list[tuple[int, ...]]]:
@@ -97,10 +100,8 @@ class FusedTables:
     @cached_property
     def tables(self) -> Tables:
         return {
-            content: {
-                kept: self._points(self.fused.variant(content, kept), genomes) for kept in self.fused.wanted[content]
-            }
-            for content, genomes in self.genomes.items()
+            content: {kept: self._points(content, kept) for kept in self.fused.wanted[content]}
+            for content in self.genomes
         }
 
     @cached_property
@@ -123,28 +124,56 @@ class FusedTables:
             found[content] = dict(zip(genomes, told, strict=True))
         return found
 
-    def _points(self, problem: Problem, genomes: Sequence[tuple[int, ...]]) -> list[TablePoint]:
+    def _points(self, content: str, kept: Kept) -> list[TablePoint]:
+        """What the designs of a layer cost with some tensors on chip. What others need there does not depend on these, so
+        that details are asked for once, and where packets are on chip."""
+        genomes, problem, own = self.genomes[content], self.fused.variant(content, kept), self._own.get(content)
         if not genomes:
             return []
-        found: dict[int, TablePoint] = {}
-        for rows, told in alike(problem, genomes):
-            room = self._room(problem, told.detail or Detail())
-            for at in np.flatnonzero(told.valid).tolist():
-                costs = float(told.energy_pj[at]), float(told.cycles[at]), float(room[at])
-                found[rows[at]] = TablePoint(*costs, genomes[rows[at]])
-        return [found[row] for row in sorted(found)]
+        if own is None or not kept:
+            costs, need = self._told(problem, genomes)
+            self._own[content] = costs, need
+            return self._listed(genomes, costs, self._room(problem, need))
+        home = [tensor.name in kept for tensor in problem.tensors]
+        designs = problem.space.decode(np.array(genomes, dtype=np.int64))
+        told = problem.evaluator.evaluate_designs(designs)
+        costs = np.where(told.valid, [told.energy_pj, told.cycles], np.inf)
+        room = self._room(problem, np.where(np.array(home)[:, None], 0.0, own[1]))
+        packed = np.flatnonzero(compressed(problem, designs)[home].any(axis=0))
+        if packed.size:
+            _, need = self._told(problem, [genomes[row] for row in packed])
+            room[packed] = self._room(problem, need)
+        return self._listed(genomes, costs, room)
 
-    def _room(self, problem: Problem, detail: Detail) -> np.ndarray:
+    def _listed(self, genomes: Sequence[tuple[int, ...]], costs: Array, room: Array) -> list[TablePoint]:
+        rows = np.flatnonzero(np.isfinite(costs).all(axis=0)).tolist()
+        return [TablePoint(float(costs[0, row]), float(costs[1, row]), float(room[row]), genomes[row]) for row in rows]
+
+    def _told(self, problem: Problem, genomes: Sequence[tuple[int, ...]]) -> tuple[Array, Array]:
+        """(2, n) pJ and cycles, infinite of designs that are not valid; and (2, T, n) words and bits of metadata that tensors
+        take of the level on chip."""
+        s, tensors = self.fused.home, len(problem.tensors)
+        costs, need = np.full((2, len(genomes)), np.inf), np.zeros((2, tensors, len(genomes)))
+        copies = problem.cost_model.copies(problem)
+        each = np.ones((tensors, 1)) if copies is None else np.asarray(copies)[:, s, None]
+        for rows, told in alike(problem, genomes):
+            detail = told.detail or Detail()
+            if detail.data_words_max is None or detail.cells is None:
+                raise SearchError(
+                    f"cost model '{problem.cost_model.name}' does not tell the room that designs need: no --fuse"
+                )
+            costs[:, rows] = np.where(told.valid, [told.energy_pj, told.cycles], np.inf)
+            need[0][:, rows] = detail.data_words_max[:, s] * each
+            for t, cells in enumerate(detail.cells):
+                ranks = cell.metadata if (cell := cells[s]) is not None else None
+                need[1, t, rows] = 0.0 if ranks is None else ranks.bits(ranks.largest) * each[t]
+        return costs, need
+
+    def _room(self, problem: Problem, need: Array) -> Array:
         """(n,) words of the level on chip that designs need for what does not live there."""
         s, chip = self.fused.home, problem.chip
-        if detail.data_words_max is None or detail.metadata_bits_max is None:
-            raise SearchError(
-                f"cost model '{problem.cost_model.name}' does not tell the room that designs need: no --fuse"
-            )
-        copies = problem.cost_model.copies(problem)
-        words = detail.data_words_max[:, s] * (1.0 if copies is None else np.asarray(copies)[:, s, None])
-        bits = detail.metadata_bits_max[s] if np.all(chip.shared_capacity[s]) else np.zeros(words.shape[1])
-        return np.asarray(words.sum(axis=0) + np.ceil(bits / chip.word_bits[s]))
+        bits = need[1].sum(axis=0) if np.all(chip.shared_capacity[s]) else 0.0
+        return np.asarray(need[0].sum(axis=0) + np.ceil(bits / chip.word_bits[s]))
 
     # -- steps
 
@@ -355,4 +384,4 @@ class FusedTables:
                 made[tuple(map(TensorPlace, key[0])), TensorPlace(key[1])] = table
             before = tuple(name for name in one.inputs if name != INPUT)
             steps.append(Step(name=one.name, inputs=before, tables=made, words={}))
-        return joined(steps, fused.capacity, fused.value)
+        return joined(steps, fused.capacity, fused.value, reorder=False)  # no order needs less room than none
