@@ -20,7 +20,7 @@ from .fused import FusedPlan, Kept
 from .fused_result import PLAN_FOLDER, FusedLayer, FusedResult
 from .fused_tables import FusedTables
 from .graph import GraphNode
-from .join import Chosen, JoinedPlan, TablePoint, joined, values_with
+from .join import Chosen, JoinedPlan, TablePoint, joined, plans_with
 from .packets import PLAIN, Converted, TensorPlace
 
 
@@ -155,7 +155,9 @@ class _Told:
         def wanted(place: Any) -> bool:
             return bool(place.level == inside)
 
-        return values_with(tables.steps, fused.capacity, fused.value, wanted, tables.groups, tables.fitting)
+        found = plans_with(tables.steps, fused.capacity, wanted, tables.groups, tables.fitting)
+        values = iter(fused.values(np.array([plan for plans in found.values() for plan in plans])).tolist())
+        return {name: min(next(values) for _ in plans) for name, plans in found.items()}
 
     def _limits(self, one: GraphNode, kept: Kept, chosen: Chosen) -> dict[str, Any]:
         """Utilisation of the compute units, what limits a layer, and its breakdown."""

@@ -175,16 +175,15 @@ def _parts(chosen: Chosen) -> list[Chosen]:
     return found
 
 
-def values_with(
+def plans_with(
     steps: Sequence[Step],
     capacity: float,
-    value: Callable[[float, float], float],
     wanted: Callable[[Place], bool],
     groups: Sequence[Step] = (),
     known: Fitting | None = None,
-) -> dict[str, float]:
-    """By step, the least `value` of a plan whose output of this step is where it is `wanted`, with the steps in this order;
-    none for steps of which no such plan fits. What is between the parts of a group is wanted."""
+) -> dict[str, list[tuple[float, float]]]:
+    """By step, the hull of energies and cycles of plans whose output of this step is where it is `wanted`, with the steps in
+    this order; none for steps of which no such plan fits. What is between the parts of a group is wanted."""
     known = {} if known is None else known
     steps, groups = matching(steps, groups)
     words = {step.name: step.words for step in steps}
@@ -206,7 +205,7 @@ def values_with(
         for name in step.parts or (step.name,):
             if name != step.name or wanted(place):
                 found[name] = hull([*found.get(name, ()), *plans])
-    return {name: min(value(*plan[:2]) for plan in plans) for name, plans in found.items()}
+    return {name: [(energy, cycles) for energy, cycles, _ in plans] for name, plans in found.items()}
 
 
 def matching(steps: Sequence[Step], groups: Sequence[Step]) -> tuple[list[Step], list[Step]]:

@@ -13,7 +13,6 @@ import attrs
 import numpy as np
 
 from ..errors import DesignError
-from ..pieces.contracts.base import Array
 from ..pieces.data_specs import Converter
 from ..problem.chip import Chip
 from ..problem.designs import Design, Designs
@@ -47,25 +46,18 @@ def packet_of(design: Design, tensor: int) -> Packet:
     return tuple((of[rank.loop.dim], rank.loop.bound, rank.format.name) for rank in ranks[first:])
 
 
-def compressed(problem: Problem, designs: Designs) -> Array:
-    """(T, n) bool: which tensors of designs may be stored in packets."""
-    packed = np.array([form.compressed for form in problem.candidates("format")], dtype=bool)
-    always = any(form.compressed for form in problem.candidates("beyond-format"))
-    if "formats" not in designs.columns or not (packed.any() or always):
-        return np.zeros((len(problem.tensors), len(designs)), dtype=bool)
-    return np.asarray(packed[designs.columns["formats"]].any(axis=1) | (packed.any() and always))
-
-
 def packets(problem: Problem, designs: Designs, tensors: Sequence[int]) -> list[tuple[Packet, ...]]:
     """Per design, the packets of some tensors."""
-    some = compressed(problem, designs)[list(tensors)]
-    if not some.any():
+    formats = problem.candidates("format")
+    packed = np.array([form.compressed for form in formats], dtype=bool)
+    if not packed.any() or not tensors:
         return [(PLAIN,) * len(tensors)] * len(designs)
+    some = packed[designs.columns["formats"]].any(axis=1)  # (T, B)
+    some |= any(form.compressed for form in problem.candidates("beyond-format"))
     found = []
-    for row, asked in enumerate(some.T):
+    for row, asked in enumerate(some[list(tensors)].T):
         design = Design.of(problem, designs.take(slice(row, row + 1))) if asked.any() else None
-        both = zip(tensors, asked, strict=True)
-        found.append(tuple(packet_of(design, t) if design and there else PLAIN for t, there in both))
+        found.append(tuple(packet_of(design, t) if design and some[t, row] else PLAIN for t in tensors))
     return found
 
 
