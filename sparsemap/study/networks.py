@@ -94,5 +94,5 @@ def search_network(
                 if isinstance(whole, FusedPlan) and isinstance(result, FusedResult):
                     write_designs(whole, result)
 
-        run_cells(whole.cells, keep, {"plugin_dirs": plugin_dirs}, jobs, progress, cluster, registry)
+        run_cells(whole.cells, keep, {"plugin_dirs": plugin_dirs}, jobs, progress, cluster, whole.loaded)
         return results[-1]
