@@ -71,13 +71,10 @@ def list_unread(rows: Sequence[Directive], notes: Notes, stops: str = "") -> Non
                 numbers = key in ("no_multicast_no_reduction", "no_temporal_reuse")
                 text = f"{one.target}: {key} = {value}"
                 notes.missing(one.row.at(key), "keys of directives that are not read", text, stops if numbers else "")
-        if one.kind == "spatial" and stops and factors_above_one(one) and not one.row.get("no_link_transfer"):
+        spread = any(int(number) > 1 for number in re.findall(r"\d+", str(one.row.get("factors", ""))))
+        if one.kind == "spatial" and stops and spread and not one.row.get("no_link_transfer"):
             text = f"{one.target}: neighbours hand each other no words of windows"
             notes.assumed(one.row.source, text)
-
-
-def factors_above_one(one: Directive) -> bool:
-    return any(int(number) > 1 for number in re.findall(r"\d+", str(one.row.get("factors", ""))))
 
 
 def constraint_rows(project: YamlTable, parts: Sequence[Component]) -> list[YamlTable]:

@@ -5,11 +5,10 @@ from itertools import pairwise
 
 import pytest
 from click.testing import CliRunner
-from sparsemap_plugins.timeloop import yaml_text
 from sparsemap_plugins.timeloop.commands import import_problem
+from sparsemap_plugins.timeloop.exporter import yaml_text
 from sparsemap_plugins.timeloop.importer import read_problem
-from sparsemap_plugins.timeloop.names import Names
-from sparsemap_plugins.timeloop.problem import problem_table
+from sparsemap_plugins.timeloop.problem import Names, problem_table
 
 from sparsemap.errors import SpecError
 from sparsemap.pieces.loading import load
@@ -34,7 +33,7 @@ def test_round_trip(name, registry, tmp_path):
     if any(len(dim) > 1 for dim in problem.dims):
         pytest.skip("dimensions of several letters are renamed")
     file = tmp_path / "problem.yaml"
-    file.write_text(yaml_text.dumps(problem_table(problem, Names.of(problem))))
+    file.write_text(yaml_text(problem_table(problem, Names.of(problem))))
     workload = registry.build("workload", read_problem(file))
     assert workload.name == name
     assert workload.loops(registry) == problem.workload.loops(registry)
@@ -48,7 +47,7 @@ def test_single_value(registry, tmp_path):
     written = problem_table(problem, Names.of(problem))
     assert written["problem"]["shape"]["data-spaces"][2]["projection"] == [[["A"]]]
     assert written["problem"]["instance"]["A"] == 1
-    file.write_text(yaml_text.dumps(written))
+    file.write_text(yaml_text(written))
     assert registry.build("workload", read_problem(file)).loops(registry) == problem.workload.loops(registry)
 
 
