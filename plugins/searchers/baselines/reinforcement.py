@@ -83,7 +83,6 @@ class Learner(Searcher):
     """Step size of the optimiser."""
 
     def model(self, env: Any, seed: int) -> Any:
-        """The untrained model."""
         raise NotImplementedError
 
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
