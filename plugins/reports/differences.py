@@ -198,7 +198,6 @@ def diff_lines(names: tuple[str, str], first: Base, second: Base, found: Sequenc
 
 
 def _edp(outcome: DesignOutcome, before: DesignOutcome | None = None) -> list[str]:
-    """The EDP and its change."""
     if not outcome.valid:
         return ["-", "not valid"]
     if before is None or not before.valid or before.edp <= 0:

@@ -134,7 +134,6 @@ def run_network(
 
 
 def totals_text(result: NetworkResult) -> str:
-    """The totals of a network."""
     about = f"{result.network} on {result.hardware}"
     layers = f"{sum(layer.repeat for layer in result.layers)} layers, {result.searches} searches"
     each = f"of {result.budget:,} designs each   {result.searcher}, seed {result.seed}, warm start {result.warm_start}"
