@@ -187,9 +187,7 @@ class ProjectNest:
         }
 
 
-def nest_of(
-    rows: Sequence[Directive], parts: Sequence[Component], sizes: Mapping[str, int], notes: Notes
-) -> ProjectNest | None:
+def nest_of(rows: Sequence[Directive], sizes: Mapping[str, int], notes: Notes) -> ProjectNest | None:
     """The loops; None, with notes, if the factors do not multiply up to the sizes."""
     given: dict[tuple[str, str], dict[str, int]] = {}
     orders: dict[tuple[str, str], list[str]] = {}
@@ -218,13 +216,9 @@ def nest_of(
             text = f"factors of {dim} multiply up to {product}, its size is {size}"
             notes.missing(source, "factors that do not multiply up to the size", text)
             return None
-    names = {part.name: part for part in parts}
-    loops = {
-        key: tuple((dim, given[key][dim]) for dim in orders[key] if given[key].get(dim, 1) > 1)
-        for key in given
-        if key[0] in names
-    }
-    return ProjectNest(loops)
+    return ProjectNest(
+        {key: tuple((dim, own[dim]) for dim in orders[key] if own.get(dim, 1) > 1) for key, own in given.items()}
+    )
 
 
 # -------------------------------------------------------------------------------------------------------------- the space
