@@ -167,7 +167,8 @@ def report_command(results: tuple[Path, ...], out: Path | None, plugin_dirs: tup
 
     from . import page
 
-    page.check_packages()
+    for module in ("jinja2", "matplotlib"):
+        need(module, defaults.PAGE_FILE, "report")
     if not results:  # `--report` of a search asks beforehand
         return
     folder = results[0] if len(results) == 1 and results[0].is_dir() else Path()
