@@ -275,6 +275,7 @@ def _chosen(
         layer_budget=task.layer_budget,
         seed=task.seed,
         searcher=run.searcher.name or run.searcher.type_name,
+        constraints=task.constraints,
     )
 
 
