@@ -22,7 +22,7 @@ LOG_FROM = 8.0
 """Ratio of the largest to the smallest value from which an axis is logarithmic."""
 LETTER = 0.075
 """Inches of a letter, about."""
-LONGEST = 26
+LONGEST = 30
 """Letters of a name at an axis."""
 GREY = "#8A8F98"
 
