@@ -158,7 +158,7 @@ def _free(totals: dict[str, tuple[float, float]], quantity: str) -> str:
 
 def diff_many(paths: Sequence[Path]) -> tuple[list[str], dict[str, Any]]:
     """Two results next to each other: a verdict, and a row for each layer or cell that both have."""
-    found = [sides_of(path) for path in paths]
+    found = [sides_of(path, planned=True) for path in paths]
     if all(len(sides) == 1 for sides in found):
         return _layers([sides[0] for sides in found])
     return _cells(paths, found)
@@ -216,7 +216,7 @@ def figure_of(path: Path, kind: str) -> Figure:
         if not (path / TABLE).exists():
             raise SearchError(f"{path}: a figure of ratios needs the folder of a study")
         return ratios_chart(compare(rows_of(path))).draw(WIDTH)
-    sides = sides_of(path)
+    sides = sides_of(path, planned=True)
     if kind == "timeline":
         if (chart := timeline(sides[0].parts)) is None:
             raise SearchError(f"{path}: no layer has a design and a clock, of which a timeline is drawn")

@@ -97,7 +97,7 @@ def _networks(rows: Sequence[Row], folders: Sequence[Path | None]) -> list[Compa
     for row, path in zip(rows, folders, strict=True):
         if path is not None and (path / NETWORK).exists():
             found.setdefault((row["workload"], row["hardware"]), path)
-    return labelled([side for path in found.values() for side in sides_of(path)])
+    return labelled([side for path in found.values() for side in sides_of(path, planned=True)])
 
 
 def _count(label: str, count: int, note: str = "") -> Headline:
