@@ -1,5 +1,5 @@
-"""Reports of a design: the loop nest as in the paper's Fig. 13, energies and cycles; and the verbs that explain, compare and
-draw designs."""
+"""Reports of a design: the loop nest as in the paper's Fig. 13, energies and cycles, and files for other programs; and
+the verbs that explain, compare and draw designs."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 def register_exporters():
     return {
         "breakdown": "breakdown:BreakdownText",
+        "toml": "exports:DesignTable",
+        "csv": "exports:EnergyTable",
+        "json": "exports:JsonReport",
         "loop-nest": "loop_nest:LoopNestText",
         "orders": "orders:OrdersText",
         "pareto-plot": "front:ParetoPlot",

@@ -40,6 +40,8 @@ class SegmentMoves(Mutation):
 
 @attrs.frozen(kw_only=True)
 class SegmentMove(Mutation):
+    """The moves of one segment."""
+
     type_name: ClassVar[str] = "segment-move"
 
     segment: str
