@@ -223,7 +223,7 @@ def figure_of(path: Path, kind: str) -> Figure:
             raise SearchError(f"{path}: no layer has a design and a clock, of which a timeline is drawn")
         return chart.draw(WIDTH)
     if len(sides) == 1 and not (path / TABLE).exists():
-        bars = [(part.name, [part], "") for part in sides[0].parts]
+        bars = [(part.name, (part,), "") for part in sides[0].parts]
     else:
         bars = [(name, side.parts, "") for name, side in _told_apart(sides).items()]
     return stack(bars, FIGURES[kind]).draw(WIDTH)
