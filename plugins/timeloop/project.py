@@ -194,11 +194,9 @@ def _rest(
     if not workload:
         return
     sizes = _sizes(project)
-    fanouts = [row.get("fanout", 1) for row in hardware["levels"]]
-    kept = [level.name for level in levels]
-    space = space_table(constraints, kept, fanouts, sizes, list(tensors), notes) if constraints else None
-    if space:
-        tables["space"] = {**space, "name": "imported"}
+    model = {"extends": "timeloop", "quirks": OLDER_QUIRKS} if older else "timeloop"
+    space = space_table(constraints, hardware["levels"], hollow, sizes, list(tensors), notes)
+    tables["space"] = {**space, "cost_model": model, "name": "imported"}
     _design(project, targets, mapped, parts, levels, compute, tensors, bypass, sizes, older, tables, notes)
 
 
@@ -244,7 +242,7 @@ def _design(
         "name": "imported",
         "workload": _inlined(tables["workload"]),
         "hardware": _inlined(tables["hardware"]),
-        "cost_model": {"extends": "timeloop", "quirks": OLDER_QUIRKS} if older else "timeloop",
+        "cost_model": tables["space"]["cost_model"],
         "mapping": nest.table([level.name for level in levels]),
         "formats": dict(sparse.formats),
         "beyond_format": "uncompressed",
