@@ -100,17 +100,22 @@ def diff_command(first: str, second: str, plugin_dirs: tuple[str, ...], as_json:
         output.show("\n".join(diff_lines((first, second), one, other, found)))
 
 
+FIGURES = (
+    "convergence", "energy", "cycles", "chip", "busy", "timeline", "ratios", "loopnest", "roofline", "pareto", "space",
+)  # fmt: skip
+KIND_OF = {"timeline": "network", "ratios": "study"}
+"""Figures of many designs alone, and of what."""
+
+
 @click.command("plot")
 @click.argument("result", type=click.Path())
 @click.option(
     "--kind",
     required=True,
     metavar="KIND",
-    type=click.Choice(
-        ["convergence", "energy", "cycles", "chip", "busy", "timeline", "loopnest", "roofline", "pareto", "space"]
-    ),
-    help="What is drawn: convergence, energy, cycles, chip, busy, timeline, loopnest, roofline, pareto or space; "
-    "convergence and pareto need the folder of a search.",
+    type=click.Choice(FIGURES),
+    help=f"What is drawn: {listed(FIGURES)}; convergence and pareto need the folder of a search, timeline that of a network, "
+    "ratios that of a study.",
 )
 @click.option(
     "-o", "--out", required=True, type=click.Path(dir_okay=False), metavar="FIG", help="A .png, .svg or .pdf."
@@ -119,7 +124,8 @@ def diff_command(first: str, second: str, plugin_dirs: tuple[str, ...], as_json:
 def plot_command(result: str, kind: str, out: str, plugin_dirs: tuple[str, ...]) -> None:
     """Draw RESULT, a design file or the folder of a search, as a figure one column of a paper wide.
 
-    Of the folder of a network or a study, energy and cycles are drawn, a bar for each layer or cell.
+    Of the folder of a network or a study, energy and cycles are drawn, a bar for each layer, or for the best seed of each
+    cell; ratios are what a study compares, with their means and intervals.
     """
     from sparsemap.pieces.loading import load
     from sparsemap.plots import STAMPS, write_figure
@@ -138,7 +144,7 @@ def plot_command(result: str, kind: str, out: str, plugin_dirs: tuple[str, ...])
         click.echo(readable(str(path)))
         return
     if kind not in KINDS:
-        raise SearchError(f"{result}: a figure of the kind {kind} needs the folder of a network")
+        raise SearchError(f"{result}: a figure of the kind {kind} needs the folder of a {KIND_OF[kind]}")
     outcome = DesignOutcome.of(design_file.load(result, load(plugin_dirs=plugin_dirs)))
     if not outcome.valid:
         raise SearchError(f"{result}: the design is {outcome.fault}")
@@ -167,7 +173,8 @@ def report_command(results: tuple[Path, ...], out: Path | None, plugin_dirs: tup
 
     from . import page
 
-    page.check_packages()
+    for module in ("jinja2", "matplotlib"):
+        need(module, defaults.PAGE_FILE, "report")
     if not results:  # `--report` of a search asks beforehand
         return
     folder = results[0] if len(results) == 1 and results[0].is_dir() else Path()

@@ -348,7 +348,6 @@ class _Loader:
 
 
 def _plugin_folders(folder: Path) -> Iterator[Path]:
-    """The sub-folders that are plugins."""
     for below in sorted(folder.iterdir()):
         if below.is_dir() and below.name[0] not in "._" and ((below / "__init__.py").exists() or any(_tomls(below))):
             yield below

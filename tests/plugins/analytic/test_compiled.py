@@ -311,6 +311,12 @@ MUTANTS = [
     ("turns[t] > 0.99 * most", "turns[t] > 1.01 * most"),
     ("single = single + each_of[t] / turns[t];", "single = single + each_of[t];"),
     ("there_a = some;", "there_a = 1.0;"),
+    ("chain[j] = grown + depth - 1;", "chain[j] = grown + depth;"),
+    ("places = w->points * grown", "places = w->points"),
+    ("slope = slope * before + chain[j] * after;", "slope = slope * before;"),
+    ("share = share / (1.0 - chance) * apart;", "share = share / (1.0 - chance);"),
+    ("alike * in_order(", "in_order("),
+    ("of[sum] = reached[a];", "of[sum] = reached[0];"),
 ]
 
 
