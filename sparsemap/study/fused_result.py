@@ -147,7 +147,7 @@ class FusedResult:
             **{key: getattr(self, key) for key in keys},
             "costs": self.costs,
             "layer_by_layer": dict(zip(("energy_pj", "cycles"), self.layer_by_layer, strict=True)),
-            "operations": self.operations,
+            "operations": self.operations if self.rows[0].words else "not counted, since it does not say its shapes",
             "formats": "matched" if self.matched else "free",
             "stay": stays,
             "tensors": between,
@@ -193,6 +193,8 @@ class FusedResult:
         formats = (
             "what is written is what is read, or converted" if self.matched else "formats change on the way at no cost"
         )
+        if not self.rows[0].words:
+            free = "are not counted, and no tensor stays, since the network does not say its shapes"
         lines.append(f"         operations between layers {free}; {formats}")
         return "\n".join(lines)
 
