@@ -157,12 +157,12 @@ class FusedResult:
 
     def table(self) -> list[list[str]]:
         """A row per step, in the order of the plan."""
-        head = ["step", "inputs from", "output to", "on chip", "energy used", "cycles"]
-        head += ["ms", "busy", "limit", "why not"]
+        head = ["step", "inputs from", "output to", "on chip", "energy", "cycles"]
+        head += ["time", "busy", "limit", "why not"]
         rows, clock = [head], float(self.base.chip.clock_hz)
         for row in self.rows:
             places = [row.layer, ", ".join(dict.fromkeys(row.from_places)), row.home]
-            costs = [units.format_energy(row.energy_pj), f"{row.cycles:,.0f}", f"{1e3 * row.cycles / clock:,.3g}"]
+            costs = [units.format_energy(row.energy_pj), f"{row.cycles:,.0f}", units.scaled_text(row.cycles / clock, "s")]
             busy = "-" if row.utilisation is None else percent(row.utilisation)
             rows.append(
                 [*places, percent(row.used_words / self.capacity), *costs, busy, row.limit or "-", row.why or "-"]

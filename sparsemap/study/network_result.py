@@ -196,7 +196,7 @@ class NetworkResult:
         return write_texts({place / name: text for name, text in zip(NETWORK_FILES, texts, strict=True)})
 
 
-HEAD = ["layer", "times", "EDP", "energy used", "cycles", "gap", "of energy", "of cycles"]
+HEAD = ["layer", "times", "EDP", "energy", "cycles", "gap", "of energy", "of cycles"]
 
 
 def _cells(result: NetworkResult, layers: Sequence[LayerResult]) -> list[str]:
