@@ -37,7 +37,7 @@ from .sides import (
     verdict,
     worth_of,
 )
-from .stacks import stack, timeline
+from .stacks import Bar, stack, timeline
 from .variants import ALL, Base, Free, freed
 from .wording import change_text, time_text
 
@@ -222,7 +222,7 @@ def figure_of(path: Path, kind: str) -> Figure:
             raise SearchError(f"{path}: no layer has a design and a clock, of which a timeline is drawn")
         return chart.draw(WIDTH)
     if len(sides) == 1 and not (path / TABLE).exists():
-        bars = [(part.name, [part], "") for part in sides[0].parts]
+        bars: list[Bar] = [(part.name, [part], "") for part in sides[0].parts]
     else:
         bars = [(name, side.parts, "") for name, side in _told_apart(sides).items()]
     return stack(bars, FIGURES[kind]).draw(WIDTH)

@@ -162,7 +162,11 @@ class FusedResult:
         rows, clock = [head], float(self.base.chip.clock_hz)
         for row in self.rows:
             places = [row.layer, ", ".join(dict.fromkeys(row.from_places)), row.home]
-            costs = [units.format_energy(row.energy_pj), f"{row.cycles:,.0f}", units.scaled_text(row.cycles / clock, "s")]
+            costs = [
+                units.format_energy(row.energy_pj),
+                f"{row.cycles:,.0f}",
+                units.scaled_text(row.cycles / clock, "s"),
+            ]
             busy = "-" if row.utilisation is None else percent(row.utilisation)
             rows.append(
                 [*places, percent(row.used_words / self.capacity), *costs, busy, row.limit or "-", row.why or "-"]

@@ -147,14 +147,12 @@ def _strips(rows: Sequence[Row], key: str, by: str, axis: str) -> list[Chart]:
 
 def ratios_chart(found: Comparison) -> Chart:
     """The mean ratio of each variant with its interval of 95 %, and every cell as a dot."""
-    means = [row for row in found.means if row.ratio is not None]
-    several = len({row.hardware for row in means}) > 1, len(found.others) > 1
-    names = [
-        " on ".join(compress((row.variant, row.hardware), (several[1] or not several[0], several[0]))) for row in means
-    ]
+    means = [(row, row.ratio) for row in found.means if row.ratio is not None]
+    places, variants = len({row.hardware for row, _ in means}) > 1, len(found.others) > 1
+    names = [" on ".join(compress((row.variant, row.hardware), (variants or not places, places))) for row, _ in means]
     cells = [
         [found.ratio(c, row.variant) for c in found.cells if row.hardware in (c.names.get("hardware"), "all")]
-        for row in means
+        for row, _ in means
     ]
     dots = [(ratio, at) for at, ratios in enumerate(cells) for ratio in ratios if ratio]
 
@@ -162,17 +160,16 @@ def ratios_chart(found: Comparison) -> Chart:
         figure, axes = subplots(1, 1, (width, 0.7 + 0.27 * len(means)))
         axes.axvline(1.0, color="black", linestyle="--", linewidth=0.9)
         axes.plot(*zip(*dots, strict=True), ".", color=GREY, alpha=0.5, markersize=4)
-        for at, row in enumerate(means):
-            mean = row.ratio.mean
-            reach = [[mean - (row.ratio.low or mean)], [(row.ratio.high or mean) - mean]]
-            axes.errorbar(mean, at, xerr=reach, fmt="o", color=COLOURS[0], markersize=4, capsize=2.5, zorder=4)
+        for at, (_, one) in enumerate(means):
+            reach = [[one.mean - (one.low or one.mean)], [(one.high or one.mean) - one.mean]]
+            axes.errorbar(one.mean, at, xerr=reach, fmt="o", color=COLOURS[0], markersize=4, capsize=2.5, zorder=4)
         scale(axes.xaxis, [1.0, *(ratio for ratio, _ in dots)])
         axes.set_ylim(len(means) - 0.4, -0.6)
         named_ticks(axes.yaxis, names)
         axes.set_xlabel(f"{NAMED[found.cost]} over {found.reference}, mean and 95 %")
         return figure
 
-    return Chart([Mark(row.ratio.mean, row.variant, name) for row, name in zip(means, names, strict=True)], draw)
+    return Chart([Mark(one.mean, row.variant, name) for (row, one), name in zip(means, names, strict=True)], draw)
 
 
 def _gaps(rows: Sequence[Row]) -> PageTable:
