@@ -66,7 +66,7 @@ class FusedLayer:
         return f"{self.place}, {self.slides}" if self.slides else self.place
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, repr=False)
 class FusedResult:
     """`base` has the searches layer by layer; without `rows` some of them have no design yet."""
 
@@ -85,6 +85,9 @@ class FusedResult:
     matched: bool = False
     """Whether tensors are read in the packets in which they were written; otherwise formats change at no cost."""
     error: str = ""
+
+    def __repr__(self) -> str:
+        return f"FusedResult({self.base.told(self)})"
 
     @property
     def complete(self) -> bool:

@@ -53,8 +53,8 @@ def study(folder: Path, registry: Any = None) -> Page:
         found = compare(rows, by=by, chosen=chosen)
         lines.append(found.verdict)
         head, *uses = found.use_rows()
-        blocks: list[Any] = [_means(found), *([PageTable(head, uses)] if found.uses and by in AXES else [])]
-        blocks += _ratios(found)
+        blocks: list[Any] = [_means(found), *_ratios(found)]
+        blocks += [PageTable(head, uses)] if found.uses and by in AXES else []
         if by == "hardware" and (parts := _networks(rows, folders)):
             lines, blocks = [*verdict(parts), *lines], [*layer_blocks(parts), *blocks]
         title = WHAT.get(by, by).capitalize()
@@ -113,7 +113,9 @@ def _means(found: Comparison) -> PageTable:
     for row in found.means:
         mean = number(row.ratio.mean if row.ratio else None, times)
         rows.append([row.hardware, row.variant, mean, row.range, row.word, f"{row.cells} of {row.of}"])
-    return PageTable(["hardware", found.by.replace("_", " "), "geometric mean", "95 %", "", "cells"], rows)
+    head = ["hardware", found.by.replace("_", " "), "geometric mean", "95 %", "", "cells"]
+    own = found.by == "hardware"  # the means are over all of it
+    return PageTable(head[own:], [row[own:] for row in rows])
 
 
 def _ratios(found: Comparison) -> list[Chart]:
