@@ -28,7 +28,6 @@ from .sides import (
     TABLE,
     WORTH_NAMES,
     Compared,
-    compared,
     is_result,
     labelled,
     layer_table,
@@ -167,7 +166,7 @@ def diff_many(paths: Sequence[Path]) -> tuple[list[str], dict[str, Any]]:
 
 def _layers(given: Sequence[Compared]) -> tuple[list[str], dict[str, Any]]:
     one, other = labelled(given)
-    if len(compared((one, other))) > 1:
+    if one.problem != other.problem:
         names = [f"{side.subject} ({side.model})" for side in (one, other)]
         raise SearchError(f"{one.folder} is of {names[0]}, {other.folder} of {names[1]}; only the same is compared")
     shares = ranked((one, other))[1]
@@ -222,9 +221,10 @@ def figure_of(path: Path, kind: str) -> Figure:
         if (chart := timeline(sides[0].parts)) is None:
             raise SearchError(f"{path}: no layer has a design and a clock, of which a timeline is drawn")
         return chart.draw(WIDTH)
-    bars: list[Bar] = [(name, side.parts, "") for name, side in _told_apart(sides).items()]
     if len(sides) == 1 and not (path / TABLE).exists():
-        bars = [(part.name, (part,), "") for part in sides[0].parts]
+        bars: list[Bar] = [(part.name, [part], "") for part in sides[0].parts]
+    else:
+        bars = [(name, side.parts, "") for name, side in _told_apart(sides).items()]
     return stack(bars, FIGURES[kind]).draw(WIDTH)
 
 
