@@ -43,9 +43,11 @@ class ExpertMapping(Constant):
     """The tensor that stays in place longest, by role or name: `role:Z` output stationary, `role:Q` weight stationary."""
     fill: float = attrs.field(default=0.5, validator=[attrs.validators.gt(0), attrs.validators.le(1)])
     """Largest share of a buffer that dense tiles fill; more only if a single step needs it."""
+    padding: str = attrs.field(default="prime", validator=attrs.validators.in_(("prime", "smooth", "none")))
+    """Padding of sizes, as in `prime-factors`."""
 
     def padded_sizes(self, sizes: Mapping[str, int]) -> Mapping[str, int]:
-        return PrimeFactors().padded_sizes(sizes)
+        return PrimeFactors(padding=self.padding).padded_sizes(sizes)
 
     def constants(self, problem: Problem) -> dict[str, Array]:
         stays = problem.tensor(self.stationary, problem.files.get("space", ""), path_of(self, "stationary"))

@@ -21,14 +21,6 @@ from .fixed import Constant
 from .mistakes import path_of
 
 COLUMNS = ("formats", "mechanisms")
-SLOTS = 5
-"""Rank slots of every tensor."""
-SKIPS = {"P": "skip-q-by-p", "Q": "skip-p-by-q"}
-"""Mechanism of the innermost storage level that has one, by the operand of two that alone is compressed."""
-SKIP_BOTH = "skip-both"
-"""The same where all operands are. With three and more, of which some are compressed, these are the only leaders."""
-GATE, NONE = "gate-both", "none"
-"""Mechanisms of the compute unit, and of all other places, also where no operand is compressed."""
 
 
 @attrs.frozen(kw_only=True)
@@ -47,12 +39,24 @@ class ManualStrategy(Constant):
     """What it provides: `formats`, `mechanisms`, or both. Densities decide in either case."""
     dense_from: float = attrs.field(default=0.9, validator=[attrs.validators.ge(0), attrs.validators.le(1)])
     """Density from which on a tensor is stored uncompressed."""
+    slots: int = attrs.field(default=5, validator=attrs.validators.ge(1))
+    """Rank slots of every tensor."""
     inner: str = attrs.field(default="coordinate", metadata=naming("format"))
     """Format of the innermost rank of a compressed tensor."""
     outer: str = attrs.field(default="offset-pair", metadata=naming("format"))
     """Format of its other ranks, those further out than the slots included."""
     dense: str = attrs.field(default="uncompressed", metadata=naming("format"))
     """Format of the other tensors."""
+    skip_by_p: str = attrs.field(default="skip-q-by-p", metadata=naming("mechanism"))
+    """Mechanism of the innermost storage level that has one, where only the first operand is compressed."""
+    skip_by_q: str = attrs.field(default="skip-p-by-q", metadata=naming("mechanism"))
+    """The same where only the second operand is compressed."""
+    skip_both: str = attrs.field(default="skip-both", metadata=naming("mechanism"))
+    """The same where all operands are. With three and more, of which some are compressed, these are the only leaders."""
+    compute: str = attrs.field(default="gate-both", metadata=naming("mechanism"))
+    """Mechanism of the compute unit."""
+    none: str = attrs.field(default="none", metadata=naming("mechanism"))
+    """Mechanism of all other places, and where no operand is compressed."""
 
     @property
     def provides(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -81,7 +85,7 @@ class ManualStrategy(Constant):
     def _format_column(self, problem: Problem) -> Array:
         """(T, R) int8."""
         candidates = list(self._formats().values())
-        column = np.full((len(problem.tensors), SLOTS), candidates.index(self.dense), dtype=np.int8)
+        column = np.full((len(problem.tensors), self.slots), candidates.index(self.dense), dtype=np.int8)
         for t, row in enumerate(column):
             if self._is_packed(problem, t):
                 row[:-1], row[-1] = candidates.index(self.outer), candidates.index(self.inner)
@@ -91,25 +95,25 @@ class ManualStrategy(Constant):
         """What the innermost storage level that has a mechanism does."""
         packed = [role for role, t in problem.roles.items() if t in problem.operands and self._is_packed(problem, t)]
         if not packed or len(packed) == len(problem.operands):
-            return SKIP_BOTH if packed else NONE
+            return self.skip_both if packed else self.none
         if len(problem.operands) == 2:
-            return SKIPS[packed[0]]
-        return led(SKIP_BOTH, packed, "skip-by")
+            return self.skip_by_p if packed == ["P"] else self.skip_by_q
+        return led(self.skip_both, packed, "skip-by")
 
     def _mechanism_column(self, problem: Problem) -> Array:
         """(A,) int8."""
         skip = self._skip(problem)
         candidates = list(self._mechanisms(skip).values())
         innermost = max((place.storage for place in problem.places if place.storage is not None), default=None)
-        does = {innermost: skip, None: GATE}
-        return np.array([candidates.index(does.get(place.storage, NONE)) for place in problem.places], np.int8)
+        does = {innermost: skip, None: self.compute}
+        return np.array([candidates.index(does.get(place.storage, self.none)) for place in problem.places], np.int8)
 
     def _formats(self) -> dict[str, Candidate]:
         return once({key: getattr(self, key) for key in ("dense", "inner", "outer")})
 
     def _mechanisms(self, skip: Candidate) -> dict[str, Candidate]:
-        names = (NONE, *SKIPS.values(), SKIP_BOTH, GATE)
-        return once({**{name: name for name in names}, "": skip})
+        keys = ("none", "skip_by_p", "skip_by_q", "skip_both", "compute")
+        return once({**{key: getattr(self, key) for key in keys}, "": skip})
 
     def __attrs_post_init__(self) -> None:
         if not self.columns:

@@ -20,8 +20,6 @@ from .charts import GREY, Chart, Mark, scale
 
 BLUE, ORANGE = COLOURS[:2]
 THOUSANDS = ("", "thousand", "million", "billion", "trillion")
-WIDTH = 5.4
-"""Inches; a panel has three quarters of that in height."""
 ENERGIES = ("pJ", "nJ", "uJ", "mJ", "J")
 
 
@@ -30,6 +28,11 @@ class ParetoPlot(Exporter):
     """Draws the trade-offs that a search with several objectives found; needs matplotlib."""
 
     type_name: ClassVar[str] = "pareto-plot"
+
+    width: float = attrs.field(default=5.4, validator=attrs.validators.gt(0))
+    """Inches; a panel has three quarters of that in height."""
+    dpi: int = attrs.field(default=200, validator=attrs.validators.ge(50))
+    """Resolution of the PNG."""
 
     def wanted(self, result: Result) -> bool:
         return bool(result.front)
@@ -44,7 +47,7 @@ class ParetoPlot(Exporter):
         values, scores = [best.values for best in result.front], [best.score for best in result.front]
         chart = front_chart(values, scores, problem.objective, named_score([best.edp for best in result.front], scores))
         about = f"{result.workload} on {result.hardware}: {counted(result)}, {result.searcher}"
-        yield from save(lambda: titled(chart.draw(WIDTH), about), Path(path), "front", 200)
+        yield from save(lambda: titled(chart.draw(self.width), about), Path(path), "front", self.dpi)
 
 
 @attrs.frozen(eq=False)

@@ -3,20 +3,20 @@
 The latter prunes as Timeloop's mapper does by default: permutations of loops with bound one, and all permutations of
 the innermost level. The first is done by `space.canonical`, with all else that makes two genomes one design. The second
 holds for dense tensors only: of a compressed one, the innermost loops decide which rank is innermost, and so the
-metadata.
+metadata. Like that mapper it can draw bounds instead of prime factors.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import attrs
 import numpy as np
 
 from sparsemap import Budget, Space
-from sparsemap.pieces.contracts import Genomes, Proposals, Searcher
+from sparsemap.pieces.contracts import Array, Genomes, Proposals, Searcher
 
 from ..genes import Seen
 from .exhaustive import Enumeration
@@ -25,6 +25,8 @@ FRUITLESS = 100
 """Batches in a row without a new design after which even a large space is taken to be exhausted."""
 RARE = 0.05
 """Share of new designs in a batch below which the rest is listed, if the space is small enough."""
+TRIALS = 64
+"""Genomes in which genes are swapped to see whether that changes a design."""
 
 
 @attrs.frozen(kw_only=True)
@@ -51,12 +53,18 @@ class RandomPruned(Searcher):
     """Genomes drawn at a time."""
     limit: float = attrs.field(default=1e6, validator=attrs.validators.gt(0))
     """Distinct designs up to which a space is small enough."""
+    draw: Literal["primes", "factorizations"] = "primes"
+    """`primes`: the level of every prime factor is uniform. `factorizations`, as in Timeloop: the bounds of a dimension
+    are, among all that multiply up to its size; even splits are then rarer."""
 
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
         seen, fruitless, small = Seen(limit=math.inf), 0, None
+        alike = interchangeable(space) if self.draw == "factorizations" else []
         still = [] if space.compresses else innermost_orders(space)
         while fruitless < FRUITLESS:
             drawn = space.sample(self.batch, rng)
+            for genes in alike:
+                drawn[:, genes] = multisets(space.low[genes.start], space.high[genes.start], drawn[:, genes].shape, rng)
             drawn[:, still] = space.low[still]
             genomes = space.canonical(drawn)
             fresh = genomes[seen.new(genomes)]
@@ -76,6 +84,29 @@ class RandomPruned(Searcher):
         rows = rng.permutation(np.concatenate(left))
         for start in range(0, len(rows), self.batch):
             yield rows[start : start + self.batch]
+
+
+def interchangeable(space: Space) -> list[slice]:
+    """Runs of genes, two or more, that may swap their values without changing any design, such as equal prime factors."""
+    trials = space.sample(TRIALS, np.random.default_rng(0))
+    runs, start = [], 0
+    for gene in range(1, len(space) + 1):
+        if gene < len(space) and (space.low[gene], space.high[gene]) == (space.low[gene - 1], space.high[gene - 1]):
+            swapped = trials.copy()
+            swapped[:, [gene - 1, gene]] = trials[:, [gene, gene - 1]]
+            if (space.canonical(swapped) == space.canonical(trials)).all():
+                continue
+        if gene - start > 1:
+            runs.append(slice(start, gene))
+        start = gene
+    return runs
+
+
+def multisets(low: int, high: int, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    """(n, k): k values from `low` to `high` per row, ascending, all multisets with the same probability."""
+    rows, count = shape
+    places = rng.random((rows, high - low + count)).argsort(axis=1)[:, :count]  # stars and bars
+    return np.sort(places, axis=1) - np.arange(count) + low
 
 
 def innermost_orders(space: Space) -> list[int]:

@@ -1,7 +1,11 @@
-"""Random search as Timeloop's mapper does it: what it prunes."""
+"""Random search as Timeloop's mapper does it: how it draws, what it prunes, when it ends."""
+
+import math
+from collections import Counter
 
 import numpy as np
-from sparsemap_plugins.searchers.baselines.random_search import innermost_orders
+import pytest
+from sparsemap_plugins.searchers.baselines.random_search import innermost_orders, interchangeable, multisets
 
 from sparsemap import Search, load_problem
 
@@ -21,6 +25,32 @@ def first_orders(problem, genes, genomes):
     first = genomes.copy()
     first[:, genes] = 1
     return (problem.space.canonical(first) == genomes).all()
+
+
+def test_every_multiset_is_drawn_equally_often():
+    drawn = multisets(2, 4, (30_000, 2), np.random.default_rng(0))
+    counts = Counter(map(tuple, drawn.tolist()))
+    assert set(counts) == {(a, b) for a in (2, 3, 4) for b in range(a, 5)}
+    assert max(abs(count - 5000) for count in counts.values()) < 4 * math.sqrt(5000)
+
+
+def test_equal_prime_factors_are_interchangeable_and_nothing_else():
+    space = problem_of(0.2, "paper").space
+    runs = [list(space.names[genes]) for genes in interchangeable(space)]
+    assert runs == [["tile.m.1", "tile.m.2", "tile.m.3"], ["tile.k.1", "tile.k.2"], ["tile.n.1", "tile.n.2"]]
+
+
+def test_with_factorizations_few_even_splits_are_drawn():
+    space = problem_of(0.2).space
+    split = [
+        (np.diff(np.sort(proposals(problem_of(0.2), draw=draw)[:, space.slices["tiling"]][:, :3])) > 0)
+        .all(axis=1)
+        .mean()
+        for draw in ("primes", "factorizations")
+    ]
+    levels = int(space.high[space.slices["tiling"]][0])
+    shares = [math.perm(levels, 3) / levels**3, math.comb(levels, 3) / math.comb(levels + 2, 3)]
+    assert split == pytest.approx(shares, abs=0.08)
 
 
 def test_orders_of_the_innermost_level_are_kept_where_nothing_can_be_compressed():
