@@ -1,5 +1,5 @@
-"""Reports of a design: the loop nest as in the paper's Fig. 13, energies and cycles; and the verbs that explain, compare and
-draw designs."""
+"""Reports of a design: the loop nest as in the paper's Fig. 13, energies and cycles, and files for other programs; and
+the verbs that explain, compare and draw designs."""
 
 from __future__ import annotations
 
@@ -8,18 +8,32 @@ from typing import TYPE_CHECKING
 from sparsemap import hookimpl
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
     import click
+
+    from sparsemap import Problem, Result
 
 
 @hookimpl
 def register_exporters():
     return {
         "breakdown": "breakdown:BreakdownText",
+        "toml": "exports:DesignTable",
+        "csv": "exports:EnergyTable",
+        "json": "exports:JsonReport",
         "loop-nest": "loop_nest:LoopNestText",
         "orders": "orders:OrdersText",
         "pareto-plot": "front:ParetoPlot",
         "summary": "summary:SummaryText",
     }
+
+
+@hookimpl
+def search_written(result: Result, problem: Problem, folder: Path) -> Iterable[Path]:
+    """The figure of a front."""
+    return problem.registry.get("exporter", "pareto-plot").write(result, problem, folder) if result.front else ()
 
 
 @hookimpl

@@ -91,17 +91,22 @@ def diff_command(first: str, second: str, plugin_dirs: tuple[str, ...], as_json:
     output.answer(data if as_json else None, lines)
 
 
+FIGURES = (
+    "convergence", "energy", "cycles", "chip", "busy", "timeline", "ratios", "loopnest", "roofline", "pareto", "space",
+)  # fmt: skip
+KIND_OF = {"timeline": "network", "ratios": "study"}
+"""Figures of many designs alone, and of what."""
+
+
 @click.command("plot")
 @click.argument("result", type=click.Path())
 @click.option(
     "--kind",
     required=True,
     metavar="KIND",
-    type=click.Choice(
-        ["convergence", "energy", "cycles", "chip", "busy", "timeline", "loopnest", "roofline", "pareto", "space"]
-    ),
-    help="What is drawn: convergence, energy, cycles, chip, busy, timeline, loopnest, roofline, pareto or space; "
-    "convergence and pareto need the folder of a search.",
+    type=click.Choice(FIGURES),
+    help=f"What is drawn: {listed(FIGURES)}; convergence and pareto need the folder of a search, timeline that of a network, "
+    "ratios that of a study.",
 )
 @click.option(
     "-o", "--out", required=True, type=click.Path(dir_okay=False), metavar="FIG", help="A .png, .svg or .pdf."
@@ -110,7 +115,8 @@ def diff_command(first: str, second: str, plugin_dirs: tuple[str, ...], as_json:
 def plot_command(result: str, kind: str, out: str, plugin_dirs: tuple[str, ...]) -> None:
     """Draw RESULT, a design file or the folder of a search, as a figure one column of a paper wide.
 
-    Of the folder of a network or a study, energy and cycles are drawn, a bar for each layer or cell.
+    Of the folder of a network or a study, energy and cycles are drawn, a bar for each layer, or for the best seed of each
+    cell; ratios are what a study compares, with their means and intervals.
     """
     from sparsemap.pieces.loading import load
     from sparsemap.plots import STAMPS, write_figure
@@ -127,7 +133,7 @@ def plot_command(result: str, kind: str, out: str, plugin_dirs: tuple[str, ...])
     if is_many(Path(result)):
         draw = partial(figure_of, Path(result), kind)
     elif kind not in KINDS:
-        raise SearchError(f"{result}: a figure of the kind {kind} needs the folder of a network")
+        raise SearchError(f"{result}: a figure of the kind {kind} needs the folder of a {KIND_OF[kind]}")
     else:
         outcome = DesignOutcome.of(design_file.load(result, load(plugin_dirs=plugin_dirs)))
         if not outcome.valid:

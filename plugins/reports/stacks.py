@@ -44,7 +44,7 @@ def stack(rows: Sequence[Bar], key: str, among: Sequence[SidePart] = ()) -> Char
     for (name, _, end), total, row in zip(rows, totals, sums, strict=True):
         for part, spent in row.items():
             value = math.fsum(each for each, _ in spent)
-            tip = f"{name}, {part}\n{tell(value)}, {percent(value / total, 1)}"
+            tip = f"{name}, {part}\n{tell(value)}, {percent(value / (total or 1.0), 1)}"
             if len(spent) > 1:
                 most = sorted(spent, reverse=True)[:3]
                 tip += "\n" + ", ".join(f"{of} {percent(each / value)}" for each, of in most if value)

@@ -63,7 +63,6 @@ COLUMNS = ("bounds", "order", "formats", "mechanisms", "decoded")
 QUIRKS = "timeloop-v3"
 
 
-@attrs.frozen(kw_only=True)
 class TimeloopExporter(Exporter):
     """A folder with the input files of Timeloop v3.0.3, `README.md`, and the expected numbers in `expected.json`."""
 

@@ -33,21 +33,18 @@ class Pool(Operation):
         return ((1, 1), (self.stride[0], self.r), (self.stride[1], self.s))
 
 
-@attrs.frozen(kw_only=True)
 class MaxPool(Pool):
     """The largest value of every window."""
 
     type_name: ClassVar[str] = "max-pool"
 
 
-@attrs.frozen(kw_only=True)
 class AveragePool(Pool):
     """The mean of every window."""
 
     type_name: ClassVar[str] = "average-pool"
 
 
-@attrs.frozen(kw_only=True)
 class GlobalAverage(Operation):
     """The mean of every channel."""
 
@@ -57,7 +54,6 @@ class GlobalAverage(Operation):
         return (one_of(inputs)[0], 1, 1)
 
 
-@attrs.frozen(kw_only=True)
 class Add(Operation):
     """The sum of inputs of one shape, as at the end of a residual block."""
 
@@ -71,7 +67,6 @@ class Add(Operation):
         return ((1, 1),) * ranks
 
 
-@attrs.frozen(kw_only=True)
 class Concat(Operation):
     """Inputs one behind the other along the first axis, which are the channels of images."""
 
@@ -84,7 +79,6 @@ class Concat(Operation):
         return (sum(shape[0] for shape in inputs), *inputs[0][1:])
 
 
-@attrs.frozen(kw_only=True)
 class Multiply(Operation):
     """The product of inputs of one shape, word by word, as where a gate opens a layer."""
 
@@ -113,14 +107,12 @@ class Rowwise(Operation):
         return (*((1, 1),) * (ranks - whole), *((0, 0),) * whole)
 
 
-@attrs.frozen(kw_only=True)
 class Softmax(Rowwise):
     """Shares of a row, as of the scores of attention."""
 
     type_name: ClassVar[str] = "softmax"
 
 
-@attrs.frozen(kw_only=True)
 class Norm(Rowwise):
     """A row over its deviation or its root mean square, with or without its mean."""
 

@@ -12,11 +12,8 @@ import attrs
 from ..files import csv_text, four_digits, markdown_table, percent, times, write_texts
 from ..problem.costs import Costs
 from ..spec import units
+from .cells import FUSED_FILES
 from .network_result import NetworkResult
-
-PLAN_FOLDER = "plan"
-"""Where the designs of a plan are, below the folder of the run."""
-FUSED_FILES = ("fused.csv", "fused.md")
 
 
 @attrs.frozen(kw_only=True)

@@ -65,6 +65,7 @@ def test_evaluate_says_why_a_design_is_not_valid(design):
 def test_every_report_is_shown_under_its_name(design):
     assert run("show", "loop-nest", design).stdout.startswith("DRAM ──")
     assert "total" in run("show", "breakdown", design).stdout
+    assert run("show", "csv", design).stdout.startswith("level,tensor,energy_pj\n")
     listed = run("show", "--help").stdout
     assert all(f"  {name} " in listed for name in ("space", "loop-nest", "breakdown", "summary"))
 
@@ -97,10 +98,10 @@ def test_mistakes_as_json(tmp_path):
 
 
 def test_export_writes_where_it_is_told(design, tmp_path):
-    done = run("export", design, "--to", "breakdown", "-o", "there")
-    assert done.stdout.strip() == os.path.join("there", "breakdown.txt")
-    assert "total" in (tmp_path / "there" / "breakdown.txt").read_text()
-    assert "did you mean 'breakdown'" in run("export", design, "--to", "breakdwon", "-o", "there", code=2).stderr
+    done = run("export", design, "--to", "csv", "-o", "there")
+    assert done.stdout.strip() == os.path.join("there", "energy.csv")
+    assert (tmp_path / "there" / "energy.csv").read_text().startswith("level,tensor,energy_pj\n")
+    assert "did you mean 'csv'" in run("export", design, "--to", "csvv", "-o", "there", code=2).stderr
 
 
 def test_a_design_file_that_is_not_there():

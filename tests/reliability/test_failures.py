@@ -185,7 +185,7 @@ def test_other_verbs_say_which_file_they_cannot_write(tmp_path):
     done = command("import-problem", problem, "-o", unwritable(tmp_path) / "x.toml", code=2)
     assert done.stderr == f"{Path('taken', 'out')}: Not a directory\n"
     search(load_problem("mm1", "cloud"), 300).write("found")
-    done = command("export", Path("found", "design.toml"), "--to", "breakdown", "-o", unwritable(tmp_path), code=2)
+    done = command("export", Path("found", "design.toml"), "--to", "toml", "-o", unwritable(tmp_path), code=2)
     assert done.stderr == f"{Path('taken', 'out')}: Not a directory\n"
 
 
@@ -209,7 +209,7 @@ def test_a_figure_that_cannot_be_written_leaves_the_results(monkeypatch):
     monkeypatch.setattr(figure.Figure, "savefig", write_to_a_full_disk)
     args = ("search", "mm1", "cloud", "--budget", 500, "--objective", "pareto:energy,delay", "--out", "out", "--quiet")
     done = command(*args)
-    assert done.stderr == f"{Path('out', 'front.png')}: No space left on device; pareto-plot was not written\n"
+    assert done.stderr == f"{Path('out', 'front.png')}: No space left on device; the result was written\n"
     assert Path("out", "result.json").exists()
     assert not Path("out", "front.png").exists()
 

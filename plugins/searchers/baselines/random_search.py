@@ -3,7 +3,7 @@
 The latter prunes as Timeloop's mapper does by default: permutations of loops with bound one, and all permutations of
 the innermost level. The first is done by `space.canonical`, with all else that makes two genomes one design. The second
 holds for dense tensors only: of a compressed one, the innermost loops decide which rank is innermost, and so the
-metadata. Like that mapper it can draw bounds instead of prime factors.
+metadata. Like that mapper it can draw bounds instead of prime factors, and end when it finds nothing.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from .exhaustive import Enumeration
 
 FRUITLESS = 100
 """Batches in a row without a new design after which even a large space is taken to be exhausted."""
-RARE = 0.05
-"""Share of new designs in a batch below which the rest is listed, if the space is small enough."""
+
 TRIALS = 64
 """Genomes in which genes are swapped to see whether that changes a design."""
 
@@ -51,16 +50,25 @@ class RandomPruned(Searcher):
 
     batch: int = attrs.field(default=1024, validator=attrs.validators.ge(1))
     """Genomes drawn at a time."""
+    rare: float = attrs.field(default=0.05, validator=[attrs.validators.ge(0), attrs.validators.le(1)])
+    """Share of new designs in a batch below which the rest is listed, if the space is small enough."""
     limit: float = attrs.field(default=1e6, validator=attrs.validators.gt(0))
     """Distinct designs up to which a space is small enough."""
     draw: Literal["primes", "factorizations"] = "primes"
     """`primes`: the level of every prime factor is uniform. `factorizations`, as in Timeloop: the bounds of a dimension
     are, among all that multiply up to its size; even splits are then rarer."""
+    prune_innermost: Literal["auto", "always", "never"] = "auto"
+    """Whether the innermost level keeps the first of its loop orders; `auto`: where no design compresses a tensor."""
+    victory: int = attrs.field(default=0, validator=attrs.validators.ge(0))
+    """Ends after so many valid designs in a row of which none is better than the best before; 0: never."""
+    timeout: int = attrs.field(default=0, validator=attrs.validators.ge(0))
+    """Ends after so many invalid designs in a row; 0: never. Both are looked at after every batch."""
 
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
-        seen, fruitless, small = Seen(limit=math.inf), 0, None
+        seen, patience = Seen(limit=math.inf), Patience(self.victory, self.timeout)
+        fruitless, small = 0, None
         alike = interchangeable(space) if self.draw == "factorizations" else []
-        still = [] if space.compresses else innermost_orders(space)
+        still = innermost_orders(space) if self._prunes(space) else []
         while fruitless < FRUITLESS:
             drawn = space.sample(self.batch, rng)
             for genes in alike:
@@ -69,14 +77,17 @@ class RandomPruned(Searcher):
             genomes = space.canonical(drawn)
             fresh = genomes[seen.new(genomes)]
             fruitless = 0 if len(fresh) else fruitless + 1
-            if len(fresh):
-                yield fresh
-            if len(fresh) < RARE * self.batch:
+            if len(fresh) and patience.ends((yield fresh).scores):
+                return
+            if len(fresh) < self.rare * self.batch:
                 small = Enumeration(space).count(rng) <= self.limit if small is None else small
                 if small:
                     break
         if small:
             yield from self._rest(space, seen, still, rng)
+
+    def _prunes(self, space: Space) -> bool:
+        return self.prune_innermost == "always" or (self.prune_innermost == "auto" and not space.compresses)
 
     def _rest(self, space: Space, seen: Seen, still: Sequence[int], rng: np.random.Generator) -> Iterator[Genomes]:
         listed = (rows[(rows[:, still] == space.low[still]).all(axis=1)] for rows in Enumeration(space).genomes())
@@ -84,6 +95,28 @@ class RandomPruned(Searcher):
         rows = rng.permutation(np.concatenate(left))
         for start in range(0, len(rows), self.batch):
             yield rows[start : start + self.batch]
+
+
+class Patience:
+    """Counts designs in a row that bring nothing."""
+
+    def __init__(self, victory: int, timeout: int) -> None:
+        self.victory, self.timeout = victory, timeout
+        self._best, self._worse, self._invalid = math.inf, 0, 0
+
+    def ends(self, scores: Array) -> bool:
+        """Whether a search whose next designs have these scores should end."""
+        if not (self.victory or self.timeout):
+            return False
+        for score in scores.tolist():
+            self._invalid = self._invalid + 1 if math.isinf(score) else 0
+            if score < self._best:
+                self._best, self._worse = score, 0
+            elif math.isfinite(score):
+                self._worse += 1
+            if self._worse >= (self.victory or math.inf) or self._invalid >= (self.timeout or math.inf):
+                return True
+        return False
 
 
 def interchangeable(space: Space) -> list[slice]:

@@ -83,6 +83,7 @@ class Learner(Searcher):
     """Step size of the optimiser."""
 
     def model(self, env: Any, seed: int) -> Any:
+        """The untrained model."""
         raise NotImplementedError
 
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:

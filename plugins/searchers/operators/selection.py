@@ -22,16 +22,18 @@ class Ranking(Selection):
 
     share: float = attrs.field(default=0.5, validator=[attrs.validators.gt(0), attrs.validators.le(1)])
     """Share of the population that may mate; never an invalid design while there is a valid one."""
+    pressure: float = attrs.field(default=1.0, validator=attrs.validators.ge(1))
+    """1: all parents are drawn alike. Larger: the r-th of n has weight (1 - r/n)^(pressure - 1)."""
 
     def pick(self, parents: Scored, count: int, context: Context) -> Genomes:
         ranked = parents.best(max(round(self.share * len(parents)), 2))
         living = int(np.isfinite(ranked.scores).sum())
         genomes = ranked.genomes[: living or None]
         size = len(genomes)
-        alike = np.full(size, 1 / size)
-        first = context.rng.choice(size, size=count, p=alike)
+        weights = (1.0 - np.arange(size) / size) ** (self.pressure - 1.0)
+        first = context.rng.choice(size, size=count, p=weights / weights.sum())
         other = context.rng.integers(1, max(size, 2), size=count)
-        second = context.rng.choice(size, size=count, p=alike)
+        second = context.rng.choice(size, size=count, p=weights / weights.sum())
         second = np.where(second == first, (first + other) % size, second)
         return np.stack([genomes[first], genomes[second]], axis=1)
 

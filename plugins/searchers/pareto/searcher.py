@@ -144,6 +144,7 @@ class Nsga2Search(Searcher):
 
 
 def front_of(scored: Scored) -> Front:
+    """The front of a population."""
     front = Front(max(len(scored), 1))
     front.add(scored.genomes, values_of(scored), scored.scores[:, None])
     return front

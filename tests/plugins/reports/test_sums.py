@@ -1,5 +1,6 @@
 """Every picture, table and frame of a design adds up to its headline, whatever the cost model charges."""
 
+import csv
 import json
 import math
 
@@ -215,12 +216,14 @@ def test_bars_of_a_network_add_up_to_its_layers(tmp_path):
     assert math.fsum(found["time"].values()) / result.seconds in (close(1e3), close(1e6), close(1e9))
 
 
-def test_explanations_add_up(result, tmp_path):
+def test_exports_and_explanations_add_up(result, tmp_path):
     result.write(tmp_path)
     said = CliRunner().invoke(cli, ["explain", str(tmp_path), "energy", "--json"])
     table = json.loads(said.output)
     spent = [row["energy_pj"] for row in table["levels"]] + list(table.get("charges", {}).values())
     assert math.fsum(spent) == close(table["energy_pj"]) == close(result.found.energy_pj)
+    rows = csv.DictReader(result.report("csv").splitlines())
+    assert math.fsum(float(row["energy_pj"]) for row in rows) == close(result.found.energy_pj)
 
 
 def test_pictures_of_the_chip_add_up(result):

@@ -5,9 +5,9 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from sparsemap_plugins.searchers.baselines.random_search import innermost_orders, interchangeable, multisets
+from sparsemap_plugins.searchers.baselines.random_search import Patience, innermost_orders, interchangeable, multisets
 
-from sparsemap import Search, load_problem
+from sparsemap import Search, load_problem, search
 
 
 def problem_of(density, space="sparseloop-mapper"):
@@ -58,8 +58,19 @@ def test_orders_of_the_innermost_level_are_kept_where_nothing_can_be_compressed(
     genes = innermost_orders(dense.space)
     assert [dense.space.names[gene] for gene in genes] == ["order.L3_T", "order.L3_S"]
     assert first_orders(dense, genes, proposals(dense)) and not first_orders(sparse, genes, proposals(sparse))
+    assert not first_orders(dense, genes, proposals(dense, prune_innermost="never"))
     rng = np.random.default_rng(0)
     genomes = dense.space.repair(dense.space.sample(300, rng), rng)
     kept = genomes.copy()
     kept[:, genes] = 1
     assert np.allclose(dense.evaluator.evaluate(kept).edp, dense.evaluator.evaluate(genomes).edp, rtol=1e-12)
+
+
+def test_a_search_ends_after_so_many_designs_without_success():
+    scores = np.array([5.0, math.inf, 6.0, 4.0, 4.5, math.inf])
+    assert not Patience(0, 0).ends(scores)
+    assert Patience(2, 0).ends(np.append(scores, 5.0)) and not Patience(2, 0).ends(scores)
+    both = Patience(0, 3)
+    assert not both.ends(scores) and both.ends(np.array([math.inf, math.inf, 1.0]))  # counted over batches
+    ended = search(problem_of(0.2), 20_000, searcher={"type": "random-pruned", "victory": 50, "batch": 64})
+    assert ended.evaluations < 20_000

@@ -159,6 +159,12 @@ def test_invalid_designs_mate_only_if_there_is_no_valid_one():
     assert Ranking().pick(scored([np.inf] * 4), 50, context()).shape == (50, 2, 8)
 
 
+def test_pressure_prefers_the_best():
+    mates = Ranking(share=1.0, pressure=3.0).pick(scored(range(10)), MANY, context())
+    counts = np.bincount(numbers(mates)[:, 0], minlength=10)
+    assert (np.diff(counts[:9]) < 0).all()
+
+
 def test_the_best_distinct_designs_of_parents_and_children_survive():
     parents, children = scored([4, 2]), scored([4, 2])  # the same genomes
     children = Scored(np.concatenate([children.genomes, children.genomes[:1] + 1]), np.array([4.0, 2.0, 1.0]))
