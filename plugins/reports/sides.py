@@ -91,6 +91,8 @@ class Compared:
     """`edp`, `energy_pj`, `cycles`, `costs`, `gap`, None where there is no design."""
     parts: tuple[SidePart, ...]
     folder: Path
+    planned: bool = False
+    """Whether tensors between layers stay on chip where a plan says so."""
 
     @property
     def costs(self) -> Mapping[str, float]:
@@ -111,13 +113,14 @@ def is_result(path: Path) -> bool:
     return any((path / name).is_file() for name in (RESULT_FILE, NETWORK, TABLE))
 
 
-def sides_of(path: Path) -> list[Compared]:
+def sides_of(path: Path, planned: bool = False) -> list[Compared]:
     """The folder of a search or of a network as a side, that of a study as a side per cell, any other one that has such
-    folders as their sides; `SearchError` where there are none."""
+    folders as their sides; `SearchError` where there are none. `planned`: of networks with a plan its steps and totals,
+    otherwise layer by layer."""
     if (path / RESULT_FILE).is_file():
         return [_search(path)]
     if (path / NETWORK).is_file():
-        return [_network(path)]
+        return [_network(path, planned)]
     if (path / TABLE).is_file():
         below = [name for row in read_csv(path / TABLE) if (name := cell_folder(path, row)) is not None]
     else:
@@ -126,7 +129,7 @@ def sides_of(path: Path) -> list[Compared]:
         made = f"{RESULT_FILE} of a search, {NETWORK} of a network, or {TABLE} of a study"
         raise SearchError(f"{path}: nothing to report: expected the folder of a search, with {made}")
     prefix = f"{path.resolve().name}/" if is_result(path) else ""
-    return [attrs.evolve(side, label=f"{prefix}{side.label}") for name in below for side in sides_of(name)]
+    return [attrs.evolve(side, label=f"{prefix}{side.label}") for name in below for side in sides_of(name, planned)]
 
 
 def cell_folder(study: Path, row: Mapping[str, str]) -> Path | None:
@@ -157,16 +160,23 @@ def _side(
     return Compared(path.resolve().name, subject, *about, known.get("objective", ""), table, tuple(parts), path)
 
 
-def _network(path: Path) -> Compared:
+def _network(path: Path, planned: bool) -> Compared:
     table = checked(path, json_of(path / NETWORK), OF_NETWORK)
     cycle = table["seconds"] / table["cycles"] if table.get("seconds") else math.nan
     results = {name: result_of(path / name) for name in {layer["searched"] for layer in table["layers"]}}
+    known = next(filter(None, results.values()), {})
+    if planned and (plan := table.get("fused") or {}).get("complete"):
+        steps = [
+            SidePart(row["layer"], 1, Breakdown.from_dict(row, row["by_level"]), path / row["design"], cycle, row)
+            for row in plan["layers"]
+        ]
+        return attrs.evolve(_side(path, table["network"], {**table, **plan}, known, steps), planned=True)
     parts = []
     for layer in table["layers"]:
         if (found := results[layer["searched"]]) is not None:
             costs, folder = Breakdown.from_dict(layer, found), path / layer["searched"]
             parts.append(SidePart(layer["layer"], layer["repeat"], costs, folder, cycle, layer))
-    return _side(path, table["network"], table, next(filter(None, results.values()), {}), parts)
+    return _side(path, table["network"], table, known, parts)
 
 
 def json_of(path: Path) -> Any:
@@ -315,7 +325,9 @@ def _best(sides: Sequence[Compared]) -> str:
     if more < 1 + EQUAL:
         return f"{one} and {other} are equal for {best.subject}."
     text = f"{one} is better than {other} for {best.subject}, by {times(more)} in {WORTH_NAMES[worth]}. "
-    text += f"It takes {costs_text(best, second)}."
+    plans = [name_of(side, sides) for side in (best, second) if side.planned]
+    where = f", with tensors on chip as planned on {' and '.join(plans)}" if plans else ""
+    text += f"It takes {costs_text(best, second)}{where}."
     decide = deciding(best, second, worth)
     if len(decide) > 1:
         names: list[str] = []

@@ -136,7 +136,7 @@ def _designs(side: Compared, registry: Registry) -> Iterator[tuple[str, Section]
 
 def comparison(paths: Sequence[Path]) -> Page:
     """What is best and why, numbers, ratios to the first of each problem, layers, energy and time of each."""
-    sides = labelled([side for path in paths for side in sides_of(path)])
+    sides = labelled([side for path in paths for side in sides_of(path, planned=True)])
     worth = of_sides.worth_of(sides)
     groups = of_sides.compared(sides)
     found = [[side for side in group if side.numbers["edp"] is not None] for group in groups]
