@@ -136,12 +136,12 @@ def _products(rows: Array, others: Array) -> Array:
 
 def _inverse(matrix: Array) -> Array:
     """Of a symmetric positive definite one (n, n), by Gauss and Jordan."""
-    found = matrix.copy()
+    found, change = matrix.copy(), np.empty_like(matrix)
     for k in range(len(found)):
         pivot, factors = found[k, k], found[:, k].copy()
         factors[k] = 0.0
         found[:, k] = 0.0
         found[k, k] = 1.0
         found[k] /= pivot
-        found -= factors[:, None] * found[k]
+        found -= np.multiply(factors[:, None], found[k], out=change)
     return found
