@@ -8,7 +8,7 @@ charges of plugins, and single designs whose choices or numbers it does not take
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from sparsemap import Mechanism
+from sparsemap import Detail, Mechanism
 from sparsemap.pieces.contracts import sparsity
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.chip import Chip
@@ -24,14 +24,13 @@ from sparsemap.problem.designs import Designs
 
 from . import native
 from .actions import Action
-from .charges.imbalance import limits_of, maxima_of, rank_of
-from .charges.maxima import DEVIATIONS, LANES, NORMAL, NORMAL_MAXIMA, Maxima, Rowed
+from .charges.maxima import DEVIATIONS, LANES, NORMAL, NORMAL_MAXIMA, Maxima, Rowed, limits_of, maxima_of, rank_of
 from .charges.network import tree_sides
-from .cost import gated_extra, price
+from .layout import decoded_of
 from .occupancy import Ranks, TensorTables
 from .occupancy.lookup import FACTORS, Number, Table, fingerprint
-from .prepared import ModelTables
-from .rank_loops import decoded_of
+from .prepared import COLUMNS, ModelTables
+from .prices import gated_extra, price
 from .validity import data_words
 
 PASSES = 16
@@ -48,8 +47,27 @@ OPTIONS = (
 )  # fmt: skip
 
 
-def evaluated(known: ModelTables, designs: Designs, chip: Chip) -> tuple[Array, ...] | None:
-    """Energy, cycles, reasons (B,) of a batch, and which designs (n,) are left to NumPy; None: all are."""
+CHARGES = "intersection", "leakage", "gated", "network"
+"""Those that cost energy, in the order of `kernel.h`."""
+
+
+class PartOfDetail(Detail):
+    """What the compiled model tells; the chain is asked for the other fields when one of them is."""
+
+    whole: Callable[[], Detail]
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in attrs.fields_dict(Detail):
+            raise AttributeError(name)
+        found = attrs.asdict(self.whole(), recurse=False)
+        for field, value in found.items():
+            object.__setattr__(self, field, value)
+        return found[name]
+
+
+def evaluated(known: ModelTables, designs: Designs, chip: Chip, detail: bool = False) -> tuple[Any, ...] | None:
+    """Energy, cycles, reasons (B,) of a batch, with `detail` a `Detail` if all are valid, and which designs (n,) are left to
+    NumPy; None: all are."""
     if chip.batch is not None:
         return None
     slots = designs.columns["formats"].shape[1]
@@ -59,7 +77,7 @@ def evaluated(known: ModelTables, designs: Designs, chip: Chip) -> tuple[Array, 
         known.kernels[:] = [kernel]
     if not kernel.knows or decoded_of(known.layout, designs.columns.get("decoded")) is not None:
         return None
-    return kernel.evaluated(designs)
+    return kernel.evaluated(designs, detail)
 
 
 class Kernel:
@@ -101,15 +119,17 @@ class Kernel:
         locks = {id(lock): lock for lock in own + ([] if self.maxima is None else [self.maxima.lock])}
         self.locks = [locks[number] for number in sorted(locks)]
 
-    def evaluated(self, designs: Designs) -> tuple[Array, ...] | None:
+    def evaluated(self, designs: Designs, detail: bool = False) -> tuple[Any, ...] | None:
         """As of the function of this name."""
-        columns = [np.ascontiguousarray(designs.columns[name]) for name in ("bounds", "order", "formats", "mechanisms")]
+        columns = [np.ascontiguousarray(designs.columns[name]) for name in COLUMNS]
         if [column.dtype.char for column in columns] != ["d", "b", "b", "b"]:
             return None
         batch = len(designs)
         state, found = np.zeros(batch, dtype=np.int8), np.zeros(batch, dtype=np.uint64)
         energy, cycles = np.full(batch, np.inf), np.full(batch, np.inf)
-        functions = np.power, np.log2, np.exp, np.hypot, np.log1p
+        lay, functions = self.known.layout, (np.power, np.log2, np.exp, np.hypot, np.log1p)
+        counts = (1, 1, len(CHARGES), lay.S + 1, lay.S, lay.S, lay.T * lay.S, lay.T * lay.S)
+        told = np.zeros((batch if detail else 0, sum(counts)))
         for _ in range(PASSES):
             with ExitStack() as held:
                 for lock in self.locks:  # always in one order
@@ -117,7 +137,7 @@ class Kernel:
                 works = [known.figures for known, _ in self.work]
                 missing = native.kernel.evaluate(
                     self.wholes, self.reals, functions, FACTORS, self._opened(), works, *columns, state, energy, cycles,
-                    found,
+                    found, told,
                 )  # fmt: skip
             if missing is None:
                 self.knows = False
@@ -127,7 +147,35 @@ class Kernel:
                 TensorTables.fill_units(units)
             if state.all():
                 break
-        return energy, cycles, found, np.flatnonzero(state != 1)  # 0: it lacks something, 2: unknown
+        left = np.flatnonzero(state != 1)  # 0: it lacks something, 2: unknown
+        whole = detail and not left.size and not found.any()
+        parts = np.split(told.T, np.cumsum(counts)[:-1]) if whole else ()
+        return energy, cycles, found, self._detail(designs, *parts) if parts else None, left
+
+    def _detail(self, designs: Designs, *parts: Array) -> Detail:
+        """`parts` as `told` in `kernel.c` writes them, (n, B)."""
+        compute_pj, compute_cycles, charges, used, level, bits, tiles, most = parts
+        by_tile, spent = (self.known.layout.T, self.known.layout.S, len(designs)), zip(CHARGES, charges, strict=True)
+        fields = {
+            "needed": [[] for _ in range(len(designs))],
+            "energy_pj": tiles.reshape(by_tile), "compute_energy_pj": compute_pj[0],
+            "charges_pj": {name: pj for name, pj in spent if getattr(self.known.options, name)},
+            "level_cycles": level, "compute_cycles": compute_cycles[0], "data_words_max": most.reshape(by_tile),
+            "metadata_bits_max": bits, "instances_used": used,
+        }  # fmt: skip
+        found = PartOfDetail(**fields)
+        for field in attrs.fields_dict(Detail).keys() - fields.keys():
+            object.__delattr__(found, field)
+
+        def whole() -> Detail:
+            from .chain import chained
+
+            told = chained(self.known, designs, self.chip, True).detail
+            assert told is not None
+            return told
+
+        object.__setattr__(found, "whole", whole)
+        return found
 
     def _opened(self) -> list[Any]:
         """The tables in the order of `kernel.c`, as they are now: keys, rows, columns, and how many numbers each is asked for."""

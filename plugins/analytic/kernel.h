@@ -25,6 +25,7 @@ enum {
 enum { NONE, GATE, SKIP };
 enum { GATE_TIME, POSITIONS, DRAINS, SUMS, HOLES, FILTER_METADATA, STAY, POINTERS, IMBALANCE, INTERSECTION, OVERLAP, LEAKAGE, GATED,
        NETWORK, OPTIONS };
+enum { CHARGES = 4 }; /* those that cost energy: intersection, leakage, gated, network */
 /* prices of one access, in this order in `Model.price` */
 enum { READ, WRITE, GATED_READ, GATED_UPDATE, SKIPPED_READ, SKIPPED_UPDATE, METADATA_READ, METADATA_WRITE,
        GATED_METADATA_READ, GATED_METADATA_UPDATE, SKIPPED_METADATA_READ, SKIPPED_METADATA_UPDATE, PRICES };
@@ -182,6 +183,8 @@ typedef struct {
     double comes[TENSORS][LEVELS]; /* of the filters that save time, as of `along` */
     Thinned thin;
     double cycles, energy_pj;
+    /* where these come from */
+    double compute_cycles, level_cycles[LEVELS], compute_pj, charge_pj[CHARGES], tile_pj[TENSORS][LEVELS];
     double demand_read[TENSORS][LEVELS], demand_written[TENSORS][LEVELS], demand_filled[TENSORS][LEVELS];
 } Design;
 
@@ -265,6 +268,7 @@ void traffic(const Model *m, Run *run, Design *x);
 /* tiles.c */
 double eliminated(const Run *run, const Action *a, int candidate, double empty);
 void stored(const Model *m, Run *run, Design *x);
+double held_at(const Model *m, const double (*most)[LEVELS], int s);
 uint64_t data_capacity(const Model *m, const Design *x);
 void filters(const Model *m, Run *run, Design *x);
 void metadata(const Model *m, Run *run, Design *x);

@@ -8,14 +8,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
 from sparsemap import Occupancy
+from sparsemap.pieces.contracts import box
 from sparsemap.pieces.contracts.base import Array, PerDesign, Rows
 
-from ..occupancy.lookup import Number, Table, fingerprint
+from ..occupancy.lookup import Number, Table, distinct, fingerprint
+from ..occupancy.shared import SHARED
+
+if TYPE_CHECKING:
+    from ..layout import Layout
+    from ..prepared import ModelTables
 
 LANES = 2.0 ** np.arange(-2, 31)
 """Numbers of units for which the maximum of a tile is tabulated, the smallest a quarter."""
@@ -324,7 +331,7 @@ class Maxima:
             return found
         columns = [work.depth[some], np.minimum(work.turns[some], 1 << 20)]
         columns += [work.units[some], work.points[some]]
-        for i, box in enumerate(work.boxes):
+        for i, ranks in enumerate(work.boxes):
             there = np.isfinite(looks[i, some])
             columns += [
                 np.where(there, looks[i, some], 0.0),
@@ -332,7 +339,7 @@ class Maxima:
                 work.least[i][some],
             ]
             columns += [np.where(there, work.lanes[i][some], 1.0)]
-            columns += [np.where(there, widths[some], 1.0) for widths in box]
+            columns += [np.where(there, widths[some], 1.0) for widths in ranks]
         columns += [pair[some] for pair in work.pairs.values()]
 
         def fill(rows: Rows) -> Number:
@@ -355,7 +362,7 @@ class Maxima:
         kinds = thins * np.where(np.array(work.lanes)[:, rows] > 1.0, 2, 1)  # 1: all units have the same of an operand
         there = (work.turns[rows] >= GROWN[:, None]) & ((depth > 1) | (GROWN[:, None] == 1))
         most, units = np.ones(there.shape), np.ones(len(rows))
-        for pattern in np.unique(kinds, axis=1).T:
+        for pattern in distinct(kinds, axis=1).T:
             operands = np.flatnonzero(pattern).tolist()  # designs in which the same operands thin the work
             which, mine = np.nonzero(there & (kinds == pattern[:, None]).all(axis=0))
             apart = np.flatnonzero(pattern == 2).tolist()
@@ -447,3 +454,27 @@ def _at(maxima: Array, rows: Rows, units: Array) -> Array:
     part = place - low
     found = maxima[rows[:, None], low] * (1.0 - part) + maxima[rows[:, None], low + 1] * part
     return found * np.minimum(units / LANES[0], 1.0)
+
+
+def maxima_of(known: ModelTables, units: float) -> Maxima:
+    """The tables of the operands, for no more than so many units."""
+    lay, lanes = known.layout, lanes_for(units)
+    occupancies = tuple(lay.occupancies[t] for t in lay.operands)
+    return lay.problem.remember((Maxima, lanes), lambda: SHARED.get(Maxima, occupancies, lanes))
+
+
+def limits_of(known: ModelTables, t: int) -> Array:
+    """Words of the whole tensor as `WorkBoxes.boxes` has them."""
+    lay = known.layout
+    whole = np.array(box(lay.ranks[t], lay.sizes) or (1.0,))
+    return whole if known.tables[t].by_shape else whole.prod(keepdims=True)
+
+
+def rank_of(lay: Layout, t: int) -> Array:
+    """(D,) the tensor rank that a dimension moves; 0 if none, or where shapes do not matter."""
+    found = np.zeros(lay.D, dtype=np.int64)
+    if lay.occupancies[t].by_shape:
+        for r, rank in enumerate(lay.ranks[t]):
+            for d, _ in rank:
+                found[d] = r
+    return found
