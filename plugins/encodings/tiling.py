@@ -135,11 +135,9 @@ class PrimeFactors(LoopTiling):
         groups = self._groups(problem)
         genes = np.ones((groups[-1].last if groups else 0, bounds.shape[-1]), dtype=np.int64)
         for group in groups:
-            held = np.zeros(bounds.shape[-1], dtype=np.int64)
-            place = np.arange(group.last - group.first)[:, None]
-            for level in range(bounds.shape[0] - 1):
-                held += sum((bounds[level, group.dim] % power == 0).astype(np.int64) for power in group.powers[1:])
-                genes[group.first : group.last] += held <= place
+            place = np.arange(group.last - group.first)[:, None, None]
+            held = np.sum([bounds[:-1, group.dim] % power == 0 for power in group.powers[1:]], axis=0).cumsum(axis=0)
+            genes[group.first : group.last] += (held <= place).sum(axis=1)
         return genes
 
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
