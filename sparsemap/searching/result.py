@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import platform
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
@@ -19,6 +20,7 @@ from ..files import csv_text, percent, write_texts
 from ..pieces.contracts import plain
 from ..pieces.contracts.base import Array
 from ..pieces.defaults import CERTIFICATE_FILE, DESIGN_FILE, REPORT
+from ..pieces.registry import Registry
 from ..problem.costs import BASIC
 from ..problem.problem import Problem
 from .archive import Row, Shortfall
@@ -26,7 +28,6 @@ from .best import Best, gap_of, relative_to
 from .breakdown import Breakdown
 from .budget import PROPOSALS
 from .hull import Corner
-from .identity import versions_of
 
 if TYPE_CHECKING:
     from .executed import ExecutedDesign
@@ -315,3 +316,16 @@ def read_result(path: Path | str) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def versions_of(registry: Registry) -> dict[str, Any]:
+    """What a result was made with: sparsemap, numpy, python, and the plugins that the registry has loaded."""
+    from .. import __version__
+
+    plugins = {plugin.name: plugin.version for plugin in registry.plugins}
+    return {
+        "sparsemap": __version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "plugins": dict(sorted(plugins.items())),
+    }
