@@ -8,7 +8,6 @@ import platform
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,6 +111,8 @@ class Result:
 
     def _repr_html_(self) -> str:
         """For notebooks: the report that `sparsemap search` prints; the short form where there is none."""
+        from html import escape
+
         registry = self.best.problem.registry if self.best is not None else None
         shown = registry is not None and registry.has("exporter", REPORT)
         return f"<pre style='line-height:1.25'>{escape(self.report(REPORT) if shown else repr(self))}</pre>"
