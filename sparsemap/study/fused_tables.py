@@ -21,7 +21,7 @@ from ..problem.passing import by_layout
 from ..problem.problem import Problem
 from .cells import Outcome
 from .fused import FusedPlan, Kept, Key
-from .graph import GraphNode, passed
+from .graph import GraphNode, converted, passed
 from .interleaved import Member, interleaved
 from .join import Fitting, JoinedPlan, Step, TablePoint, joined
 from .packets import PLAIN, Packet, TensorPlace, encoded, packets, uncompressed, with_conversions
@@ -343,7 +343,14 @@ class FusedTables:
     def groups(self) -> list[Step]:
         """Layers that run interleaved, as steps of their own."""
         nodes = [self._member(one) for one in self.fused.graph]
-        found = interleaved(nodes, self.fused.places[1], self.fused.capacity)
+        fused, converter = self.fused, self.fused.problem.hardware.converter
+
+        def convert(read: float, written: float, words: float) -> tuple[float, float]:
+            assert converter is not None
+            return converted(converter, read, written, words, fused.home, fused.problem.chip)
+
+        how = convert if converter is not None and fused.matched else None
+        found = interleaved(nodes, fused.places[1], fused.capacity, how)
         return [self._rewritten(self.fused.named[group.name], group) for group in found]
 
     def _member(self, one: GraphNode) -> Member:
@@ -365,8 +372,30 @@ class FusedTables:
             words=one.words,
             sizes=sizes,
             tables=tables,
+            written=self._stored(one, one.name, one.words),
+            read={
+                p: size
+                for name in one.inputs
+                if name in fused.sliding
+                for p, size in self._stored(one, name, fused.named[name].words).items()
+            },
             alike=like,
         )
+
+    def _stored(self, one: GraphNode, name: str, words: int) -> dict[Packet, float]:
+        """Words and metadata of the output of a node, or of an input of so many words, by the packets of its designs."""
+        found, loops = {PLAIN: float(words)}, one.node.loops
+        if loops is None or self.fused.problem.hardware.converter is None or one.node.content not in self.packets:
+            return found
+        mine = dict(zip(one.inputs, one.operands, strict=False)).get(name) or next(
+            t.name for t in loops.tensors if t.output
+        )
+        t = next(i for i, tensor in enumerate(loops.tensors) if tensor.name == mine)
+        share = words / math.prod(loops.tensors[t].shape(loops.sizes))
+        for genome, told in self.packets[one.node.content].items():
+            size = self.sizes[one.node.content][genome][t] * share
+            found[told[t]] = max(size, found.get(told[t], 0.0)) if told[t] else float(words)
+        return found
 
     def _by_turns(self, one: GraphNode, keys: Sequence[Key]) -> tuple[Mapping[str, int], Any]:
         """The sizes of a node by what its turns walk along, and its points by places and turns."""
