@@ -164,8 +164,11 @@ def _extended(
             for pair in product(by_loop, by_next):
                 if pair not in live:
                     live[pair] = _slid(before, pair[0], after, pair[1], home, convert)
+            fitting = {at: some for at, some in by_next.items() if any(live[turn, at] for turn in by_loop)}
+            if not fitting:
+                continue
             made = found.setdefault(((*given, *more), place), [])
-            parts = {at: {at: points} for at, points in by_next.items()} if slides else {None: by_next}
+            parts = {at: {at: points} for at, points in fitting.items()} if slides else {None: fitting}
             made.append({at: _sums(by_loop, some, live, place, capacity) for at, some in parts.items()})
     known[name] = {key: _merged(some) for key, some in found.items()}
     return known[name]

@@ -15,7 +15,7 @@ from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
 from sparsemap.study.fused_result import FusedResult
 
-CHIP = {
+CHIP: dict[str, Any] = {
     "extends": "small",
     "name": "chip",
     "levels": [
@@ -69,9 +69,9 @@ def test_layers_that_do_not_follow_each_other_are_refused(files: tuple[FusedResu
 
 
 def test_what_slides_by_is_in_packets_that_are_handed_on_or_rewritten(tmp_path: Path) -> None:
-    sparse = {"density": {"P": 0.3, "Q": 1.0}}
-    shapes = (("widen", 16, 2, {}), ("narrow", 4, 16, sparse), ("last", 2, 4, sparse))
-    layers = [{"name": n, "type": "conv2d", "k": k, "c": c, "p": 12, "q": 12, **more} for n, k, c, more in shapes]
+    shapes = (("widen", 16, 2, 1.0), ("narrow", 4, 16, 0.3), ("last", 2, 4, 0.3))
+    conv = {"type": "conv2d", "p": 12, "q": 12}
+    layers = [{**conv, "name": n, "k": k, "c": c, "density": {"P": d, "Q": 1.0}} for n, k, c, d in shapes]
     levels = [CHIP["levels"][0], {**CHIP["levels"][1], "capacity": "1000 words"}]
     chip = {**CHIP, "levels": levels, "converter": {"words_per_cycle": 8, "pj": 0.1, "area_mm2": 0.01}}
     network = {"name": "lines", "input": [2, 12, 12], "layers": layers}
