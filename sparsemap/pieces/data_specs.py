@@ -195,6 +195,8 @@ class Study(Piece):
     """Which designs count against the budget; with `valid`, invalid ones cost nothing, up to 1,000 times the budget."""
     warm_start: str = attrs.field(default="", validator=attrs.validators.in_(("", *WARM_STARTS)))
     """Of networks: which earlier layers a layer starts from; absent: "edit", if the searcher takes designs."""
+    fuse: bool = False
+    """Of networks: plan which tensors stay on chip between layers, as `run --fuse` does."""
     seeds: tuple[int, ...] = attrs.field(default=(0,), validator=SOME)
     """Seeds of the random numbers, a search for each."""
     out: str = ""

@@ -15,13 +15,29 @@ from ..errors import DesignError
 from ..files import write_texts
 from ..problem.network import INPUT
 from ..searching.best import Best
-from .cells import Outcome, labels_of
+from .cells import PLAN_FOLDER, Outcome, labels_of
 from .fused import FusedPlan, Kept
-from .fused_result import PLAN_FOLDER, FusedLayer, FusedResult
+from .fused_result import FusedLayer, FusedResult
 from .fused_tables import FusedTables
 from .graph import GraphNode
 from .join import Chosen, JoinedPlan, TablePoint, joined, plans_with
+from .network_result import NetworkResult
 from .packets import PLAIN, Converted, TensorPlace, bare
+from .plan import Plan
+
+
+def kept(whole: Plan | FusedPlan, outcomes: Sequence[Outcome], write: bool = True) -> NetworkResult | FusedResult:
+    """The result of the outcomes that there are, and its files in the folder of the run."""
+    if isinstance(whole, Plan):
+        found = whole.result(outcomes)
+        if write:
+            found.write(whole.folder)
+        return found
+    result = result_of(whole, outcomes)
+    if write:
+        result.write(whole.plan.folder)
+        write_designs(whole, result)
+    return result
 
 
 def result_of(fused: FusedPlan, outcomes: Sequence[Outcome]) -> FusedResult:

@@ -31,6 +31,7 @@ from ..searching.journal import JournalBusy, JournalMismatch
 from ..searching.result import DESIGN_FILE, Result
 from ..searching.run import finished, search_into
 from ..searching.start import start_of
+from ..spec.units import scaled_text
 from .cells import AXES, KEPT, NAMES, NUMBERS, TABLE_FILES, Cell, Outcome, cells_of, folder_of, placed
 from .plan import plans_of
 from .workers import in_processes, on_cluster
@@ -66,9 +67,14 @@ def run_study(
         )
         study = piece_of(load(**args), "study", study)
         assert isinstance(study, Study)
+    from .fused import FusedPlan
+    from .fused_told import kept
+
     folder, base = folder_of(study, out), Path(base)
     cells = cells_of(study, folder, base)
-    plans = plans_of(study, folder, base, load(**args)) if study.networks else []
+    plans: list[tuple[Cell, Any]] = plans_of(study, folder, base, load(**args)) if study.networks else []
+    if study.fuse:
+        plans = [(cell, FusedPlan.of(plan, matched=True)) for cell, plan in plans]
 
     def whole(outcomes: list[Outcome]) -> list[Outcome]:
         found = {outcome.cell.folder: outcome for outcome in outcomes}
@@ -76,9 +82,9 @@ def run_study(
         for cell, plan in plans:
             layers = [found[layer.folder] for layer in plan.cells if layer.folder in found]
             if layers:
-                plan.result(layers).write(plan.folder)
-            if len(layers) == len(plan.cells):
-                ended.append(plan.outcome(cell, layers))
+                result = kept(plan, layers)
+                if len(layers) == len(plan.cells):
+                    ended.append((plan.plan if study.fuse else plan).outcome(cell, layers, result))
         return ended
 
     every = [*cells, *(cell for _, plan in plans for cell in plan.cells)]
@@ -207,10 +213,13 @@ def markdown_text(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def shown_rows(rows: Iterable[Mapping[str, Any]]) -> list[list[str]]:
-    """The head, then what people see of each row: names, EDP, energy, cycles, designs."""
+    """The head, then what people see of each row: names, EDP, energy, cycles, time of several hardware, designs."""
     rows = list(rows)
     known = rows[0] if rows else dict.fromkeys(NAMES)
-    keys = (*(key for key in (*NAMES[:3], *AXES, "seed") if key in known), *NUMBERS)
+    timed = (
+        ["seconds"] if len({row["hardware"] for row in rows}) > 1 and any(row.get("seconds") for row in rows) else []
+    )
+    keys = (*(key for key in (*NAMES[:3], *AXES, "seed") if key in known), *NUMBERS[:3], *timed, *NUMBERS[3:])
     return [list(keys), *([_shown(key, row[key]) for key in keys] for row in rows)]
 
 
@@ -220,6 +229,8 @@ def _shown(key: str, value: Any) -> str:
         return "-"
     if key in ("edp", "energy_pj"):
         return four_digits(value)
+    if key == "seconds":
+        return scaled_text(value, "s")
     if key in ("cycles", "evaluations"):
         return f"{value:,.0f}"
     if key == "valid_fraction":

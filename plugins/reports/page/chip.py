@@ -25,6 +25,8 @@ from .content import Headline, Page, Section, command, made
 
 CHIP = "design.json"
 """What a folder of `sparsemap design` has."""
+OPTIONS = {"area_mm2": "area", "power_w": "power"}
+"""What a constraint of the command limits, and its option."""
 Box = tuple[float, float, float, float]
 """Left, bottom, width and height."""
 
@@ -46,7 +48,7 @@ def chip(folder: Path, registry: Registry) -> Page:
     }
     tiles = [Headline(label, number(found[key], how, key), note) for key, (label, how, note) in told.items()]
     roofline = [chart] if (chart := _roofline(folder, found, registry)) else []
-    plan = "planned with tensors on chip" if found["fuse"] else "layer by layer"
+    plan = "by plans with tensors on chip" if found["fuse"] else "layer by layer"
     sections = [
         Section("Floor plan", [_floor(found), _sizes(found)], "Areas to scale, all instances of a level together."),
         Section(
@@ -57,9 +59,13 @@ def chip(folder: Path, registry: Registry) -> Page:
         *_worth(found),
         Section("Layers", [_layers(found)], "All times that a layer runs, beside the given hardware with any units for free."),
     ]  # fmt: skip
-    words = command(f"design {' '.join(found['networks'])} {found['base']}", found, layer_budget=found["layer_budget"])
+    limits = found.get("constraints", ())
+    given = {OPTIONS[key]: limit for key, _, limit in (text.split(" ") for text in limits)}
+    words = f"design {' '.join(found['networks'])} {found['base']}" + " --no-fuse" * (not found["fuse"])
+    words = command(words, found, layer_budget=found["layer_budget"], share=found["share"], **given)
+    about = f"Chips were judged {plan}{', and had to keep ' if limits else ''}{listed(limits)}."
     title = f"A chip for {listed(found['folders'])}"
-    return Page(title, [made(folder, {}, words, CHIP), f"Judged {plan}."], tiles, sections, (), _verdict(found))
+    return Page(title, [made(folder, {}, words, CHIP), about], tiles, sections, (), _verdict(found))
 
 
 def _verdict(found: Mapping[str, Any]) -> list[str]:
