@@ -8,7 +8,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from sparsemap.files import read_csv, times
+from sparsemap.files import grouped, read_csv, times
 from sparsemap.plots import COLOURS, Figure, named_ticks, subplots
 from sparsemap.study.cells import AXES, chosen_in
 from sparsemap.study.comparison import BY, NAMED, Comparison, compare
@@ -206,7 +206,6 @@ def _cells(rows: Sequence[Row]) -> PageTable:
 
 def _by_seeds(rows: Sequence[Row]) -> Iterable[list[Row]]:
     """Rows that differ in nothing but the seed."""
-    found: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        found.setdefault(tuple(row.get(key) for key in ("workload", "hardware", "searcher", *AXES)), []).append(row)
-    return found.values()
+    return grouped(
+        rows, lambda row: tuple(row.get(key) for key in ("workload", "hardware", "searcher", *AXES))
+    ).values()
