@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -161,7 +160,7 @@ def _side(
 
 
 def _network(path: Path, planned: bool) -> Compared:
-    table = checked(path, json_of(path / NETWORK), OF_NETWORK)
+    table = checked(path, read_result(path / NETWORK), OF_NETWORK)
     cycle = table["seconds"] / table["cycles"] if table.get("seconds") else math.nan
     results = {name: result_of(path / name) for name in {layer["searched"] for layer in table["layers"]}}
     known = next(filter(None, results.values()), {})
@@ -177,13 +176,6 @@ def _network(path: Path, planned: bool) -> Compared:
             costs, folder = Breakdown.from_dict(layer, found), path / layer["searched"]
             parts.append(SidePart(layer["layer"], layer["repeat"], costs, folder, cycle, layer))
     return _side(path, table["network"], table, known, parts)
-
-
-def json_of(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise SearchError(f"{path}: {error}") from None
 
 
 def result_of(path: Path) -> dict[str, Any]:
