@@ -18,11 +18,10 @@ import attrs
 from sparsemap.errors import SpecError
 
 from . import counting, repeats
-from .layers import ImportedLayer
+from .layers import ImportedLayer, both, window_of
 from .model_file import OnnxModel
 from .onnx_package import attributes_of, dims_text, has_graphs, reported, told, widths
 from .products import CONVOLUTIONS, PRODUCTS, LabelledProduct, arranged, products_of
-from .windows import both, window_of
 
 INPUT = "input"
 SCOPES = re.compile(r"\.(weight|kernel)$")

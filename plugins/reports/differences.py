@@ -221,7 +221,6 @@ def _in_turn(name: str, start: DesignOutcome, found: Sequence[DiffStep]) -> list
 
 
 def _edp(outcome: DesignOutcome, before: DesignOutcome | None = None) -> list[str]:
-    """The EDP and its change."""
     if not outcome.valid:
         return ["-", "not valid"]
     if before is None or not before.valid or before.edp <= 0:

@@ -28,6 +28,7 @@ from .sides import (
     TABLE,
     WORTH_NAMES,
     Compared,
+    compared,
     is_result,
     labelled,
     layer_table,
@@ -166,7 +167,7 @@ def diff_many(paths: Sequence[Path]) -> tuple[list[str], dict[str, Any]]:
 
 def _layers(given: Sequence[Compared]) -> tuple[list[str], dict[str, Any]]:
     one, other = labelled(given)
-    if one.problem != other.problem:
+    if len(compared((one, other))) > 1:
         names = [f"{side.subject} ({side.model})" for side in (one, other)]
         raise SearchError(f"{one.folder} is of {names[0]}, {other.folder} of {names[1]}; only the same is compared")
     shares = ranked((one, other))[1]

@@ -13,6 +13,7 @@ import attrs
 
 from sparsemap.errors import SearchError, listed
 from sparsemap.files import percent, read_csv, times
+from sparsemap.pieces.defaults import TECHNOLOGY
 from sparsemap.searching.breakdown import WAITING, Breakdown
 from sparsemap.searching.result import RESULT_FILE, read_result
 from sparsemap.spec.units import format_energy
@@ -83,6 +84,8 @@ class Compared:
     searched: str
     """Searcher and seed."""
     model: str
+    model_type: str
+    technology: str
     objective: str
     numbers: Mapping[str, Any]
     """`edp`, `energy_pj`, `cycles`, `costs`, `gap`, None where there is no design."""
@@ -94,11 +97,6 @@ class Compared:
     @property
     def costs(self) -> Mapping[str, float]:
         return self.numbers.get("costs") or {}
-
-    @property
-    def problem(self) -> tuple[str, str]:
-        """What only sides that have it in common are compared by."""
-        return self.subject, self.model
 
     @property
     def limit(self) -> str:
@@ -154,8 +152,11 @@ def _side(
     path: Path, subject: str, table: dict[str, Any], known: dict[str, Any], parts: Sequence[SidePart]
 ) -> Compared:
     """`known`: the table of a search, that of a layer for a network, which says cost model and objective."""
-    model = known.get("identity", {}).get("cost_model", {}).get("name") or ""
-    about = table["hardware"], str(table["searcher"]), f"{table['searcher']}, seed {table['seed']}", model
+    identity = known.get("identity", {})
+    model, chip = identity.get("cost_model", {}), identity.get("hardware", {})
+    of = chip.get("technology") or TECHNOLOGY
+    names = model.get("name") or "", model.get("type") or "", of if isinstance(of, str) else of.get("name", "its own")
+    about = table["hardware"], str(table["searcher"]), f"{table['searcher']}, seed {table['seed']}", *names
     return Compared(path.resolve().name, subject, *about, known.get("objective", ""), table, tuple(parts), path)
 
 
@@ -211,6 +212,24 @@ def labelled(sides: Sequence[Compared]) -> list[Compared]:
         if len(set(names)) == len(names):
             return [attrs.evolve(side, label=name) for side, name in zip(sides, names, strict=True)]
     return [attrs.evolve(side, label=f"{side.folder} ({at})") for at, side in enumerate(sides, 1)]
+
+
+def compared(sides: Iterable[Compared]) -> list[list[Compared]]:
+    """Sides that are compared with each other: of one subject and cost model; of several models where each is of a type
+    of its own, and counts chips that the others do not."""
+    subjects: dict[str, list[Compared]] = {}
+    for side in sides:
+        subjects.setdefault(side.subject, []).append(side)
+    found: list[list[Compared]] = []
+    for every in subjects.values():
+        models: dict[str, list[Compared]] = {}
+        for side in every:
+            models.setdefault(side.model, []).append(side)
+        counted = {(side.hardware, side.model) for side in every}
+        own = len({hardware for hardware, _ in counted}) == len(counted)
+        together = own and len({side.model_type for side in every}) == len(models)
+        found += [every] if together else models.values()
+    return found
 
 
 # ------------------------------------------------------------------------------------------------------------- verdicts
@@ -280,14 +299,12 @@ def value(side: Compared, key: str) -> float:
 
 def verdict(sides: Sequence[Compared]) -> list[str]:
     """A sentence or two for each problem that several sides have: which one is best, by how much, because of which parts."""
-    groups: dict[tuple[str, str], list[Compared]] = {}
-    for side in sides:
-        groups.setdefault(side.problem, []).append(side)
-    lines = [_best(found) for found in groups.values() if len(found) > 1]
+    groups = compared(sides)
+    lines = [_best(found) for found in groups if len(found) > 1]
     several = [text for text in lines if text]
     if len(several) <= 3:
         return several
-    return [overall(list(groups.values()))]
+    return [overall(groups)]
 
 
 def name_of(side: Compared, sides: Sequence[Compared]) -> str:
@@ -325,7 +342,16 @@ def _best(sides: Sequence[Compared]) -> str:
         text += f" {'Layers that decide' if len(parts) > 1 else 'The layer that decides'}: {'; '.join(parts)}."
     elif second.limit and best.limit != second.limit:
         text += f" It is limited by {best.limit}, {other} by {second.limit}."
-    return text
+    return text + _counted(known)
+
+
+def _counted(sides: Sequence[Compared]) -> str:
+    """Who is counted by which cost model and technology, where these differ."""
+    ways: dict[tuple[str, str], list[str]] = {}
+    for side in sides:
+        ways.setdefault((side.model, side.technology), []).append(name_of(side, sides))
+    told = [f"{listed(names)} by {model} in {technology}" for (model, technology), names in ways.items()]
+    return f" Cost models or technologies differ: {'; '.join(told)}." if len(told) > 1 else ""
 
 
 def costs_text(side: Compared, other: Compared) -> str:
@@ -342,6 +368,10 @@ def costs_text(side: Compared, other: Compared) -> str:
 
 
 def _part_text(part: SidePart, theirs: SidePart, share: float, other: str) -> str:
+    """What is told of a layer is what is less in it by more: its time, with what limits the other side, or its energy."""
+    if part.energy_pj * theirs.seconds < theirs.energy_pj * part.seconds:
+        spent = f"{format_energy(part.energy_pj)} instead of {format_energy(theirs.energy_pj)}"
+        return f"{part.name} has {percent(share)} of it, {spent}"
     about = f"{time_text(part.seconds)} instead of {time_text(theirs.seconds)}"
     limit = theirs.costs.limit.removesuffix(f", {WAITING}")
     return f"{part.name} has {percent(share)} of it, {about}" + (f", limited by {limit} on {other}" if limit else "")

@@ -26,7 +26,6 @@ FRONT_SHOWN = 8
 EXECUTED = ("energy_pj", "cycles")
 
 
-@attrs.frozen(kw_only=True)
 class SummaryText(Exporter):
     """Numbers, loop nest, energies and reasons of a result, as text."""
 
@@ -87,11 +86,13 @@ class SummaryText(Exporter):
 
 def given_lines(result: Result, best: Design) -> list[list[str]]:
     """For each design of the same problem that the search started from, what made the best one better."""
+    files = [Path(row["file"]) for row in result.start if row["file"] and not row["distance"]]
+    if not files:
+        return []
     from sparsemap.problem import design_file
 
     from .differences import gained_lines
 
-    files = [Path(row["file"]) for row in result.start if row["file"] and not row["distance"]]
     given = ((file, design_file.load(file, best.problem.registry)) for file in files if file.is_file())
     return [lines for file, design in given if (lines := gained_lines(file.name, design, best))]
 

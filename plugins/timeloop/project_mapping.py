@@ -71,13 +71,10 @@ def list_unread(rows: Sequence[Directive], notes: Notes, stops: str = "") -> Non
                 numbers = key in ("no_multicast_no_reduction", "no_temporal_reuse")
                 text = f"{one.target}: {key} = {value}"
                 notes.missing(one.row.at(key), "keys of directives that are not read", text, stops if numbers else "")
-        if one.kind == "spatial" and stops and factors_above_one(one) and not one.row.get("no_link_transfer"):
+        spread = any(int(number) > 1 for number in re.findall(r"\d+", str(one.row.get("factors", ""))))
+        if one.kind == "spatial" and stops and spread and not one.row.get("no_link_transfer"):
             text = f"{one.target}: neighbours hand each other no words of windows"
             notes.assumed(one.row.source, text)
-
-
-def factors_above_one(one: Directive) -> bool:
-    return any(int(number) > 1 for number in re.findall(r"\d+", str(one.row.get("factors", ""))))
 
 
 def constraint_rows(project: YamlTable, parts: Sequence[Component]) -> list[YamlTable]:
@@ -190,9 +187,7 @@ class ProjectNest:
         }
 
 
-def nest_of(
-    rows: Sequence[Directive], parts: Sequence[Component], sizes: Mapping[str, int], notes: Notes
-) -> ProjectNest | None:
+def nest_of(rows: Sequence[Directive], sizes: Mapping[str, int], notes: Notes) -> ProjectNest | None:
     """The loops; None, with notes, if the factors do not multiply up to the sizes."""
     given: dict[tuple[str, str], dict[str, int]] = {}
     orders: dict[tuple[str, str], list[str]] = {}
@@ -221,13 +216,9 @@ def nest_of(
             text = f"factors of {dim} multiply up to {product}, its size is {size}"
             notes.missing(source, "factors that do not multiply up to the size", text)
             return None
-    names = {part.name: part for part in parts}
-    loops = {
-        key: tuple((dim, given[key][dim]) for dim in orders[key] if given[key].get(dim, 1) > 1)
-        for key in given
-        if key[0] in names
-    }
-    return ProjectNest(loops)
+    return ProjectNest(
+        {key: tuple((dim, own[dim]) for dim in orders[key] if own.get(dim, 1) > 1) for key, own in given.items()}
+    )
 
 
 # -------------------------------------------------------------------------------------------------------------- the space

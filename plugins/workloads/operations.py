@@ -33,21 +33,18 @@ class Pool(Operation):
         return ((1, 1), (self.stride[0], self.r), (self.stride[1], self.s))
 
 
-@attrs.frozen(kw_only=True)
 class MaxPool(Pool):
     """The largest value of every window."""
 
     type_name: ClassVar[str] = "max-pool"
 
 
-@attrs.frozen(kw_only=True)
 class AveragePool(Pool):
     """The mean of every window."""
 
     type_name: ClassVar[str] = "average-pool"
 
 
-@attrs.frozen(kw_only=True)
 class GlobalAverage(Operation):
     """The mean of every channel, or of every column of rows."""
 
@@ -58,7 +55,6 @@ class GlobalAverage(Operation):
         return (given[0], 1, 1) if len(given) == 3 else given[-1:]
 
 
-@attrs.frozen(kw_only=True)
 class Add(Operation):
     """The sum of inputs of one shape, as at the end of a residual block."""
 
@@ -72,7 +68,6 @@ class Add(Operation):
         return ((1, 1),) * ranks
 
 
-@attrs.frozen(kw_only=True)
 class Concat(Operation):
     """Inputs one behind the other along the first axis, which are the channels of images."""
 
@@ -85,7 +80,6 @@ class Concat(Operation):
         return (sum(shape[0] for shape in inputs), *inputs[0][1:])
 
 
-@attrs.frozen(kw_only=True)
 class Multiply(Operation):
     """The product of inputs of one shape, word by word, as where a gate opens a layer."""
 
@@ -114,14 +108,12 @@ class Rowwise(Operation):
         return (*((1, 1),) * (ranks - whole), *((0, 0),) * whole)
 
 
-@attrs.frozen(kw_only=True)
 class Softmax(Rowwise):
     """Shares of a row, as of the scores of attention."""
 
     type_name: ClassVar[str] = "softmax"
 
 
-@attrs.frozen(kw_only=True)
 class Norm(Rowwise):
     """A row over its deviation or its root mean square, with or without its mean."""
 

@@ -191,7 +191,7 @@ def search(
     else:
         cli_output.show_result(result, problem)
     place = str(result.place(out)) if out else ""
-    more = cli_output.write_wanted(result, problem, place) if out else []
+    more = cli_output.write_more(result, problem, place) if out else []
     if out and not quiet:
         cli_output.say(f"wrote {', '.join(path.name for path in [*result.files(out), *more])} to {place}")
     cli_output.say_place(result, out)

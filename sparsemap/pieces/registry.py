@@ -2,8 +2,8 @@
 
 A registry is an ordinary object. `loading.load` fills one from plugins and spec folders; tests fill small ones by hand.
 Classes that need no TOML are pieces under their `type_name`; one that is registered by name is imported when it is first
-asked for. Specs are read when they are added but become pieces when they are first asked for, so that a wrong spec
-nobody uses disturbs nobody.
+asked for. Specs become pieces when they are first asked for, so that a wrong spec nobody uses disturbs nobody; one that
+is registered by name is read no earlier.
 """
 
 from __future__ import annotations
@@ -72,6 +72,19 @@ class Type:
         return [key for key, field in keys(self.cls).items() if field.default is attrs.NOTHING]
 
 
+@attrs.frozen(eq=False, slots=False)
+class Spec:
+    """The table of a piece, read when it is first asked for."""
+
+    origin: Origin
+    load: Callable[[], Mapping[str, Any]]
+    """Reads the table; SpecError if it cannot be read, or is not of its kind and name."""
+
+    @cached_property
+    def table(self) -> Mapping[str, Any]:
+        return self.load()
+
+
 class Registry:
     """Types and specs by kind and name.
 
@@ -88,7 +101,7 @@ class Registry:
         """pluggy's relay, such as `registry.hook.search_finished(result=..., problem=...)`; None if filled by hand."""
         self._types: dict[str, dict[str, Type]] = {}
         self._default_types: dict[str, str] = {}
-        self._specs: dict[str, dict[str, tuple[Mapping[str, Any], Origin]]] = {}
+        self._specs: dict[str, dict[str, Spec]] = {}
         self._pieces: dict[tuple[str, str], Any] = {}
         self._read: dict[Hashable, Any] = {}
 
@@ -141,18 +154,27 @@ class Registry:
         Raises SpecError if the name is taken, unless one of the two specs sets `override = true`: then that one wins. A
         spec may share the name of its type; it then gives that type's defaults.
         """
-        mistakes = list(self._header_mistakes(mapping, origin.file))
-        if mistakes:
-            raise SpecError(mistakes)
-        kind, name = mapping["kind"], mapping["name"]
-        first: tuple[Any, Origin] | None = self._specs[kind].get(name)
-        bases = {mapping[key] for key in ("type", "extends") if key in mapping} or {self._default_type(kind)}
-        if first is None and name not in bases and name in self._types[kind]:
+        self.headed(mapping, origin.file)
+        self.add_spec_name(mapping["kind"], mapping["name"], Spec(origin, lambda: mapping))
+
+    def add_spec_name(self, kind: str, name: str, item: Spec) -> None:
+        """Adds a spec of a known kind whose table is read when it is first asked for, or when its name is taken."""
+        spec = self._specs[kind].get(name)
+        first: tuple[Any, Origin] | None = None if spec is None else (spec.table, spec.origin)
+        if spec is None and name in self._types[kind]:
+            bases = {item.table[key] for key in ("type", "extends") if key in item.table} or {self._default_type(kind)}
             own = self._types[kind][name]
-            first = (own.cls, own.origin) if not own.lacking else None
-        if first is None or _wins(mapping, origin, *first, f"{kind} {name!r}"):
-            self._specs[kind][name] = (mapping, origin)
+            if name not in bases and not own.lacking:
+                first = own.cls, own.origin
+        if first is None or _wins(item.table, item.origin, *first, f"{kind} {name!r}"):
+            self._specs[kind][name] = item
             self._pieces.clear()
+
+    def headed(self, mapping: Mapping[str, Any], file: str) -> Mapping[str, Any]:
+        """The same table. Raises SpecError unless it says which piece it is."""
+        if mistakes := list(self._header_mistakes(mapping, file)):
+            raise SpecError(mistakes)
+        return mapping
 
     def _header_mistakes(self, mapping: Mapping[str, Any], file: str) -> Iterator[Mistake]:
         for key in ("kind", "name"):
@@ -200,7 +222,7 @@ class Registry:
     def origin(self, kind: str, name: str) -> Origin:
         """Where the piece came from."""
         self._known(kind, name)
-        return self._specs[kind][name][1] if name in self._specs[kind] else self._types[kind][name].origin
+        return (self._specs if name in self._specs[kind] else self._types)[kind][name].origin
 
     def type_origin(self, kind: str, type_name: str) -> Origin:
         """Where the class came from."""
@@ -331,7 +353,7 @@ class Registry:
         elif name not in specs:
             raise SpecError.at("", "", self._no_name(kind, name, {*self.names(kind), *types}))
         else:
-            spec, own_file = specs[name][0], specs[name][1].file
+            spec, own_file = specs[name].table, specs[name].origin.file
         if name in [one for one, _ in seen]:
             circle = " -> ".join([*(one for one, _ in seen), name])
             raise SpecError.at(seen[0][1], "extends", f"goes in a circle: {circle}")

@@ -211,7 +211,7 @@ class Result:
         """Where `write` puts the files: into the folder, or below it into `partial` if this result is that of an
         interrupted search and the folder holds a complete one."""
         folder = Path(folder)
-        return folder / PARTIAL_FOLDER if self.interrupted and is_complete(folder) else folder
+        return folder / PARTIAL_FOLDER if self.interrupted and _says_interrupted(folder) is False else folder
 
     def files(self, folder: Path | str) -> list[Path]:
         """The files that `write` has made, those in the folder `front` aside."""
@@ -291,11 +291,6 @@ def result_of(problem: Problem, best: Best | None, **found: Any) -> Result:
         padded=dict(problem.padded),
         **found,
     )
-
-
-def is_complete(folder: Path) -> bool:
-    """Whether a folder holds the result of a search that came to its end."""
-    return _says_interrupted(folder) is False
 
 
 def _says_interrupted(folder: Path) -> bool | None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import SearchError
 from ..pieces.contracts import Operation
+from ..pieces.contracts.base import Array
 from ..problem.evaluation import Evaluation
 from ..problem.network import INPUT, distinct
 from ..problem.problem import Problem
@@ -201,6 +202,10 @@ class FusedPlan:
 
     # -- problems
 
+    def loaded(self, cell: Cell) -> Problem:
+        """What a cell searches: that of a layer by itself is kept, as the plan needs it again."""
+        return self.plan.loaded(cell) if "resides" in cell.parts["workload"] else self.plan.problem(cell)
+
     def variant(self, content: str, kept: Kept) -> Problem:
         """A layer with tensors on chip; these take no room in it, as the join knows what lives there."""
         base = self.plan.problem(self.searched[content][()])
@@ -212,6 +217,9 @@ class FusedPlan:
 
     def value(self, energy_pj: float, cycles: float) -> float:
         """The objective of the sums."""
-        costs = {"energy_pj": np.array([energy_pj]), "cycles": np.array([cycles])}
-        there = Evaluation(costs, np.zeros(1, np.uint64), ()).on(self.problem.chip)
-        return float(self.problem.evaluator.score(there)[0])
+        return float(self.values(np.array([[energy_pj, cycles]]))[0])
+
+    def values(self, sums: Array) -> Array:
+        """(n,) the objective of sums (n, 2) of pJ and cycles."""
+        costs = {"energy_pj": sums[:, 0], "cycles": sums[:, 1]}
+        return self.problem.evaluator.score(Evaluation(costs, np.zeros(len(sums), np.uint64), ()).on(self.problem.chip))

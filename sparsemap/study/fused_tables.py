@@ -12,6 +12,7 @@ import numpy as np
 
 from ..errors import SearchError
 from ..pieces.contracts import Operation
+from ..pieces.contracts.base import Array
 from ..primes import divisors
 from ..problem.designs import Designs
 from ..problem.evaluation import Detail, Evaluation
@@ -23,7 +24,7 @@ from .fused import FusedPlan, Kept, Key
 from .graph import GraphNode, passed
 from .interleaved import Member, interleaved
 from .join import Fitting, JoinedPlan, Step, TablePoint, joined
-from .packets import PLAIN, Packet, TensorPlace, packets, uncompressed, with_conversions
+from .packets import PLAIN, Packet, TensorPlace, encoded, packets, uncompressed, with_conversions
 from .slides import Outermost, made, outermost, sliced
 
 Tables = Mapping[str, Mapping[Kept, Sequence[TablePoint]]]
@@ -51,6 +52,8 @@ class FusedTables:
     """What joins of these tables share."""
     _read: dict[Any, tuple[tuple[Packet, ...] | None, Packet | None]] = attrs.field(factory=dict, init=False)
     """By node and genome, `_written`."""
+    _made: dict[Any, Any] = attrs.field(factory=dict, init=False)
+    """Tables of nodes by what they depend on."""
 
     @cached_property
     def genomes(self) -> dict[str, list[tuple[int, ...]]]:
@@ -97,10 +100,8 @@ class FusedTables:
     @cached_property
     def tables(self) -> Tables:
         return {
-            content: {
-                kept: self._points(self.fused.variant(content, kept), genomes) for kept in self.fused.wanted[content]
-            }
-            for content, genomes in self.genomes.items()
+            content: {kept: self._points(content, kept) for kept in self.fused.wanted[content]}
+            for content in self.genomes
         }
 
     @cached_property
@@ -123,28 +124,54 @@ class FusedTables:
             found[content] = dict(zip(genomes, told, strict=True))
         return found
 
-    def _points(self, problem: Problem, genomes: Sequence[tuple[int, ...]]) -> list[TablePoint]:
+    def _points(self, content: str, kept: Kept) -> list[TablePoint]:
+        """What the designs of a layer cost with some tensors on chip. What the others need there does not depend on these, so
+        that details are asked for once, and where metadata are kept on chip."""
+        genomes, problem = self.genomes[content], self.fused.variant(content, kept)
         if not genomes:
             return []
-        found: dict[int, TablePoint] = {}
-        for rows, told in alike(problem, genomes):
-            room = self._room(problem, told.detail or Detail())
-            for at in np.flatnonzero(told.valid).tolist():
-                costs = float(told.energy_pj[at]), float(told.cycles[at]), float(room[at])
-                found[rows[at]] = TablePoint(*costs, genomes[rows[at]])
-        return [found[row] for row in sorted(found)]
+        costs, need = self._own[content]
+        if kept:
+            designs = problem.space.decode(np.array(genomes, dtype=np.int64))
+            told = problem.evaluator.evaluate_designs(designs)
+            costs = np.where(told.valid, [told.energy_pj, told.cycles], np.inf)
+            home = np.array([tensor.name in kept for tensor in problem.tensors])
+            need, packed = need.copy(), np.flatnonzero((need[3, home] > 0.0).any(axis=0))
+            need[:2, home] = 0.0
+            if packed.size:
+                need[..., packed] = self._told(problem, [genomes[row] for row in packed])[1]
+        chip, s = problem.chip, self.fused.home
+        bits = need[1].sum(axis=0) if np.all(chip.shared_capacity[s]) else 0.0
+        room = need[0].sum(axis=0) + np.ceil(bits / chip.word_bits[s])
+        found = zip(*costs.tolist(), np.broadcast_to(room, len(genomes)).tolist(), genomes, strict=True)
+        return [TablePoint(*one) for one in found if math.isfinite(one[0]) and math.isfinite(one[1])]
 
-    def _room(self, problem: Problem, detail: Detail) -> np.ndarray:
-        """(n,) words of the level on chip that designs need for what does not live there."""
-        s, chip = self.fused.home, problem.chip
-        if detail.data_words_max is None or detail.metadata_bits_max is None:
-            raise SearchError(
-                f"cost model '{problem.cost_model.name}' does not tell the room that designs need: no --fuse"
-            )
+    @cached_property
+    def _own(self) -> dict[str, tuple[Array, Array]]:
+        """By content, `_told` of the designs with all tensors outside."""
+        fused = self.fused
+        return {content: self._told(fused.variant(content, ()), some) for content, some in self.genomes.items()}
+
+    def _told(self, problem: Problem, genomes: Sequence[tuple[int, ...]]) -> tuple[Array, Array]:
+        """(2, n) pJ and cycles, infinite of designs that are not valid; and (4, T, n) words and bits of metadata that tensors
+        take of the level on chip, and those of all of a tensor."""
+        s, tensors = self.fused.home, len(problem.tensors)
+        costs, need = np.full((2, len(genomes)), np.inf), np.zeros((4, tensors, len(genomes)))
         copies = problem.cost_model.copies(problem)
-        words = detail.data_words_max[:, s] * (1.0 if copies is None else np.asarray(copies)[:, s, None])
-        bits = detail.metadata_bits_max[s] if np.all(chip.shared_capacity[s]) else np.zeros(words.shape[1])
-        return np.asarray(words.sum(axis=0) + np.ceil(bits / chip.word_bits[s]))
+        each = np.ones((tensors, 1)) if copies is None else np.asarray(copies)[:, s, None]
+        for rows, told in alike(problem, genomes):
+            detail = told.detail or Detail()
+            if detail.data_words_max is None or detail.cells is None:
+                raise SearchError(
+                    f"cost model '{problem.cost_model.name}' does not tell the room that designs need: no --fuse"
+                )
+            costs[:, rows] = np.where(told.valid, [told.energy_pj, told.cycles], np.inf)
+            need[0][:, rows], need[2][:, rows] = detail.data_words_max[:, s] * each, detail.data_words_max[:, 0]
+            for t, cells in enumerate(detail.cells):
+                for row, cell, count in ((1, cells[s], each[t]), (3, cells[0], 1.0)):
+                    if cell is not None and (ranks := cell.metadata) is not None:
+                        need[row, t, rows] = ranks.bits(ranks.largest) * count
+        return costs, need
 
     # -- steps
 
@@ -205,46 +232,70 @@ class FusedTables:
     @cached_property
     def sizes(self) -> dict[str, dict[Any, list[float]]]:
         """By content and genome, the words of each tensor with its metadata, of all of it."""
-        found: dict[str, dict[Any, list[float]]] = {}
-        for content, genomes in self.genomes.items():
-            base = self.fused.plan.problem(self.fused.searched[content][()])
-            found[content], width = {}, float(base.chip.word_bits[0])
-            for rows, told in alike(base, genomes):
-                words, cells = (told.detail.data_words_max, told.detail.cells) if told.detail else (None, None)
-                if words is None or cells is None:
-                    raise SearchError(
-                        f"cost model '{base.cost_model.name}' does not tell what tensors take: no conversions"
-                    )
-                totals = []
-                for t in range(len(base.tensors)):
-                    cell = cells[t][0]
-                    ranks = cell.metadata if cell is not None else None
-                    bits = ranks.bits(ranks.largest) if ranks is not None else 0.0
-                    totals.append(words[t, 0] + np.ceil(bits / width))
-                found[content] |= {genomes[row]: [float(one[at]) for one in totals] for at, row in enumerate(rows)}
-        return found
+        width = float(self.fused.problem.chip.word_bits[0])
+        return {
+            content: dict(zip(genomes, (need[2] + np.ceil(need[3] / width)).T.tolist(), strict=True))
+            for content, genomes in self.genomes.items()
+            for _, need in [self._own[content]]
+        }
 
     def _kept(self, one: GraphNode, key: Key) -> Sequence[TablePoint]:
         if one.node.loops is None:
             return [self.passed(one, key)]
         return self.tables[one.node.content][self.fused.kept(one, key)]
 
+    @cached_property
+    def _alike(self) -> dict[str, Any]:
+        """By node, what `_written` and its tables depend on."""
+        fused, found = self.fused, dict[str, Any]()
+        for one in fused.graph:
+            makers = [None if name == INPUT else fused.named[name].node.loops for name in one.inputs]
+            ranks = [len(next(t.ranks for t in loops.tensors if t.output)) if loops else 0 for loops in makers]
+            given = tuple(name == INPUT or count for name, count in zip(one.inputs, ranks, strict=True))
+            found[one.name] = (one.node.content, given, bool(fused.takers[one.name])) if one.node.loops else one.name
+        return found
+
     def _step(self, one: GraphNode, tables: Mapping[Key, Sequence[TablePoint]]) -> Step:
-        made: dict[Any, list[TablePoint]] = {}
-        for key, points in tables.items():
-            for point in points:
-                given, own = self._written(one, point)
-                if given is not None and own is not None:
-                    inputs = tuple(TensorPlace(*both) for both in zip(key[0], given, strict=True))
-                    made.setdefault((inputs, TensorPlace(key[1], own)), []).append(point)
+        like = self._alike[one.name], tuple(tables)
+        if (made := self._made.get(like)) is None:
+            made = self._made[like] = dict[Any, list[TablePoint]]()
+            for key, points in tables.items():
+                for point in points:
+                    given, own = self._written(one, point)
+                    if given is not None and own is not None:
+                        inputs = tuple(TensorPlace(*both) for both in zip(key[0], given, strict=True))
+                        made.setdefault((inputs, TensorPlace(key[1], own)), []).append(self.paid(one, point, own))
         before = tuple(name for name in one.inputs if name != INPUT)
         words: dict[Any, float] = {place: float(one.words) for _, place in made if place.level == self.fused.places[1]}
         return Step(name=one.name, inputs=before, tables=made, words=words, in_place=one.node.loops is None)
 
+    def paid(self, one: GraphNode, point: TablePoint, own: Packet | None = None) -> TablePoint:
+        """A design of a layer with what encoding its output in packets costs, `own` or those that it has: by the unit of the
+        hardware, if that has one and no level encodes it on its way out."""
+        converter = self.fused.problem.hardware.converter
+        if converter is None or not self.fused.matched or point.design in self._recoded[one.node.content]:
+            return point
+        own = self._written(one, point)[1] if own is None else own
+        return point if not own else encoded(point, one.words, converter)
+
+    @cached_property
+    def _recoded(self) -> dict[str, set[Any]]:
+        """By content, the genomes of designs with levels that hold the output uncompressed."""
+        found: dict[str, set[Any]] = {"": set()}
+        for content, genomes in self.genomes.items():
+            base = self.fused.plan.problem(self.fused.searched[content][()])
+            columns = base.space.decode(np.array(genomes, dtype=np.int64)).columns if genomes else {}
+            output = next(t for t, tensor in enumerate(base.tensors) if tensor.output)
+            levels = columns.get("decoded", np.full((len(base.tensors), len(genomes)), len(base.levels)))[output]
+            found[content] = {
+                genome for genome, s in zip(genomes, levels.tolist(), strict=True) if s < len(base.levels)
+            }
+        return found
+
     def _written(self, one: GraphNode, point: TablePoint) -> tuple[tuple[Packet, ...] | None, Packet | None]:
         """The packets in which a design reads the inputs of a layer that other nodes make, and writes its output; None where
         nobody can write or read them: operations work word by word, and ranks that are split or merged have no packets."""
-        key = one.name, point.design
+        key = self._alike[one.name], point.design
         if key not in self._read:
             self._read[key] = self._packed(one, point)
         return self._read[key]
@@ -299,25 +350,13 @@ class FusedTables:
         fused, before = self.fused, tuple(name for name in one.inputs if name != INPUT)
         if not any(name in fused.sliding for name in (*before, one.name)):
             return Member(name=one.name, inputs=before)
-        tables: dict[Any, dict[Outermost, list[TablePoint]]] = {}
-        sizes = one.node.loops.sizes if one.node.loops else {walk.dim: walk.size for walk in made(one.node) if walk.dim}
-        for key in fused.keys(one, sliding=True):
-            if one.node.loops is None:  # an operation takes turns of any size, along any rank
-                turns = [(dim, size // n) for dim, size in sizes.items() for n in divisors(size)[:-1]]
-                places = tuple(map(TensorPlace, key[0])), TensorPlace(key[1])
-                tables[places] = {turn: [self.passed(one, key)] for turn in (None, *turns)}
-                continue
-            for point in self.tables[one.node.content][fused.kept(one, key)]:
-                given, own = self._written(one, point)
-                if given is not None and own is not None:
-                    both = (
-                        tuple(TensorPlace(*place) for place in zip(key[0], given, strict=True)),
-                        TensorPlace(key[1], own),
-                    )
-                    loop = self.outermost[one.node.content][point.design]
-                    if loop and one.node.loops.sizes[loop[0]] % loop[1]:
-                        continue  # it walks along a padded dimension
-                    tables.setdefault(both, {}).setdefault(loop, []).append(point)
+        keys = fused.keys(one, sliding=True)
+        like: Any = self._alike[one.name], tuple(keys), "turns"
+        if like not in self._made:
+            self._made[like] = self._by_turns(one, keys)
+        sizes, tables = self._made[like]
+        if one.node.loops is None:
+            like = tuple(sizes.items()), tuple((key, some[None][0]) for key, some in tables.items())
         return Member(
             name=one.name,
             inputs=before,
@@ -326,8 +365,29 @@ class FusedTables:
             words=one.words,
             sizes=sizes,
             tables=tables,
-            alike=(one.node.content if one.node.loops else one.name, tuple(tables)),
+            alike=like,
         )
+
+    def _by_turns(self, one: GraphNode, keys: Sequence[Key]) -> tuple[Mapping[str, int], Any]:
+        """The sizes of a node by what its turns walk along, and its points by places and turns."""
+        tables: dict[Any, dict[Outermost, list[TablePoint]]] = {}
+        if one.node.loops is None:  # an operation takes turns of any size, along any rank
+            walks = {walk.dim: walk.size for walk in made(one.node) if walk.dim}
+            turns = [(dim, size // n) for dim, size in walks.items() for n in divisors(size)[:-1]]
+            for key in keys:
+                places = tuple(map(TensorPlace, key[0])), TensorPlace(key[1])
+                tables[places] = {turn: [self.passed(one, key)] for turn in (None, *turns)}
+            return walks, tables
+        sizes, loops = one.node.loops.sizes, self.outermost[one.node.content]
+        for key in keys:
+            for point in self.tables[one.node.content][self.fused.kept(one, key)]:
+                given, own = self._written(one, point)
+                loop = loops[point.design]
+                if given is None or own is None or (loop and sizes[loop[0]] % loop[1]):
+                    continue  # nobody can read it, or it walks along a padded dimension
+                places = tuple(TensorPlace(*at) for at in zip(key[0], given, strict=True)), TensorPlace(key[1], own)
+                tables.setdefault(places, {}).setdefault(loop, []).append(self.paid(one, point, own))
+        return sizes, tables
 
     # -- the bound
 
@@ -355,4 +415,4 @@ class FusedTables:
                 made[tuple(map(TensorPlace, key[0])), TensorPlace(key[1])] = table
             before = tuple(name for name in one.inputs if name != INPUT)
             steps.append(Step(name=one.name, inputs=before, tables=made, words={}))
-        return joined(steps, fused.capacity, fused.value)
+        return joined(steps, fused.capacity, fused.value, reorder=False)  # no order needs less room than none

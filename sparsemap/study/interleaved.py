@@ -132,7 +132,8 @@ def _extended(
     if name in known:
         return known[name]
     found: dict[Any, list[dict[Outermost, list[_Row]]]] = {}
-    roles, live = _roles(after, before.name, home, slides), dict[Any, TensorPlace | None]()
+    roles = _roles(after, before.name, home, slides)
+    live: Any = known.setdefault((before.alike, before.slides, after.alike), {})
     for (given, _), by_loop in known[history].items():
         for (more, place), by_next in roles.items():
             for pair in product(by_loop, by_next):

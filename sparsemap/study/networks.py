@@ -89,5 +89,5 @@ def search_network(
         def keep(outcomes: Sequence[Outcome]) -> None:
             results.append(kept(whole, outcomes, write=bool(out)))
 
-        run_cells(whole.cells, keep, {"plugin_dirs": plugin_dirs}, jobs, progress, cluster, registry)
+        run_cells(whole.cells, keep, {"plugin_dirs": plugin_dirs}, jobs, progress, cluster, whole.loaded)
         return results[-1]

@@ -94,11 +94,15 @@ class Plan:
     """By folder of the cell, those asked for."""
 
     def problem(self, cell: Cell) -> Problem:
-        """What a cell searches."""
+        """What a cell searches, kept with its tables."""
         if cell.folder not in self._problems:
-            parts = {key: value for key, value in cell.parts.items() if key != "searcher"}
-            self._problems[cell.folder] = load_problem(**parts, registry=self.registry)
+            self._problems[cell.folder] = self.loaded(cell)
         return self._problems[cell.folder]
+
+    def loaded(self, cell: Cell) -> Problem:
+        """What a cell searches."""
+        parts = {key: value for key, value in cell.parts.items() if key != "searcher"}
+        return load_problem(**parts, registry=self.registry)
 
     def started(self, given: Sequence[str | os.PathLike[str]]) -> Plan:
         """The plan with cells that start from the nearest of these designs as well. DesignError if none suits any layer."""

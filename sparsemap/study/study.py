@@ -25,6 +25,7 @@ from ..pieces.data_specs import Study
 from ..pieces.loading import load
 from ..pieces.registry import Registry, is_path
 from ..problem.load import load_problem, piece_of
+from ..problem.problem import Problem
 from ..searching.budget import Budget
 from ..searching.journal import JournalBusy, JournalMismatch
 from ..searching.result import DESIGN_FILE, Result
@@ -100,16 +101,17 @@ def run_cells(
     jobs: int = 1,
     progress: Progress | None = None,
     cluster: str = "",
-    registry: Registry | None = None,
+    problem_of: Callable[[Cell], Problem] | None = None,
 ) -> list[Outcome]:
     """The outcomes of cells in their order; `keep` writes those that there are, also when the run ends early.
 
-    The other arguments, and how it ends, are those of `run_study`; `registry`: what was just loaded with `registry_args`.
+    The other arguments, and how it ends, are those of `run_study`; `problem_of`: what cells search, as far as this process
+    runs them; without it they are loaded.
     """
     _loaded.cache_clear()  # plugins and specs may have changed since
     ended: dict[str, Outcome] = {}
     args = {key: [os.path.abspath(item) for item in value] for key, value in (registry_args or {}).items()}
-    outcomes: Iterable[Outcome] = (run_cell(cell, args, registry) for cell in cells)
+    outcomes: Iterable[Outcome] = (run_cell(cell, args, problem_of) for cell in cells)
     if cluster:
         outcomes = on_cluster(run_cell, cells, args, cluster)
     elif jobs > 1 and cells:
@@ -137,7 +139,9 @@ def run_cells(
     return found
 
 
-def run_cell(cell: Cell, registry_args: Mapping[str, Any], registry: Registry | None = None) -> Outcome:
+def run_cell(
+    cell: Cell, registry_args: Mapping[str, Any], problem_of: Callable[[Cell], Problem] | None = None
+) -> Outcome:
     """Runs one cell, or goes on with it, unless it is finished; errors become the outcome.
 
     A journal of another search, such as that of a cell which the study has changed since, is discarded. While another
@@ -146,7 +150,7 @@ def run_cell(cell: Cell, registry_args: Mapping[str, Any], registry: Registry | 
     try:
         parts = dict(cell.parts)
         searcher = parts.pop("searcher")
-        problem = load_problem(**parts, registry=registry or _registry(registry_args))
+        problem = problem_of(cell) if problem_of else load_problem(**parts, registry=_registry(registry_args))
         designs = [path for folder in cell.after if (path := Path(folder, DESIGN_FILE)).exists()]
         designs += [Path(file) for file in cell.start]
         start = start_of(problem, designs, count=len(designs), seed=cell.seed) if designs else None

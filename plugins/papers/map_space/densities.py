@@ -26,8 +26,6 @@ Stage = Sequence[Cell]
 
 @attrs.frozen
 class TestedDesign:
-    """One design at all tested densities."""
-
     workload: str
     hardware: str
     seed: int

@@ -47,13 +47,9 @@ def _mean(designs: Sequence[TestedDesign], ratios: dict) -> float:
     return geometric_mean(finite(ratio for design in designs for ratio in ratios[design.place][design.strategy]))
 
 
-def _unfit(designs: Sequence[TestedDesign]) -> list[float]:
-    """Densities at which the design of some seed is invalid."""
-    return [density for at, density in enumerate(TESTED) if any(math.isinf(design.edp[at]) for design in designs)]
-
-
 def _shown(designs: Sequence[TestedDesign], ratio: float) -> str:
-    unfit = _unfit(designs)
+    """The ratio, with the densities at which the design of some seed is invalid."""
+    unfit = [density for at, density in enumerate(TESTED) if any(math.isinf(design.edp[at]) for design in designs)]
     if not unfit:
         return times(ratio)
     above = len(unfit) > 1 and unfit == list(TESTED[: len(unfit)])

@@ -20,8 +20,6 @@ from ..wording import COST_NAMES
 
 @attrs.frozen
 class Headline:
-    """A headline number."""
-
     label: str
     value: Cell
     note: str = ""

@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from sparsemap_plugins.timeloop.mapping import mapping
-from sparsemap_plugins.timeloop.names import Names
+from sparsemap_plugins.timeloop.problem import Names, mapping
 from sparsemap_plugins.verify import verify
 
 import sparsemap

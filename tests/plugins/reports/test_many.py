@@ -5,12 +5,13 @@ import math
 import re
 from pathlib import Path
 
+import attrs
 import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.reports.many import figure_of
 from sparsemap_plugins.reports.page import html, page_of
 from sparsemap_plugins.reports.page.study import rows_of
-from sparsemap_plugins.reports.sides import deciding, sides_of
+from sparsemap_plugins.reports.sides import compared, deciding, sides_of, verdict
 
 from sparsemap.cli.main import cli
 from sparsemap.files import read_csv
@@ -155,6 +156,19 @@ def test_a_study_over_hardware_compares_it(tmp_path, monkeypatch):
     said = run("compare", "chips.toml", "--out", "out")
     assert "energy x time in J * s" in said and "quick has 0." in said
     assert "the energy x time of out (geometric mean of 2 cells)" in run("diff", "out", "out")
+
+
+def test_a_chip_that_only_its_own_cost_model_counts_is_compared_and_the_models_are_named():
+    """Of two models of one type neither is compared with the other, nor are two models of a chip."""
+    slow, quick = sides()
+    names = dict.fromkeys(("label", "hardware", "model", "model_type", "technology"), "mesh")
+    mesh = attrs.evolve(quick, **names)
+    (said,) = verdict([slow, mesh])
+    assert said.startswith("mesh is better than slow") and said.endswith(
+        "differ: mesh by mesh in mesh; slow by physical in 12nm-recommended."
+    )
+    assert len(compared([slow, attrs.evolve(mesh, hardware="slow")])) == 2
+    assert len(compared([slow, attrs.evolve(mesh, model_type="analytic")])) == 2
 
 
 def test_a_folder_of_results_is_their_comparison(chips):

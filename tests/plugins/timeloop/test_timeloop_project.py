@@ -13,9 +13,8 @@ import worked_example
 from click.testing import CliRunner
 from sparsemap_plugins.timeloop import project_yaml
 from sparsemap_plugins.timeloop.commands import import_timeloop
-from sparsemap_plugins.timeloop.exporter import expected, tables, unlimited
+from sparsemap_plugins.timeloop.exporter import expected, tables, unlimited, yaml_text
 from sparsemap_plugins.timeloop.project import import_project
-from sparsemap_plugins.timeloop.yaml_text import dumps
 from timeloop_texts import ENERGIES, MAPPING, NODES, PROBLEM, TREE
 from worked_example import BITMASKS, CSR, FLATTENED
 
@@ -446,7 +445,7 @@ def assert_same_after(design, folder):
         return False
     folder.mkdir(exist_ok=True)
     for name, table in tables(design).items():
-        (folder / name).write_text(dumps(table))
+        (folder / name).write_text(yaml_text(table))
     table = import_project([folder]).tables["design"] | {"cost_model": {"extends": "timeloop", "quirks": "timeloop-v3"}}
     assert numbers_of_table(table, design.problem.registry) == (there.cycles, there.energy_pj), folder
     return True
