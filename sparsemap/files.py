@@ -9,9 +9,7 @@ import json
 import math
 import os
 import re
-import secrets
 import stat
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -99,6 +97,8 @@ def read_csv(path: str | os.PathLike[str]) -> list[dict[str, str]]:
 
 def check_writable(folder: Path) -> None:
     """Makes a folder, and tries to write there; OSError if either fails."""
+    import tempfile
+
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder):
         pass
@@ -127,7 +127,7 @@ def write_texts(texts: Mapping[Path, str], obsolete: Iterable[Path] = ()) -> lis
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A file to write in the block, which then takes the place of `path`: readers see the old file or the new one."""
     path = Path(path)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary

@@ -20,6 +20,7 @@ from sparsemap.problem.chip import Chip
 from sparsemap.problem.designs import Design
 from sparsemap.searching.best import Best
 from sparsemap.study.cells import Outcome
+from sparsemap.study.packets import bare
 
 from .layers import Found, Inner, KnownChip, Whole, layers_of, registry_of, searched, wholes_on
 
@@ -171,7 +172,7 @@ def _run(
     for chosen in plan.steps:
         node = whole.fused.named[chosen.step].node
         content = node.content if node.loops is not None else ""
-        yield content, chosen.point.energy_pj, chosen.point.cycles, chosen.point.design
+        yield content, chosen.point.energy_pj, chosen.point.cycles, bare(chosen.point)[0].design
 
 
 def _note_units(design: Design, share: float, used: dict[str, dict[str, Counter[str]]]) -> None:

@@ -214,6 +214,9 @@ class GraphWalk:
 
     def _global(self, node: Any, given: list[str]) -> ImportedLayer | None:
         image = self._shape(node, 0)
+        rows = len(image) == 3 and node.op_type == "ReduceMean" and self._reduced(node, 3) == [1]
+        if rows and self.layer_of[given[0]] != INPUT:
+            return self._layer(node, {"type": "global-average"}, given[:1])
         if len(image) != 4:
             return None
         if node.op_type == "GlobalMaxPool":

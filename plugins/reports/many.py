@@ -222,9 +222,10 @@ def figure_of(path: Path, kind: str) -> Figure:
         if (chart := timeline(sides[0].parts)) is None:
             raise SearchError(f"{path}: no layer has a design and a clock, of which a timeline is drawn")
         return chart.draw(WIDTH)
-    bars: list[Bar] = [(name, side.parts, "") for name, side in _told_apart(sides).items()]
     if len(sides) == 1 and not (path / TABLE).exists():
-        bars = [(part.name, (part,), "") for part in sides[0].parts]
+        bars: list[Bar] = [(part.name, [part], "") for part in sides[0].parts]
+    else:
+        bars = [(name, side.parts, "") for name, side in _told_apart(sides).items()]
     return stack(bars, FIGURES[kind]).draw(WIDTH)
 
 

@@ -46,12 +46,13 @@ class AveragePool(Pool):
 
 
 class GlobalAverage(Operation):
-    """The mean of every channel."""
+    """The mean of every channel, or of every column of rows."""
 
     type_name: ClassVar[str] = "global-average"
 
     def shape(self, inputs: Sequence[Shape]) -> Shape:
-        return (one_of(inputs)[0], 1, 1)
+        given = one_of(inputs)
+        return (given[0], 1, 1) if len(given) == 3 else given[-1:]
 
 
 class Add(Operation):
@@ -152,10 +153,12 @@ class Take(Operation):
 
 
 def alike(inputs: Sequence[Shape]) -> Shape:
-    """The shape that all inputs have."""
-    if len(inputs) < 2 or len(set(inputs)) > 1:
+    """The shape that all inputs have; that of rows where an image, which has a row for every pixel, is one of them."""
+    shapes = dict.fromkeys(inputs)
+    shapes = shapes if len(shapes) == 1 else dict.fromkeys(map(as_rows, shapes))
+    if len(inputs) < 2 or len(shapes) > 1:
         raise ValueError("expected two inputs or more, of one shape")
-    return inputs[0]
+    return next(iter(shapes))
 
 
 def as_rows(given: Shape) -> tuple[int, int]:

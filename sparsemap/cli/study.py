@@ -33,7 +33,7 @@ def _study_options(verb: Callable[..., Any]) -> Callable[..., Any]:
     return verb
 
 
-SHORT = {"evaluations": "designs", "valid_fraction": "valid", "energy_pj": "energy, pJ", "seconds": "ms"}
+SHORT = {"evaluations": "designs", "valid_fraction": "valid", "energy_pj": "energy, pJ", "seconds": "time"}
 """Names of columns in a terminal."""
 OF_NETWORKS = (
     "objective", "searcher", "space", "cost_model", "budget", "count", "seed", "warm_start", "start", "fuse", "operations",
@@ -128,7 +128,7 @@ def run(as_json: bool, quiet: bool, hardware: str | None, report: bool, **given:
         head = [SHORT.get(name, name) for name in head]
         less = [head.index(SHORT[name]) for name in ("valid_fraction", "evaluations")] + [head.index("cycles")]
         click.echo(cli_output.table([head, *shown], "<" * head.index("seed") + ">", less=less))
-        if "ms" in head:
+        if "time" in head:
             click.echo("\n" + cli_output.wrapped(compared(rows, by="hardware").verdict))
     if report:
         write_report(folder, given["plugin_dirs"])

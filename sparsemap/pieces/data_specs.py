@@ -54,7 +54,8 @@ class SparseUnits:
 
 @attrs.frozen(kw_only=True)
 class Converter:
-    """A unit that rewrites a tensor between two layers, from the format of one to that of the other, in a pass of its own."""
+    """A unit that rewrites a tensor between two layers, from the format of one to that of the other, in a pass of its own, and
+    encodes outputs on their way out."""
 
     words_per_cycle: float = attrs.field(validator=attrs.validators.gt(0))
     """Words of the tensor, zeros among them, that it takes in a cycle."""

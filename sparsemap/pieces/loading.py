@@ -2,7 +2,8 @@
 
 In this order: the built-in folder `sparsemap_plugins`, scanned like any plugin folder, and the specs in
 `sparsemap_specs`; installed packages with an entry point in the group `sparsemap`; plugin folders that the user names;
-specs that the user names. Whatever is wrong with any of them is collected and raised at once.
+specs that the user names. Whatever is wrong with any of them is collected and raised at once; specs of SparseMap itself
+are read when they are asked for.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from . import hookspecs
 from .boundary import plugin_line
 from .contracts import Piece
 from .data_specs import DESIGN_KIND, Hardware, Network, SpaceSpec, Study
+from .installed import entry_points
 from .registry import Origin, Plugin, Registry, Spec, Type
 
 SPEC_KINDS: tuple[type[Piece], ...] = (Hardware, Network, SpaceSpec, Study)
@@ -158,9 +160,7 @@ class _Loader:
         self.builtin = frozenset(self.packages)
 
     def add_installed(self) -> None:
-        from importlib.metadata import entry_points  # slow to import, and only needed here
-
-        for entry in entry_points(group=hookspecs.PROJECT):
+        for entry in entry_points():
             version = entry.dist.version if entry.dist else ""
             self._add(entry.name, entry.value, version, (), partial(pkgutil.resolve_name, entry.value))
 

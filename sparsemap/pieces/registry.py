@@ -271,7 +271,7 @@ class Registry:
         if isinstance(value, Piece) and value.kind == kind:
             return value
         if isinstance(value, Mapping):
-            return self._build(kind, self._inline_table(kind, value), file)
+            return self._build(kind, self._inline_table(kind, value, file), file)
         if not isinstance(value, str):
             raise SpecError.at("", "", f"expected the name or the table of {a(kind)}, found {value!r}")
         if self.has(kind, value):
@@ -319,8 +319,8 @@ class Registry:
             text = f"cannot be built: {type(error).__name__}: {error}"
             raise PluginError([Mistake(file, f"class {cls.__name__}", text)]) from error
 
-    def _inline_table(self, kind: str, value: Mapping[str, Any]) -> dict[str, Any]:
-        """The table with what it extends merged in; it has a name."""
+    def _inline_table(self, kind: str, value: Mapping[str, Any], file: str) -> dict[str, Any]:
+        """The table with what it extends merged in; it has a name. `file` is where it stands."""
         for key in ("type", "extends"):
             if not isinstance(value.get(key, ""), str):
                 raise SpecError.at("", key, expected_found(str, value[key]))
@@ -333,27 +333,39 @@ class Registry:
         if base is None:
             return {"name": self._type(kind, own)[0], **own}
         with placed(key):
-            below = self._table(kind, base)
-        changed = own.keys() - {"name"}
-        return toml_io.merge({"name": f"{base}-changed" if changed else base, **below}, own)
+            below = self._table(kind, base, file)
+        changed, stem = own.keys() - {"name"}, Path(base).stem if is_path(base) else base
+        return toml_io.merge({"name": f"{stem}-changed" if changed else stem, **below}, own)
 
-    def _table(self, kind: str, name: str, seen: tuple[str, ...] = ()) -> dict[str, Any]:
-        """The table of a named piece, without name, with everything that it extends merged in."""
+    def _table(self, kind: str, name: str, file: str = "", seen: tuple[tuple[str, str], ...] = ()) -> dict[str, Any]:
+        """The table of a piece by name, or by its file beside `file`, without name, with everything that it extends merged
+        in; `seen` are those that extend it, and their files."""
         types, specs = self._types[kind], self._specs[kind]
-        if name in types and (name not in specs or name in seen[-1:]):  # a spec may extend the type of its own name
-            return {"type": name}
-        if name not in specs:
+        if name in types and (name not in specs or name in [one for one, _ in seen[-1:]]):
+            return {"type": name}  # a spec may extend the type of its own name
+        if is_path(name) and name not in specs:
+            place = os.path.normpath(Path(file).parent / Path(name).expanduser())
+            spec: Mapping[str, Any] = toml_io.read(place, kind)
+            own_file = shown(place)
+            if spec.get("kind", kind) != kind:
+                raise SpecError.at(own_file, "kind", f"expected {kind!r}, found {spec['kind']!r}")
+            name = place
+        elif name not in specs:
             raise SpecError.at("", "", self._no_name(kind, name, {*self.names(kind), *types}))
-        spec, origin = specs[name].table, specs[name].origin
-        if name in seen:
-            raise SpecError.at(specs[seen[0]].origin.file, "extends", f"goes in a circle: {' -> '.join([*seen, name])}")
+        else:
+            spec, own_file = specs[name].table, specs[name].origin.file
+        if name in [one for one, _ in seen]:
+            circle = " -> ".join([*(one for one, _ in seen), name])
+            raise SpecError.at(seen[0][1], "extends", f"goes in a circle: {circle}")
         own = {key: value for key, value in spec.items() if key not in ("kind", "name", "extends", "override")}
         if "extends" not in spec:
             return own
-        with placed("extends", origin.file):
-            below = self._table(kind, spec["extends"], (*seen, name))
+        with placed("extends", own_file):
+            if not isinstance(spec["extends"], str):
+                raise SpecError.at("", "", expected_found(str, spec["extends"]))
+            below = self._table(kind, spec["extends"], own_file, (*seen, (name, own_file)))
         below.pop("description", None)
-        with placed("", origin.file):
+        with placed("", own_file):
             return toml_io.merge(below, own)
 
     def _default_type(self, kind: str) -> str:

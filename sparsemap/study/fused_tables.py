@@ -24,7 +24,7 @@ from .fused import FusedPlan, Kept, Key
 from .graph import GraphNode, passed
 from .interleaved import Member, interleaved
 from .join import Fitting, JoinedPlan, Step, TablePoint, joined
-from .packets import PLAIN, Packet, TensorPlace, packets, uncompressed, with_conversions
+from .packets import PLAIN, Packet, TensorPlace, encoded, packets, uncompressed, with_conversions
 from .slides import Outermost, made, outermost, sliced
 
 Tables = Mapping[str, Mapping[Kept, Sequence[TablePoint]]]
@@ -264,10 +264,33 @@ class FusedTables:
                     given, own = self._written(one, point)
                     if given is not None and own is not None:
                         inputs = tuple(TensorPlace(*both) for both in zip(key[0], given, strict=True))
-                        made.setdefault((inputs, TensorPlace(key[1], own)), []).append(point)
+                        made.setdefault((inputs, TensorPlace(key[1], own)), []).append(self.paid(one, point, own))
         before = tuple(name for name in one.inputs if name != INPUT)
         words: dict[Any, float] = {place: float(one.words) for _, place in made if place.level == self.fused.places[1]}
         return Step(name=one.name, inputs=before, tables=made, words=words, in_place=one.node.loops is None)
+
+    def paid(self, one: GraphNode, point: TablePoint, own: Packet | None = None) -> TablePoint:
+        """A design of a layer with what encoding its output in packets costs, `own` or those that it has: by the unit of the
+        hardware, if that has one and no level encodes it on its way out."""
+        converter = self.fused.problem.hardware.converter
+        if converter is None or not self.fused.matched or point.design in self._recoded[one.node.content]:
+            return point
+        own = self._written(one, point)[1] if own is None else own
+        return point if not own else encoded(point, one.words, converter)
+
+    @cached_property
+    def _recoded(self) -> dict[str, set[Any]]:
+        """By content, the genomes of designs with levels that hold the output uncompressed."""
+        found: dict[str, set[Any]] = {"": set()}
+        for content, genomes in self.genomes.items():
+            base = self.fused.plan.problem(self.fused.searched[content][()])
+            columns = base.space.decode(np.array(genomes, dtype=np.int64)).columns if genomes else {}
+            output = next(t for t, tensor in enumerate(base.tensors) if tensor.output)
+            levels = columns.get("decoded", np.full((len(base.tensors), len(genomes)), len(base.levels)))[output]
+            found[content] = {
+                genome for genome, s in zip(genomes, levels.tolist(), strict=True) if s < len(base.levels)
+            }
+        return found
 
     def _written(self, one: GraphNode, point: TablePoint) -> tuple[tuple[Packet, ...] | None, Packet | None]:
         """The packets in which a design reads the inputs of a layer that other nodes make, and writes its output; None where
@@ -363,7 +386,7 @@ class FusedTables:
                 if given is None or own is None or (loop and sizes[loop[0]] % loop[1]):
                     continue  # nobody can read it, or it walks along a padded dimension
                 places = tuple(TensorPlace(*at) for at in zip(key[0], given, strict=True)), TensorPlace(key[1], own)
-                tables.setdefault(places, {}).setdefault(loop, []).append(point)
+                tables.setdefault(places, {}).setdefault(loop, []).append(self.paid(one, point, own))
         return sizes, tables
 
     # -- the bound

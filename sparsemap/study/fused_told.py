@@ -22,7 +22,7 @@ from .fused_tables import FusedTables
 from .graph import GraphNode
 from .join import Chosen, JoinedPlan, TablePoint, joined, plans_with
 from .network_result import NetworkResult
-from .packets import PLAIN, Converted, TensorPlace
+from .packets import PLAIN, Converted, TensorPlace, bare
 from .plan import Plan
 
 
@@ -82,8 +82,8 @@ class _Told:
         fused, rows = self.fused, []
         labels, files, held = labels_of(fused.named), dict[Any, str](), dict[str, int]()
         for step in self.plan.steps:
-            made = step.point.design
-            chosen = attrs.evolve(step, point=made.point) if isinstance(made, Converted) else step
+            point, passes = bare(step.point)
+            chosen = attrs.evolve(step, point=point)
             one = fused.named[chosen.step]
             live: dict[str, Any] = dict(chosen.live)
             place: TensorPlace = live[one.name]
@@ -122,16 +122,17 @@ class _Told:
                     **self._limits(one, kept, chosen),
                 )
             )
-            if isinstance(made, Converted):
-                rows.append(self._pass(rows[-1], made))
+            rows += [self._pass(rows[-1], made) for made in passes]
         return tuple(rows)
 
     def _pass(self, row: FusedLayer, made: Converted) -> FusedLayer:
-        """The conversion of a layer's output, as a step of its own."""
+        """The encoding or conversion of a layer's output, as a step of its own."""
         used = row.live_words + (row.words if row.place == self.fused.places[1] else 0)
+        name, kind = ("encoded", "encoding") if made.encodes else ("converted", "conversion")
         return attrs.evolve(
-            row, layer=f"{row.layer} converted", type="conversion", searched="", macs=0, inputs=(row.layer,),
-            from_places=(row.place,), slides="", energy_pj=made.energy_pj, cycles=made.cycles, used_words=used, kept=(),
+            row, layer=f"{row.layer} {name}", type=kind, searched="", macs=0, inputs=(row.layer,),
+            from_places=(row.place,), slides="", energy_pj=made.energy_pj, cycles=made.cycles,
+            used_words=row.used_words if made.encodes else used, kept=(),
             kept_words={}, walks={}, design="", genome=(), utilisation=None, limit="", by_level={},
         )  # fmt: skip
 
@@ -148,7 +149,11 @@ class _Told:
     def _own(self, one: GraphNode, own: Mapping[str, Any]) -> TablePoint:
         """What a node costs layer by layer: its best design for itself, with all tensors outside."""
         if one.node.name in own:
-            return TablePoint(own[one.node.name].energy_pj, own[one.node.name].cycles)
+            best = own[one.node.name].energy_pj, own[one.node.name].cycles
+            points = self.tables.tables[one.node.content][()]
+            return next(
+                (self.tables.paid(one, p) for p in points if (p.energy_pj, p.cycles) == best), TablePoint(*best)
+            )
         return self.tables.passed(one, self.fused.keys(one)[0])
 
     def _why(self, one: GraphNode, place: TensorPlace) -> str:

@@ -6,6 +6,7 @@ reads it agree if their packets are equal; without a compressed rank there are n
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -80,11 +81,28 @@ def uncompressed(problem: Problem, genomes: Sequence[tuple[int, ...]], tensors: 
 
 @attrs.frozen
 class Converted:
-    """A point after which its output is rewritten: `point` without the pass, and what that costs."""
+    """A point whose output is rewritten once it is there, or encoded on its way out: `point` without that, and what it adds."""
 
     point: TablePoint
     energy_pj: float
     cycles: float
+    encodes: bool = False
+
+
+def encoded(point: TablePoint, words: int, converter: Converter) -> TablePoint:
+    """A point whose output of so many `words` passes the unit as it leaves, which may hold the layer up."""
+    late = max(0.0, math.ceil(words / converter.words_per_cycle) - point.cycles)
+    made = Converted(point, converter.pj * words, late, encodes=True)
+    return attrs.evolve(point, energy_pj=point.energy_pj + made.energy_pj, cycles=point.cycles + late, design=made)
+
+
+def bare(point: TablePoint) -> tuple[TablePoint, tuple[Converted, ...]]:
+    """A point of a layer without what is done to its output, and that, in the order in which it is done."""
+    passes: list[Converted] = []
+    while isinstance(point.design, Converted):
+        passes.append(point.design)
+        point = point.design.point
+    return point, tuple(passes[::-1])
 
 
 def with_conversions(
@@ -107,7 +125,9 @@ def with_conversions(
                 continue
             other = attrs.evolve(here, packet=packet)
             for point in points:
-                costs = converted(converter, stored(_last(point).design), written, words, levels[here.level], chip)
+                costs = converted(
+                    converter, stored(bare(_last(point))[0].design), written, words, levels[here.level], chip
+                )
                 room = max(point.room, step.words.get(place, 0.0))
                 tables.setdefault((inputs, other), []).append(_followed(point, *costs, room))
             if place in step.words:

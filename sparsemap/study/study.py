@@ -31,6 +31,7 @@ from ..searching.journal import JournalBusy, JournalMismatch
 from ..searching.result import DESIGN_FILE, Result
 from ..searching.run import finished, search_into
 from ..searching.start import start_of
+from ..spec.units import scaled_text
 from .cells import AXES, KEPT, NAMES, NUMBERS, TABLE_FILES, Cell, Outcome, cells_of, folder_of, placed
 from .plan import plans_of
 from .workers import in_processes, on_cluster
@@ -229,7 +230,7 @@ def _shown(key: str, value: Any) -> str:
     if key in ("edp", "energy_pj"):
         return four_digits(value)
     if key == "seconds":
-        return f"{1e3 * value:.4g}"
+        return scaled_text(value, "s")
     if key in ("cycles", "evaluations"):
         return f"{value:,.0f}"
     if key == "valid_fraction":

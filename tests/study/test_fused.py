@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,13 @@ def test_a_study_of_networks_plans_them_as_the_network_alone(folder: Path, resul
     again = run_study(study, out=tmp_path / "out", base=tmp_path)
     assert [(one.state, one.row) for one in again] == [("kept", one.row) for one in done]
     assert not [name for name in (tmp_path / "out").iterdir() if name.is_dir() and not (name / "plan").is_dir()]
+
+
+def test_results_are_told_in_a_line(result: FusedResult) -> None:
+    assert re.fullmatch(
+        r"FusedResult\(block on chip: EDP .* cycles, .* of the optimum; 2 searches of 60 designs, .*\)", repr(result)
+    )
+    assert re.fullmatch(r"NetworkResult\(block on chip: EDP [^\n]{40,140}\)", repr(result.base))
 
 
 def test_totals_are_sums_of_the_steps_and_no_worse_than_layer_by_layer(result: FusedResult) -> None:

@@ -53,8 +53,8 @@ def study(folder: Path, registry: Any = None) -> Page:
         found = compare(rows, by=by, chosen=chosen)
         lines.append(found.verdict)
         head, *uses = found.use_rows()
-        blocks: list[Any] = [_means(found), *([PageTable(head, uses)] if found.uses and by in AXES else [])]
-        blocks += _ratios(found)
+        blocks: list[Any] = [_means(found), *_ratios(found)]
+        blocks += [PageTable(head, uses)] if found.uses and by in AXES else []
         if by == "hardware" and (parts := _networks(rows, folders)):
             lines, blocks = [*verdict(parts), *lines], [*layer_blocks(parts), *blocks]
         title = WHAT.get(by, by).capitalize()
@@ -112,10 +112,10 @@ def _means(found: Comparison) -> PageTable:
     rows: list[list[Cell]] = []
     for row in found.means:
         mean = number(row.ratio.mean if row.ratio else None, times)
-        where = [row.hardware] if found.by != "hardware" else []
-        rows.append([*where, row.variant, mean, row.range, row.word, f"{row.cells} of {row.of}"])
-    head = list(dict.fromkeys(["hardware", found.by.replace("_", " ")]))
-    return PageTable([*head, "geometric mean", "95 %", "", "cells"], rows)
+        rows.append([row.hardware, row.variant, mean, row.range, row.word, f"{row.cells} of {row.of}"])
+    head = ["hardware", found.by.replace("_", " "), "geometric mean", "95 %", "", "cells"]
+    own = found.by == "hardware"  # the means are over all of it
+    return PageTable(head[own:], [row[own:] for row in rows])
 
 
 def _ratios(found: Comparison) -> list[Chart]:
@@ -150,11 +150,8 @@ def _strips(rows: Sequence[Row], key: str, by: str, axis: str) -> list[Chart]:
 def ratios_chart(found: Comparison) -> Chart:
     """The mean ratio of each variant with its interval of 95 %, and every cell as a dot."""
     means = [(row, row.ratio) for row in found.means if row.ratio is not None]
-    several = len({row.hardware for row, _ in means}) > 1, len(found.others) > 1
-    names = [
-        " on ".join(compress((row.variant, row.hardware), (several[1] or not several[0], several[0])))
-        for row, _ in means
-    ]
+    places, variants = len({row.hardware for row, _ in means}) > 1, len(found.others) > 1
+    names = [" on ".join(compress((row.variant, row.hardware), (variants or not places, places))) for row, _ in means]
     cells = [
         [found.ratio(c, row.variant) for c in found.cells if row.hardware in (c.names.get("hardware"), "all")]
         for row, _ in means
@@ -165,16 +162,16 @@ def ratios_chart(found: Comparison) -> Chart:
         figure, axes = subplots(1, 1, (width, 0.7 + 0.27 * len(means)))
         axes.axvline(1.0, color="black", linestyle="--", linewidth=0.9)
         axes.plot(*zip(*dots, strict=True), ".", color=GREY, alpha=0.5, markersize=4)
-        for at, (_, ratio) in enumerate(means):
-            reach = [[ratio.mean - (ratio.low or ratio.mean)], [(ratio.high or ratio.mean) - ratio.mean]]
-            axes.errorbar(ratio.mean, at, xerr=reach, fmt="o", color=COLOURS[0], markersize=4, capsize=2.5, zorder=4)
+        for at, (_, one) in enumerate(means):
+            reach = [[one.mean - (one.low or one.mean)], [(one.high or one.mean) - one.mean]]
+            axes.errorbar(one.mean, at, xerr=reach, fmt="o", color=COLOURS[0], markersize=4, capsize=2.5, zorder=4)
         scale(axes.xaxis, [1.0, *(ratio for ratio, _ in dots)])
         axes.set_ylim(len(means) - 0.4, -0.6)
         named_ticks(axes.yaxis, names)
         axes.set_xlabel(f"{NAMED[found.cost]} over {found.reference}, mean and 95 %")
         return figure
 
-    return Chart([Mark(ratio.mean, row.variant, name) for (row, ratio), name in zip(means, names, strict=True)], draw)
+    return Chart([Mark(one.mean, row.variant, name) for (row, one), name in zip(means, names, strict=True)], draw)
 
 
 def _gaps(rows: Sequence[Row]) -> PageTable:
