@@ -306,7 +306,7 @@ def _says_interrupted(folder: Path) -> bool | None:
 
 
 def read_result(path: Path | str) -> dict[str, Any]:
-    """The table of a `result.json`, given the file or its folder."""
+    """The table of a `result.json`, given its folder, or of another file that a search or a run has written."""
     path = Path(path)
     path = path / RESULT_FILE if path.is_dir() else path
     try:
