@@ -69,8 +69,8 @@ class PrimeFactors(LoopTiling):
     padding: str = attrs.field(default="prime", validator=attrs.validators.in_(("prime", "smooth", "none", "auto")))
     """`prime`, the paper's rule: a prime size goes to the next composite one. `smooth`: any size with a prime factor
     above `largest_factor` goes to the next size without (730 = 2*5*73 -> 735 = 3*5*7*7). `none`: sizes stay. `auto`:
-    `prime`, but `smooth` for those dimensions where that fills the fan-outs so much better that all computes take less than
-    0.8 times as long."""
+    `prime`, but `smooth` where that fills the fan-outs so much better, for some dimensions, that all computes take less than
+    0.8 times as long: then for all, since tiles have to fit as well, unless that fills the fan-outs worse than before."""
     prime_threshold: int = attrs.field(default=7, validator=attrs.validators.ge(1))
     """`prime` leaves primes up to this one alone: filters of 3, 5 or 7 are prime and small enough for one loop."""
     largest_factor: int = attrs.field(default=7, validator=[attrs.validators.ge(2), attrs.validators.le(31)])
@@ -93,12 +93,13 @@ class PrimeFactors(LoopTiling):
             :MOST_OPEN
         ]
         limits = [level.limit for level in problem.mapping_levels if level.spatial]
-        least, chosen = WORTH * _steps(padded, limits), padded
-        for some in (some for count in range(len(open_dims)) for some in combinations(open_dims, count + 1)):
-            variant = padded | {dim: smooth[dim] for dim in some}
-            if (steps := _steps(variant, limits)) < least:
-                least, chosen = steps, variant
-        return chosen
+        subsets = [some for count in range(len(open_dims)) for some in combinations(open_dims, count + 1)]
+        steps = [_steps(padded | {dim: smooth[dim] for dim in some}, limits) for some in subsets]
+        given = _steps(padded, limits)
+        if min(steps, default=given) >= WORTH * given:
+            return padded
+        chosen = subsets[-1] if steps[-1] < given else subsets[steps.index(min(steps))]
+        return padded | {dim: smooth[dim] for dim in chosen}
 
     def genes(self, problem: Problem) -> Genes:
         names = [f"{dim}.{i + 1}" for dim, size in problem.sizes.items() for i in range(len(prime_factors(size)))]
