@@ -7,13 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sparsemap import __version__
 from sparsemap.errors import SparseMapError, listed
 from sparsemap.files import percent, times
 from sparsemap.pieces.registry import Registry
 from sparsemap.problem import design_file
 from sparsemap.searching.breakdown import WAITING
-from sparsemap.searching.result import DESIGN_FILE
+from sparsemap.searching.result import DESIGN_FILE, RESULT_FILE
 from sparsemap.spec.units import format_energy
 
 from .. import sides as of_sides
@@ -176,7 +175,9 @@ def comparison(paths: Sequence[Path]) -> Page:
     names_of = " or ".join(name_of(side, sides) for side in sides)
     tiles = [_tile(side, name_of(side, sides)) for side in sides if side.costs] if len(sides) < 7 else []
     title = f"{sides[0].subject}: {names_of}" if len(sides) < 4 and len(groups) == 1 else f"{len(sides)} results"
-    words = f"sparsemap report {' '.join(str(path) for path in paths)}; sparsemap {__version__}"
+    files = [side.folder / name for side in sides for name in (RESULT_FILE, NETWORK) if (side.folder / name).exists()]
+    newest = max(files, key=lambda file: file.stat().st_mtime)
+    words = made(newest.parent, {}, f"sparsemap report {' '.join(str(path) for path in paths)}", newest.name)
     lines = [words, *dict.fromkeys(f"{side.subject}: {side.searched}" for side in sides[:4])]
     return Page(title, lines, tiles, sections, verdict=of_sides.verdict(sides))
 
@@ -195,6 +196,8 @@ def layer_blocks(sides: Sequence[Compared]) -> list[PageTable | Chart]:
         same = [side for side in group if side.numbers["edp"] is not None]
         if len(same) > 1:
             ordered, shares = ranked(same)
+            if not shares:  # they are equal
+                continue
             parts = {name_of(side, same): {part.name: part for part in side.parts} for side in ordered}
             few = list(shares)[: max(1, BARS // len(same))]
             bars = [(f"{name}, {chip}", [has[name]], "") for name in few for chip, has in parts.items() if name in has]

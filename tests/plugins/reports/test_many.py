@@ -85,6 +85,12 @@ def test_a_layer_leads_to_its_design():
     assert re.match(r"two takes [\d.]+ [um]s and [\d.]+ [um]J on slow\. Most goes to \w+ \d+ % of the time", first)
 
 
+def test_equal_results_have_a_page(chips):
+    page = page_of([chips / "slow"] * 2, load())
+    assert page.verdict[0].endswith("are equal for two.") and html(page)
+    assert re.search(r"sparsemap report .*; \d{4}-\d\d-\d\d; sparsemap ", page.lines[0])
+
+
 def test_diff_and_explain_take_networks():
     assert "quick is better than slow for two" in run("diff", "slow", "quick")
     table = json.loads(run("diff", "slow", "quick", "--json"))
