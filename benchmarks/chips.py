@@ -52,7 +52,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, help="folder of the searches, which go on there")
     parser.add_argument("--out", type=Path, default=Path("chips.md"))
     given = parser.parse_args()
-    usual = ["resnet50-90", "bert-base-2of4"] + ["mobilenetv2-85"] * (given.part == "sharing")
+    usual = ["resnet50-90", "bert-block-2of4"] + ["mobilenetv2-85"] * (given.part == "sharing")
     networks = given.networks or usual
     begin = time.time()
     with tempfile.TemporaryDirectory() as folder:

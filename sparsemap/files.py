@@ -10,10 +10,10 @@ import math
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from .errors import SpecError
 
@@ -21,6 +21,7 @@ SPEC_BYTES = 16 << 20
 """The most that a file of text which people write may hold."""
 
 Cells = Sequence[Sequence[str]]
+T = TypeVar("T")
 
 
 def shown(path: str | os.PathLike[str]) -> str:
@@ -190,6 +191,14 @@ def markdown_table(rows: Cells, align: str = "<>") -> str:
     marks = _marks(align, len(head))
     rule = ["-" * (len(cell) - 1) + (":" if mark == ">" else "-") for cell, mark in zip(head, marks, strict=True)]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in (head, rule, *below))
+
+
+def grouped(items: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
+    """Items in groups, in the order in which the groups first appear."""
+    groups: dict[Any, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 def aligned(rows: Cells, align: str = "<>", gap: int = 3) -> list[str]:

@@ -27,7 +27,7 @@ from .actions import Action
 from .charges.maxima import DEVIATIONS, LANES, NORMAL, NORMAL_MAXIMA, Maxima, Rowed, limits_of, maxima_of, rank_of
 from .charges.network import tree_sides
 from .layout import decoded_of
-from .occupancy import Ranks
+from .occupancy import Ranks, TensorTables
 from .occupancy.lookup import FACTORS, Number, Table, fingerprint
 from .prepared import COLUMNS, ModelTables
 from .prices import gated_extra, price
@@ -142,8 +142,9 @@ class Kernel:
             if missing is None:
                 self.knows = False
                 return None
-            for place, data in missing:
-                self._fill(place, np.frombuffer(data))
+            units = [one for place, data in missing if (one := self._fill(place, np.frombuffer(data)))]
+            if units:
+                TensorTables.fill_units(units)
             if state.all():
                 break
         left = np.flatnonzero(state != 1)  # 0: it lacks something, 2: unknown
@@ -207,8 +208,8 @@ class Kernel:
         yield from [(None, 0, 0)] * (len(lay.operands) + 1 - len(self.work))
         yield (None, 0, 0) if self.maxima is None else (self.maxima.table, self.ratio_width + 1, 1)
 
-    def _fill(self, place: int, data: Array) -> None:
-        """Asks for the rows that a table lacks, which puts them there."""
+    def _fill(self, place: int, data: Array) -> tuple[TensorTables, Ranks] | None:
+        """Asks for the rows that a table lacks, which puts them there; or says of which ranks they are."""
         lay = self.known.layout
         kinds = 5 + lay.D
         t, kind = divmod(place, kinds)
@@ -225,13 +226,13 @@ class Kernel:
                 columns = _columns(data, 2 * n + 1)
                 tables.longest(columns[:n], columns[n : 2 * n], columns[-1])
             elif kind == 4:
-                tables.units(_ranks(data, n, self.groups))
+                return tables, _ranks(data, n, self.groups)
             else:
                 r = kind - 5
                 from .charges.holes import looked_up
 
                 looked_up(lay, t, r, np.stack(_columns(data, 3 + 2 * len(lay.ranks[t][r]))))
-            return
+            return None
         assert self.maxima is not None
         i = place - kinds * lay.T
         with self.maxima.lock:
@@ -239,9 +240,10 @@ class Kernel:
                 known, width = self.work[i]
                 columns = _columns(data, width)
                 known.rows(columns[0], np.stack(columns[1:]))
-                return
+                return None
             *keys, ratio = _columns(data, self.ratio_width + 1)  # which the kernel has found itself
             self.maxima.table.find(fingerprint(keys), lambda rows: Number(ratio[rows]))
+            return None
 
 
 def _columns(data: Array, width: int) -> list[Array]:

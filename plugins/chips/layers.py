@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -34,8 +35,10 @@ CORNERS = 4
 """Designs of a layer that a plan chooses from while chips are compared: those with the least EDP; in the end all."""
 CHIPS = 16
 """Chips whose problems are kept, with their tables."""
-LEAST = 16
+FEWEST = 16
 """Designs that a search without any to start from has at least."""
+LEAST = 0.25
+"""Of the designs of a layer, what one that hardly counts gets, or its search with tensors on chip that do not stay there."""
 GIVEN = 2
 """Designs of a layer that its search takes over from each chip that it starts from."""
 
@@ -83,6 +86,22 @@ class KnownChip:
     genomes: Sequence[Sequence[Sequence[int]]]
 
 
+@attrs.frozen(kw_only=True)
+class Weight:
+    """How the designs of a distinct layer are spent while chips are compared."""
+
+    layer: float
+    """Share of the usual number."""
+    stays: Mapping[str, float]
+    """By tensors that stay on chip, as `P-Z`, how often this layer is run so, of all times."""
+
+    def share(self, kept: Kept) -> float:
+        """What the search with these tensors on chip gets, in parts: it is tried with fewer as well."""
+        return LEAST + math.fsum(
+            share for some, share in self.stays.items() if (set(some.split("-")) <= {*kept} if some else not kept)
+        )
+
+
 @lru_cache(maxsize=2)
 def registry_of(plugin_dirs: tuple[str, ...]) -> Registry:
     return load(plugin_dirs=list(plugin_dirs))
@@ -110,6 +129,8 @@ class Whole:
 
     plan: Plan
     fused: FusedPlan | None
+    running: dict[str, tuple[int, Search]] = attrs.field(factory=dict)
+    """By folder of their cells, the searches so far with their seeds."""
 
     @cached_property
     def cells(self) -> dict[str, dict[Kept, Cell]]:
@@ -118,21 +139,11 @@ class Whole:
             return self.fused.searched
         return {content: {(): cell} for content, cell in zip(distinct(self.plan.nodes), self.plan.cells, strict=True)}
 
-    @cached_property
-    def staying(self) -> dict[str, list[Cell]]:
-        """By content of the layers, the cells whose tensors on chip can live there as a whole, the layer by itself first."""
-        found, fused = {content: list(some.values()) for content, some in self.cells.items()}, self.fused
-        if fused is not None:
-            for content, group in fused.layers.items():
-                sets = {(), *(fused.kept(one, key) for one in group for key in fused.keys(one))}
-                found[content] = [cell for kept, cell in self.cells[content].items() if kept in sets]
-        return found
-
-    def planned(self, outcomes: Mapping[str, Outcome], chains: bool = True) -> JoinedPlan | None:
-        """The best plan with tensors on chip, with `chains` of interleaved layers or without; None if none fits."""
+    def planned(self, outcomes: Mapping[str, Outcome]) -> JoinedPlan | None:
+        """The best plan with tensors on chip; None if none fits."""
         assert self.fused is not None
         tables = FusedTables(self.fused, outcomes)
-        return joined(tables.steps, self.fused.capacity, self.fused.value, groups=tables.groups if chains else ())
+        return joined(tables.steps, self.fused.capacity, self.fused.value, groups=tables.groups)
 
     def write(self, outcomes: Mapping[str, Outcome]) -> None:
         """The tables and plans, as `sparsemap run` writes them."""
@@ -176,7 +187,7 @@ def folders_of(networks: Sequence[str]) -> list[str]:
 
 
 Found = Mapping[str, Mapping[str, Any]]
-"""By folder of their cells, what searches have found: numbers with some designs (`hull`), the best genome, designs spent."""
+"""By folder of their cells, what searches have found: numbers with some designs (`hull`), and the best genome."""
 
 
 def searched(
@@ -186,33 +197,36 @@ def searched(
     near: Sequence[KnownChip],
     folder: str | os.PathLike[str] = "",
     until: float = 1.0,
-    before: Found | None = None,
-    weight: float = 1.0,
+    weight: Weight | None = None,
     seed: int | None = None,
 ) -> dict[str, dict[str, Any]]:
     """A distinct layer on a chip, by itself and with tensors on chip, by folder of their cells: each search has an equal
-    part of the budget of all, for most layers end up with tensors on chip. It ends at the share `until` of that; 0: once
-    the designs that it starts from are evaluated.
+    part of the budget of all, for most layers end up with tensors on chip, or what `weight` says. It ends at
+    the share `until` of that, but not before the designs that it starts from are evaluated; called again with a larger
+    share it goes on, or does again what another process has done.
 
-    Searches start from what they had found `before`, or else from the designs of `near`, and those with tensors on chip
-    from the ones without as well. With a folder results are written there.
+    Searches start from the designs of `near`, and those with tensors on chip from the ones without as well. With a folder
+    results are written there.
     """
     node, _ = layers_of(inner.networks, inner.plugin_dirs)[index]
+    seed = inner.seed if seed is None else seed
     found: dict[str, dict[str, Any]] = {}
     for whole in wholes_on(table, inner, folder):
-        cells = list(whole.cells.get(node.content, {}).values())
-        given = [] if before or not cells else _given(whole.plan.problem(cells[0]), node, index, inner, near)
-        first: list[Array] = list(given)
-        for cell in cells:
-            known: Mapping[str, Any] = before[cell.folder] if before else {"hull": [], "spent": 0}
-            own = [np.array([genome], np.int64) for genome in known["hull"]]
-            start = np.unique(np.concatenate([*own, *first]), axis=0) if own or first else None
-            total = max(1, round(weight * sum(one.budget for one in cells) / len(cells)))
-            least = LEAST if start is None else len(start)
-            budget = max(least, round(until * total) - known["spent"]) if until < 1.0 or before else total
-            problem = whole.plan.problem(cell)
-            run = Search(problem, cell.parts["searcher"], budget, inner.seed if seed is None else seed, start)
-            while run.ask() is not None:
+        cells = whole.cells.get(node.content, {})
+        mean = sum(cell.budget for cell in cells.values()) / max(len(cells), 1)
+        shares = {kept: 1.0 if weight is None else weight.share(kept) for kept in cells}
+        part = mean * len(cells) / max(sum(shares.values()), 1.0) * (1.0 if weight is None else weight.layer)
+        given, first = list[Array](), list[Array]()
+        for kept, cell in cells.items():
+            known, run = whole.running.get(cell.folder, (None, None))
+            if run is None or known != seed:
+                problem = whole.plan.problem(cell)
+                given = given or _given(problem, node, index, inner, near)
+                start = np.unique(np.concatenate([*first, *given]), axis=0) if first or given else None
+                budget = max(FEWEST if start is None else len(start), round(part * shares[kept]))
+                run = Search(problem, cell.parts["searcher"], budget, seed, start)
+                whole.running[cell.folder] = seed, run
+            while run.budget.spent < max(1, until * run.budget.total) and run.ask() is not None:
                 run.tell(run.evaluate())
             numbers: dict[str, Any] = {key: run.archive.costs.get(key) for key in ("energy_pj", "cycles")}
             corners = sorted(run.archive.hull.corners, key=lambda corner: corner[0] * corner[1])[:CORNERS]
@@ -224,24 +238,24 @@ def searched(
                 if result.best is not None:
                     result.write(cell.folder)
             best = run.archive.genome
-            found[cell.folder] = {
-                "numbers": numbers,
-                "genome": None if best is None else best.tolist(),
-                "hull": [corner[2].tolist() for corner in corners],
-                "spent": known["spent"] + run.budget.spent,
-            }
-            first = [*(corner[2][None] for corner in corners), *given]
+            found[cell.folder] = {"numbers": numbers, "genome": None if best is None else best.tolist()}
+            first = [corner[2][None] for corner in corners]
     return found
 
 
 def _given(problem: Problem, node: Node, index: int, inner: Inner, near: Sequence[KnownChip]) -> list[Array]:
-    """Genomes of the designs that a layer has on other chips, as one array; none where none has a counterpart here."""
-    with suppress(DesignError):
-        designs = []
-        for chip in near:
+    """Genomes of the designs that a layer has on other chips, those of the first with loops that fill what is larger here;
+    none of a chip whose designs have no counterpart here."""
+    found = []
+    for place, chip in enumerate(near):
+        with suppress(DesignError):
             there = inner.problem(node, chip.table)
             genomes = [np.array([genome], np.int64) for genome in chip.genomes[index][:GIVEN]]
-            designs += [Design.of(there, there.space.decode(genome)) for genome in genomes]
-        start = start_of(problem, designs, count=len(designs), seed=inner.seed) if designs else None
-        return [] if start is None else [start.genomes]
-    return []
+            designs = [Design.of(there, there.space.decode(genome)) for genome in genomes]
+            if (
+                start := start_of(problem, designs, count=len(designs), fill=not place, seed=inner.seed)
+                if designs
+                else None
+            ):
+                found.append(start.genomes)
+    return found

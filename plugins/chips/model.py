@@ -27,7 +27,7 @@ from sparsemap.searching.identity import differences
 
 from .constraints import broken_of
 from .genes import ChipGenes
-from .layers import Inner, KnownChip, layers_of
+from .layers import Inner, KnownChip, Weight, layers_of
 from .worth import COSTS, STAGES, Leg, evaluated_chip, values_of
 
 REASONS = {
@@ -39,6 +39,8 @@ BATCH = 16
 """Chips that are compared with each other, and know of the same earlier ones, at most."""
 MOVED = ("energy_pj", "cycles", "seconds")
 """The costs that a longer search makes less."""
+NEAR = 3
+"""Chips tried before whose designs the layers of a chip start from."""
 KEPT = 0.5
 """Share of the chips of a batch that go on after a stage."""
 
@@ -53,8 +55,8 @@ class Tried:
     """Called with the number of valid chips so far."""
     reference: KnownChip | None = None
     """Designs that every layer may start from."""
-    weights: Sequence[float] = ()
-    """By distinct layer, the share of the designs that it gets while chips are compared."""
+    weights: Sequence[Weight] = ()
+    """By distinct layer, how its designs are spent while chips are compared."""
     spared: str = ""
     """Digest of a chip that is searched to its end whatever it is worth."""
     rows: dict[str, dict[str, Any]] = attrs.field(factory=dict)
@@ -114,8 +116,8 @@ class Tried:
         return sorted(self.rows.values(), key=lambda row: (row["batch"], row["digest"]))
 
     def earlier(self) -> list[dict[str, Any]]:
-        """The chips of earlier batches whose layers were all searched."""
-        return [row for row in self.every if row["batch"] < self.batch and whole(row)]
+        """The valid chips of earlier batches."""
+        return [row for row in self.every if row["batch"] < self.batch and not row["reason"]]
 
     def run(
         self, chips: Mapping[str, Mapping[str, Any]], stage: int, worth: Callable[..., dict[str, Any]]
@@ -217,8 +219,7 @@ class ChipModel(CostModel):
             asked = {}
             for digest in going:
                 seed = int(np.random.SeedSequence([self.inner.seed, tried.batch, stage]).generate_state(1)[0])
-                before = rows[digest]["found"] if stage else None
-                leg = Leg(stage=stage, before=before, weights=tried.weights, seed=seed)
+                leg = Leg(stage=stage, weights=tried.weights, seed=seed)
                 asked[digest] = self.asked(problem, segment, chips[digest], near[digest], leg)
             for digest, row in tried.run(asked, stage, worth_of).items():
                 course = [*rows.get(digest, {}).get("course", ()), [row.get(name, np.inf) for name in COSTS]]
@@ -231,7 +232,6 @@ class ChipModel(CostModel):
                         rows[going[place]]["stopped"] = STAGES[stage]
                 going = [digest for digest in going if "stopped" not in rows[digest]]
         for row in rows.values():
-            row.pop("found", None)
             tried.take(row)
         return {digest: self._hoped(problem, row, [rows[one] for one in going]) for digest, row in rows.items()}
 
@@ -266,14 +266,14 @@ class ChipModel(CostModel):
             "set": segment.sizes(genes, problem),
             "inner": self.inner,
             "constraints": segment.rules(problem),
-            "near": near if leg is None or not leg.stage else (),
+            "near": near,
             "leg": leg,
         }
 
     def near(
         self, problem: Problem, segment: ChipGenes, genes: Array, earlier: Sequence[Mapping[str, Any]], tried: Tried
     ) -> list[KnownChip]:
-        """The chip tried before that differs in least, the better one of two, and the hardware as it stands."""
+        """The `NEAR` chips tried before that differ in least, the better ones of equals, and the hardware as it stands."""
         every = segment.every(problem)
         span = np.array([max(len(gene.values) - 1, 1) if gene.unit is None else 1 for gene in every])
 
@@ -284,8 +284,8 @@ class ChipModel(CostModel):
         found = [] if tried.reference is None else [tried.reference]
         if earlier:
             values = self.values(problem, earlier)[:, 0]
-            best = min(range(len(earlier)), key=lambda i: (distance(earlier[i]), values[i], earlier[i]["digest"]))
-            found.insert(0, source_of(earlier[best], segment, problem))
+            ranked = sorted(range(len(earlier)), key=lambda i: (distance(earlier[i]), values[i], earlier[i]["digest"]))
+            found = [source_of(earlier[i], segment, problem) for i in ranked[:NEAR]] + found
         return found
 
 

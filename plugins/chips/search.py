@@ -38,7 +38,7 @@ SEARCHER, FRONT_SEARCHER = "chips", "nsga2"
 COLD = {"extends": "sparsemap", "classes": 0.0, "jumps": 0.0, "prune": False}
 """The searcher of layers that have nothing to start from: the usual one without bounds."""
 STARTS = 12
-"""Chips that a search starts from, at least if it may try as many; a third of all, if that is more."""
+"""Chips that a search starts from, at most: what they show is what the next ones start from."""
 FINALISTS, CLOSE = 3, 1.02
 """Chips, at most, of which the layers are searched longer before one is chosen: those that cost so much of the best."""
 WIDER = 4
@@ -139,7 +139,7 @@ def designed(task: DesignTask, told: Told | None = None) -> ChipResult:
         table = fixed_table(problem.hardware)
         tried.reference = KnownChip(table=table, genomes=[row["genomes"] for row in reference["layers"]])
         tried.weights = weights_of(reference)
-        start = starts_of(problem, reference, max(task.budget // 3, min(STARTS, task.budget)))
+        start = starts_of(problem, reference, min(STARTS, task.budget))
         own = segment_of(problem).own(problem, reference["used_most"])
         if own is not None and not segment_of(problem).excess(own, problem):
             tried.spared = digest_of(segment_of(problem).table(own, problem))

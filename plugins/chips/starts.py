@@ -11,17 +11,21 @@ import numpy as np
 from sparsemap import Problem
 from sparsemap.pieces.contracts import Array
 
+from .layers import LEAST, Weight
 from .model import segment_of
 
-LEAST = 0.25
-"""Of the designs of a layer, what one that hardly counts gets."""
 
-
-def weights_of(reference: Mapping[str, Any]) -> list[float]:
-    """By distinct layer, the share of the designs that it gets while chips are compared: less where it is less of the whole
-    than the mean, `LEAST` at least."""
+def weights_of(reference: Mapping[str, Any]) -> list[Weight]:
+    """By distinct layer, how its designs are spent while chips are compared: less where it is less of the whole than the
+    mean, and mostly with those tensors on chip that stay there."""
     sizes = [math.sqrt(row["energy_pj"] * row["cycles"]) for row in reference["layers"]]
-    return [min(1.0, max(LEAST, size * len(sizes) / math.fsum(sizes))) for size in sizes]
+    return [
+        Weight(
+            layer=min(1.0, max(LEAST, size * len(sizes) / math.fsum(sizes))),
+            stays={kept: count / sum(row["stays"].values()) for kept, count in row["stays"].items()},
+        )
+        for row, size in zip(reference["layers"], sizes, strict=True)
+    ]
 
 
 def starts_of(problem: Problem, reference: Mapping[str, Any], most: int) -> Array | None:

@@ -18,18 +18,18 @@ from sparsemap.pieces.contracts import Array
 from sparsemap.problem import design_file
 from sparsemap.problem.chip import Chip
 from sparsemap.problem.designs import Design
+from sparsemap.problem.network import INPUT
 from sparsemap.searching.best import Best
 from sparsemap.study.cells import Outcome
 from sparsemap.study.packets import bare
 
-from .layers import Found, Inner, KnownChip, Whole, layers_of, registry_of, searched, wholes_on
+from .layers import Found, Inner, KnownChip, Weight, Whole, layers_of, registry_of, searched, wholes_on
 
 COSTS = ("energy_pj", "cycles", "seconds", "area_mm2")
 """What a chip costs, by name."""
-
-
-STAGES = (0.0, 0.3, 1.0)
-"""Shares of the designs of a layer after which the chips of a batch are compared; 0: those that searches start from."""
+STAGES = (0.2, 0.5, 1.0)
+"""Shares of the designs of a layer after which the chips of a batch are compared: not before any search, for designs of
+other chips say little of one with other sizes."""
 
 
 @attrs.frozen(kw_only=True)
@@ -37,10 +37,8 @@ class Leg:
     """One stage of the search of a chip."""
 
     stage: int
-    before: Found | None
-    """What the stage before has found."""
-    weights: Sequence[float]
-    """By distinct layer, the share of the usual designs that it gets."""
+    weights: Sequence[Weight]
+    """By distinct layer, what it gets of the usual designs."""
     seed: int
 
 
@@ -54,19 +52,15 @@ def evaluated_chip(
 ) -> dict[str, Any]:
     """Totals of a chip over all networks, what each distinct layer costs, and the units in use, as plain data.
 
-    After a leg that is not the last it has what the designs found by then come to: planned without interleaved layers, and
-    after the first leg not planned at all. With a folder the results of all layers and plans are written there. `run` may
-    search several layers at a time.
+    After a leg that is not the last it has what the designs found by then come to. With a folder the results of all layers
+    and plans are written there. `run` may search several layers at a time.
     """
     wholes = wholes_on(table, inner, folder)
     indices = range(len(layers_of(inner.networks, inner.plugin_dirs)))
     try:
         every = list(run(partial(_searched, given=(table, inner, near, folder), leg=leg), indices))
-        last = leg is None or leg.stage == len(STAGES) - 1
         found = {name: one for some in every for name, one in some.items()}
-        if leg is not None and leg.stage == 0:
-            return {"reason": "", **_unplanned(wholes, found), "found": found}
-        return {**_totals(wholes, found, inner, bool(folder), last), **({} if last else {"found": found})}
+        return _totals(wholes, found, inner, bool(folder))
     except _NoDesign as missing:
         return {"reason": "no-design", "error": str(missing)}
     except SparseMapError as error:
@@ -80,23 +74,7 @@ def _searched(
 ) -> dict[str, dict[str, Any]]:
     if leg is None:
         return searched(index, *given)
-    until, weight = STAGES[leg.stage], leg.weights[index]
-    return searched(index, *given, until=until, before=leg.before, weight=weight, seed=leg.seed)
-
-
-def _unplanned(wholes: Sequence[Whole], found: Found) -> dict[str, float]:
-    """What the best designs of all layers come to, with tensors on chip that can live there as a whole, as if there were room
-    for all of these."""
-    energy = cycles = 0.0
-    for whole in wholes:
-        for node in whole.plan.nodes:
-            costs = [found[cell.folder]["numbers"] for cell in whole.staying[node.content]]
-            known = [(one["energy_pj"], one["cycles"]) for one in costs if one["energy_pj"] is not None]
-            if not known:
-                raise _NoDesign(node.name)
-            least = min(known, key=lambda pair: pair[0] * pair[1])
-            energy, cycles = energy + node.repeat * least[0], cycles + node.repeat * least[1]
-    return {"energy_pj": energy, "cycles": cycles}
+    return searched(index, *given, until=STAGES[leg.stage], weight=leg.weights[index], seed=leg.seed)
 
 
 class _NoDesign(Exception):
@@ -109,14 +87,21 @@ def values_of(objective: Any, chip: Chip, energy_pj: Array, cycles: Array, secon
     return np.asarray(objective.values(Evaluation(costs, np.zeros(len(cycles), np.uint64), ()).on(chip)), np.float64)
 
 
-def _totals(wholes: Sequence[Whole], found: Found, inner: Inner, write: bool, chains: bool) -> dict[str, Any]:
+def _totals(wholes: Sequence[Whole], found: Found, inner: Inner, write: bool) -> dict[str, Any]:
     """What a chip costs with what the searches of its layers have found."""
     cells = {cell.folder: cell for whole in wholes for some in whole.cells.values() for cell in some.values()}
     done = {name: Outcome(cells[name], "done", one["numbers"]) for name, one in found.items()}
     genomes = {name: one["genome"] for name, one in found.items()}
     layers = layers_of(inner.networks, inner.plugin_dirs)
     of: dict[str, dict[str, Any]] = {
-        node.content: {"layer": node.name, "times": times, "energy_pj": [], "cycles": [], "genomes": []}
+        node.content: {
+            "layer": node.name,
+            "times": times,
+            "energy_pj": [],
+            "cycles": [],
+            "genomes": [],
+            "stays": Counter(),
+        }
         for node, times in layers
     }
     energies: list[float] = []
@@ -126,13 +111,14 @@ def _totals(wholes: Sequence[Whole], found: Found, inner: Inner, write: bool, ch
         for content, row in of.items():
             if content in whole.cells and genomes[whole.cells[content][()].folder] is None:
                 raise _NoDesign(row["layer"])
-        for content, energy, count, genome in _run(whole, done, genomes, chains):
+        for content, energy, count, genome, stays in _run(whole, done, genomes):
             energies.append(energy)
             cycles.append(count)
             if content:
                 of[content]["energy_pj"].append(energy)
                 of[content]["cycles"].append(count)
                 of[content]["genomes"].append(tuple(genome))
+                of[content]["stays"][stays] += 1
         if write:
             whole.write(done)
     for node, _ in layers:
@@ -157,22 +143,24 @@ def _totals(wholes: Sequence[Whole], found: Found, inner: Inner, write: bool, ch
 
 
 def _run(
-    whole: Whole, done: Mapping[str, Outcome], genomes: Mapping[str, Any], chains: bool
-) -> Iterable[tuple[str, float, float, Any]]:
-    """What runs one after the other: content (none of an operation), energy, cycles and genome."""
+    whole: Whole, done: Mapping[str, Outcome], genomes: Mapping[str, Any]
+) -> Iterable[tuple[str, float, float, Any, str]]:
+    """What runs one after the other: content (none of an operation), energy, cycles, genome, and tensors on chip."""
     if whole.fused is None:
         for node in whole.plan.nodes:
             folder = whole.cells[node.content][()].folder
             energy, cycles = (done[folder].numbers[cost] for cost in COSTS[:2])
-            yield node.content, node.repeat * energy, node.repeat * cycles, genomes[folder]
+            yield node.content, node.repeat * energy, node.repeat * cycles, genomes[folder], ""
         return
-    plan = whole.planned(done, chains)
+    plan = whole.planned(done)
     if plan is None:
         raise _NoDesign(f"no plan of {whole.plan.network} fits on the chip")
     for chosen in plan.steps:
-        node = whole.fused.named[chosen.step].node
-        content = node.content if node.loops is not None else ""
-        yield content, chosen.point.energy_pj, chosen.point.cycles, bare(chosen.point)[0].design
+        one, live = whole.fused.named[chosen.step], dict(chosen.live)
+        content = one.node.content if one.node.loops is not None else ""
+        given = tuple(live[name].level for name in one.inputs if name != INPUT)
+        stays = "-".join(whole.fused.kept(one, (given, live[one.name].level)))
+        yield content, chosen.point.energy_pj, chosen.point.cycles, bare(chosen.point)[0].design, stays
 
 
 def _note_units(design: Design, share: float, used: dict[str, dict[str, Counter[str]]]) -> None:

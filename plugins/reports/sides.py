@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +11,7 @@ from typing import Any
 import attrs
 
 from sparsemap.errors import SearchError, listed
-from sparsemap.files import percent, read_csv, times
+from sparsemap.files import grouped, percent, read_csv, times
 from sparsemap.pieces.defaults import TECHNOLOGY
 from sparsemap.searching.breakdown import WAITING, Breakdown
 from sparsemap.searching.result import RESULT_FILE, read_result
@@ -161,7 +160,7 @@ def _side(
 
 
 def _network(path: Path, planned: bool) -> Compared:
-    table = checked(path, json_of(path / NETWORK), OF_NETWORK)
+    table = checked(path, read_result(path / NETWORK), OF_NETWORK)
     cycle = table["seconds"] / table["cycles"] if table.get("seconds") else math.nan
     results = {name: result_of(path / name) for name in {layer["searched"] for layer in table["layers"]}}
     known = next(filter(None, results.values()), {})
@@ -177,13 +176,6 @@ def _network(path: Path, planned: bool) -> Compared:
             costs, folder = Breakdown.from_dict(layer, found), path / layer["searched"]
             parts.append(SidePart(layer["layer"], layer["repeat"], costs, folder, cycle, layer))
     return _side(path, table["network"], table, known, parts)
-
-
-def json_of(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise SearchError(f"{path}: {error}") from None
 
 
 def result_of(path: Path) -> dict[str, Any]:
@@ -217,14 +209,9 @@ def labelled(sides: Sequence[Compared]) -> list[Compared]:
 def compared(sides: Iterable[Compared]) -> list[list[Compared]]:
     """Sides that are compared with each other: of one subject and cost model; of several models where each is of a type
     of its own, and counts chips that the others do not."""
-    subjects: dict[str, list[Compared]] = {}
-    for side in sides:
-        subjects.setdefault(side.subject, []).append(side)
     found: list[list[Compared]] = []
-    for every in subjects.values():
-        models: dict[str, list[Compared]] = {}
-        for side in every:
-            models.setdefault(side.model, []).append(side)
+    for every in grouped(sides, lambda side: side.subject).values():
+        models = grouped(every, lambda side: side.model)
         counted = {(side.hardware, side.model) for side in every}
         own = len({hardware for hardware, _ in counted}) == len(counted)
         together = own and len({side.model_type for side in every}) == len(models)
@@ -347,10 +334,8 @@ def _best(sides: Sequence[Compared]) -> str:
 
 def _counted(sides: Sequence[Compared]) -> str:
     """Who is counted by which cost model and technology, where these differ."""
-    ways: dict[tuple[str, str], list[str]] = {}
-    for side in sides:
-        ways.setdefault((side.model, side.technology), []).append(name_of(side, sides))
-    told = [f"{listed(names)} by {model} in {technology}" for (model, technology), names in ways.items()]
+    ways = grouped(sides, lambda side: f"by {side.model} in {side.technology}")
+    told = [f"{listed(name_of(side, sides) for side in same)} {way}" for way, same in ways.items()]
     return f" Cost models or technologies differ: {'; '.join(told)}." if len(told) > 1 else ""
 
 

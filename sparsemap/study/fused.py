@@ -175,9 +175,8 @@ class FusedPlan:
         for (content, group), cell in zip(distinct(self.plan.nodes).items(), self.plan.cells, strict=True):
             words, cells = self._words(content), dict[Kept, Cell]({(): cell})
             some = [kept for kept in self.wanted[content] if kept and sum(words[t] for t in kept) < self.capacity]
-            for kept in some:
-                if any(set(kept) < set(other) for other in some):
-                    continue  # designs for more tensors that stay are tried with fewer as well
+            kept = max(reversed(some), key=lambda one: sum(words[t] for t in one), default=())
+            if kept:  # its designs are tried with other tensors on chip as well
                 workload = {
                     **cell.parts["workload"],
                     "resides": dict.fromkeys(kept, self.places[1]),

@@ -132,7 +132,7 @@ class _Told:
         return attrs.evolve(
             row, layer=f"{row.layer} {name}", type=kind, searched="", macs=0, inputs=(row.layer,),
             from_places=(row.place,), slides="", energy_pj=made.energy_pj, cycles=made.cycles,
-            used_words=row.used_words if made.encodes else used, kept=(),
+            used_words=row.used_words if made.encodes or row.slides else used, kept=(),
             kept_words={}, walks={}, design="", genome=(), utilisation=None, limit="", by_level={},
         )  # fmt: skip
 

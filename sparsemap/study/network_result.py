@@ -16,7 +16,7 @@ from typing import Any
 
 import attrs
 
-from ..files import csv_text, four_digits, markdown_table, percent, times, write_texts
+from ..files import csv_text, four_digits, grouped, markdown_table, percent, times, write_texts
 from ..problem.chip import Chip
 from ..problem.costs import Costs
 from ..spec import units
@@ -186,9 +186,7 @@ class NetworkResult:
 
     def groups(self) -> list[list[str]]:
         """The table for a terminal: like `markdown`, with a row for all layers that are equal."""
-        groups: dict[str, list[LayerResult]] = {}
-        for layer in self.layers:
-            groups.setdefault(layer.searched, []).append(layer)
+        groups = grouped(self.layers, lambda layer: layer.searched)
         return [HEAD, *(_cells(self, group) for group in groups.values()), self._last_row()]
 
     def _last_row(self) -> list[str]:

@@ -129,7 +129,7 @@ def with_conversions(
                     converter, stored(bare(_last(point))[0].design), written, words, levels[here.level], chip
                 )
                 room = max(point.room, step.words.get(place, 0.0))
-                tables.setdefault((inputs, other), []).append(_followed(point, *costs, room))
+                tables.setdefault((inputs, other), []).append(followed(point, *costs, room))
             if place in step.words:
                 sizes[other] = step.words[place]
     return attrs.evolve(step, tables=tables, words=sizes)
@@ -140,11 +140,11 @@ def _last(point: TablePoint) -> TablePoint:
     return point.design.parts[-1][2] if isinstance(point.design, Together) else point
 
 
-def _followed(point: TablePoint, energy_pj: float, cycles: float, room: float) -> TablePoint:
+def followed(point: TablePoint, energy_pj: float, cycles: float, room: float) -> TablePoint:
     """A point with a pass behind it."""
     costs = point.energy_pj + energy_pj, point.cycles + cycles
     if isinstance(point.design, Together):
         *before, (name, place, last) = point.design.parts
-        together = Together((*before, (name, place, _followed(last, energy_pj, cycles, last.room))))
+        together = Together((*before, (name, place, followed(last, energy_pj, cycles, last.room))))
         return TablePoint(*costs, room, together)
     return TablePoint(*costs, room, Converted(point, energy_pj, cycles))

@@ -25,7 +25,7 @@ MUTANTS = [  # section, file, a line or part of one, what it becomes
      "part.append(np.floor(part[-1] / (spread / nest.tile_words[t, s])))", "part.append(part[-1])"),
     ("4.4 first-write elision", "traffic.py", "np.floor(accesses[s] - part[s] + 0.5)", "np.floor(accesses[s] + 0.5)"),
     ("5.6 empty tiles", "counts.py", "used, 0.0) * stored.occupied", "used, 0.0)"),
-    ("6.1 fiber length", "rank_list.py", "place < width, found", "place < width - 1, found"),
+    ("6.1 fiber length", "ranks.py", "place < width, found", "place < width - 1, found"),
     ("6.3 accesses", "metadata.py", "np.ceil(units.metadata * ratio)", "np.floor(units.metadata * ratio)"),
     ("6.4 compression", "counts.py",
      "_Words(*(less(part, emptiness) for part in dense))", "_Words(*(part.copy() for part in dense))"),

@@ -13,12 +13,13 @@ from sparsemap.files import percent, times
 from sparsemap.pieces.registry import Registry
 from sparsemap.plots import COLOURS, Figure, subplots, tipped
 from sparsemap.problem import design_file
+from sparsemap.searching.result import read_result
 from sparsemap.spec.units import format_count, format_energy
 
 from ..charts import GREY, Chart, Mark, roofs, scale
 from ..design_charts import traffic
 from ..outcome import DesignOutcome
-from ..sides import NETWORK, json_of, sides_of
+from ..sides import NETWORK, sides_of
 from ..tables import PageTable, number, scientific, share
 from ..wording import area_text, power_text, time_text
 from .content import Headline, Page, Section, command, made
@@ -33,7 +34,7 @@ Box = tuple[float, float, float, float]
 
 def chip(folder: Path, registry: Registry) -> Page:
     """The page of a chip: floor plan, roofline with all layers, the chips that were tried, and what each choice is worth."""
-    found = json_of(folder / CHIP)
+    found = read_result(folder / CHIP)
     told = {
         "edp_js": (
             "EDP, J · s",
@@ -189,7 +190,7 @@ def _tried(found: Mapping[str, Any]) -> Chart:
 def _designs(folder: Path, found: Mapping[str, Any]) -> Iterator[tuple[str, int, int, Path]]:
     """Name, how often, multiplications, and file of every design of the chip."""
     for name in found["folders"]:
-        rows = json_of(folder / name / NETWORK).get("fused", {}).get("layers", [])
+        rows = read_result(folder / name / NETWORK).get("fused", {}).get("layers", [])
         files = Counter(row["design"] for row in rows if row["design"])
         first = {row["design"]: row for row in reversed(rows)}
         for file, count in files.items():

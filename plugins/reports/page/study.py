@@ -8,13 +8,14 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from sparsemap.files import read_csv, times
+from sparsemap.files import grouped, read_csv, times
 from sparsemap.plots import COLOURS, Figure, named_ticks, subplots
+from sparsemap.searching.result import read_result
 from sparsemap.study.cells import AXES, chosen_in
 from sparsemap.study.comparison import BY, NAMED, Comparison, compare
 
 from ..charts import GREY, Chart, Mark, scale, strips
-from ..sides import NETWORK, TABLE, Compared, cell_folder, checked, json_of, labelled, result_of, sides_of, verdict
+from ..sides import NETWORK, TABLE, Compared, cell_folder, checked, labelled, result_of, sides_of, verdict
 from ..tables import Cell, PageTable, PrintedNumber, number, numbers
 from ..wording import CHIP_COSTS
 from .content import Headline, Page, Section, made
@@ -88,7 +89,7 @@ def _result(path: Path | None) -> dict[str, Any]:
         return result_of(path) if path is not None else {}
     layers = [result_of(layer) for layer in sorted(path.iterdir()) if layer.is_dir()]
     versions: Any = next((layer["versions"] for layer in layers if "versions" in layer), {})
-    return {**json_of(path / NETWORK), "versions": versions, "chosen": chosen_in(layers)}
+    return {**read_result(path / NETWORK), "versions": versions, "chosen": chosen_in(layers)}
 
 
 def _networks(rows: Sequence[Row], folders: Sequence[Path | None]) -> list[Compared]:
@@ -203,7 +204,6 @@ def _cells(rows: Sequence[Row]) -> PageTable:
 
 def _by_seeds(rows: Sequence[Row]) -> Iterable[list[Row]]:
     """Rows that differ in nothing but the seed."""
-    found: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        found.setdefault(tuple(row.get(key) for key in ("workload", "hardware", "searcher", *AXES)), []).append(row)
-    return found.values()
+    return grouped(
+        rows, lambda row: tuple(row.get(key) for key in ("workload", "hardware", "searcher", *AXES))
+    ).values()

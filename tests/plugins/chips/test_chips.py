@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from sparsemap_plugins.chips import model as chip_model
 from sparsemap_plugins.chips.constraints import broken_of
-from sparsemap_plugins.chips.layers import layers_of
+from sparsemap_plugins.chips.layers import Weight, layers_of
 from sparsemap_plugins.chips.model import digest_of, segment_of, whole, worth_of
 from sparsemap_plugins.chips.search import DesignTask, designed, outer_problem
 from sparsemap_plugins.chips.starts import starts_of, weights_of
@@ -291,7 +291,7 @@ def spared(problem, result) -> set[str]:
 def test_a_chip_that_is_stopped_never_counts_as_better_than_those_that_went_on(task):
     problem = outer_problem(attrs.evolve(task, budget=20))
     tried = problem.cost_model.tried(problem)
-    tried.weights = (1.0, 1.0)
+    tried.weights = [Weight(layer=1.0, stays={"": 1.0})] * 2
     genomes = problem.space.repair(problem.space.sample(12, np.random.default_rng(0)), np.random.default_rng(1))
     scores = problem.evaluator.score(problem.evaluator.evaluate(genomes))
     rows = [tried.rows[digest_of(segment_of(problem).table(genes, problem))] for genes in genomes]
@@ -341,9 +341,11 @@ def test_what_a_search_starts_from_is_within_the_area_around_the_given_hardware(
     assert (starts[:, :2] != larger[:2]).any(axis=1).all()
 
 
-def test_layers_that_hardly_count_get_a_quarter_of_the_designs():
-    layers = [{"energy_pj": size, "cycles": size} for size in (8.0, 4.0, 0.0)]
-    assert weights_of({"layers": layers}) == [1.0, 1.0, 0.25]
+def test_layers_that_hardly_count_get_a_quarter_of_the_designs_and_tensors_that_stay_get_most():
+    layers = [{"energy_pj": size, "cycles": size, "stays": {"": 1, "P-Z": 3}} for size in (8.0, 4.0, 0.0)]
+    found = weights_of({"layers": layers})
+    assert [weight.layer for weight in found] == [1.0, 1.0, 0.25]
+    assert [found[0].share(kept) for kept in ((), ("P",), ("P", "Z"), ("P", "Q", "Z"))] == [0.5, 0.25, 1.0, 1.0]
 
 
 def test_equal_chips_are_written_once(task):
