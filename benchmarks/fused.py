@@ -4,16 +4,17 @@
 
 Prints a table: tensors between layers that stay, those of them that slide by, energy, cycles and EDP layer by layer over
 those of the plan, the most that is on chip, and how far the plan may be from the best one by proof. `--times` adds
-processor time of the planned search over that of the layers alone; `--jobs` runs so many rows at a time. `--published`
-plans the first five convolutions of VGG-E instead, which a paper has fused, and prints what moves and what lives; and two
-layers on a chip of which another program prints energy and cycles.
+processor time of the planned search over that of the layers alone, each in a process of its own, so many at
+a time as `--jobs` says. `--published` plans the first five convolutions of VGG-E instead, which a paper has fused, and
+prints what moves and what lives; and two layers on a chip of which another program prints energy and cycles.
 """
 
 from __future__ import annotations
 
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor
 from itertools import product
+from multiprocessing import get_context
 from pathlib import Path
 
 from common import HARDWARE, asked, say
@@ -72,21 +73,21 @@ def two_layers(budget: int) -> str:
     return "\n".join(lines)
 
 
-def row(network: str, hardware: str, budget: int, seed: int, timed: bool) -> list[str]:
-    spent = []
-    for fuse in (False, True)[not timed :]:
-        begin = time.process_time()
-        found = search_network(network, hardware, budget, seed, fuse=fuse)
-        spent.append(time.process_time() - begin)
+def searched(network: str, hardware: str, budget: int, seed: int, fuse: bool) -> tuple[list[str], float]:
+    """The row of a plan, empty for layers alone, and processor time."""
+    begin = time.process_time()
+    found = search_network(network, hardware, budget, seed, fuse=fuse)
+    spent = time.process_time() - begin
+    if not fuse:
+        return [], spent
     if not isinstance(found, FusedResult) or not found.complete:
         raise SystemExit(f"{network} on {hardware}: not every layer has a design; give a larger budget")
     stays, between = found.stays
     energy, cycles = found.layer_by_layer
     ratios = [energy / found.energy_pj, cycles / found.cycles, found.gain]
     most = percent(found.peak.used_words / found.capacity)
-    more = [f"{spent[1] / spent[0]:.2f}x of {spent[0]:.1f} s"] if timed else []
     slide = sum(bool(one.slides) for one in found.rows)
-    return [network, hardware, f"{stays} of {between}", f"{slide}", *map(times, ratios), most, times(found.gap), *more]
+    return [network, hardware, f"{stays} of {between}", f"{slide}", *map(times, ratios), most, times(found.gap)], spent
 
 
 def main() -> None:
@@ -100,11 +101,20 @@ def main() -> None:
         return
     head = [*HEAD, "time"] if given.times else HEAD
     pairs = list(product(given.networks, given.hardware))
-    with ProcessPoolExecutor(given.jobs) as pool:
-        begun = [pool.submit(row, *pair, given.budget, given.seed, given.times) for pair in pairs]
-        for one in as_completed(begun):
-            say(*one.result())
-        print(markdown_table([head, *(one.result() for one in begun)], "<<>"))
+    with ProcessPoolExecutor(
+        given.jobs, get_context("spawn"), max_tasks_per_child=1
+    ) as pool:  # nobody has others' tables
+        asked_of = [
+            (*pair, given.budget, given.seed, fuse) for pair in pairs for fuse in (False, True)[not given.times :]
+        ]
+        ended, rows = list[float](), [head]
+        for row, spent in pool.map(searched, *zip(*asked_of, strict=True)):
+            ended.append(spent)
+            if row:
+                row += [f"{ended[-1] / ended[-2]:.2f}x of {ended[-2]:.1f} s"] if given.times else []
+                rows.append(row)
+                say(*row)
+        print(markdown_table(rows, "<<>"))
 
 
 if __name__ == "__main__":

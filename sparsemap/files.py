@@ -9,13 +9,11 @@ import json
 import math
 import os
 import re
-import secrets
 import stat
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from .errors import SpecError
 
@@ -23,6 +21,7 @@ SPEC_BYTES = 16 << 20
 """The most that a file of text which people write may hold."""
 
 Cells = Sequence[Sequence[str]]
+T = TypeVar("T")
 
 
 def shown(path: str | os.PathLike[str]) -> str:
@@ -99,6 +98,8 @@ def read_csv(path: str | os.PathLike[str]) -> list[dict[str, str]]:
 
 def check_writable(folder: Path) -> None:
     """Makes a folder, and tries to write there; OSError if either fails."""
+    import tempfile
+
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder):
         pass
@@ -127,7 +128,7 @@ def write_texts(texts: Mapping[Path, str], obsolete: Iterable[Path] = ()) -> lis
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A file to write in the block, which then takes the place of `path`: readers see the old file or the new one."""
     path = Path(path)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield temporary
@@ -190,6 +191,14 @@ def markdown_table(rows: Cells, align: str = "<>") -> str:
     marks = _marks(align, len(head))
     rule = ["-" * (len(cell) - 1) + (":" if mark == ">" else "-") for cell, mark in zip(head, marks, strict=True)]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in (head, rule, *below))
+
+
+def grouped(items: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
+    """Items in groups, in the order in which the groups first appear."""
+    groups: dict[Any, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 def aligned(rows: Cells, align: str = "<>", gap: int = 3) -> list[str]:

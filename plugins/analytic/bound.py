@@ -27,7 +27,8 @@ What no mapping and no sparse strategy can avoid, by the rules of this model (fi
 * *Innermost level.* Each compute reads its operands and updates its output there; one access serves the computes that the
   innermost fan-out shares it with. All ways to share the fan-out among the dimensions are tried.
 * *Cycles.* Computes over the largest number of units that the factors of the sizes can fill (with each way to share the
-  innermost fan-out, over those), and the words of the outermost level over its bandwidth, and those of the innermost.
+  innermost fan-out, over those), and the words of the outermost level over its bandwidth, and those of the innermost; the
+  first two one after the other where the next level is not double-buffered (`overlap`).
 
 Charges add to this, but for one that leaves out updates of the output which do not happen. Then a level next to the
 compute units has the fewest that keep every compute: C / R * (1 - (1 - actual/C)^R) where R of them share one. And of a
@@ -53,8 +54,8 @@ from .actions import PlaceTables
 from .bound_filters import LeastAccesses
 from .bound_tiles import MOST_TILES, OuterTiles, delivered, possible
 from .bound_words import LeastWords
-from .cost import PRICES
 from .layout import Layout
+from .prices import PRICES
 
 MOST_PAIRS = 64
 """Pairs of energy and cycles that are kept of those that no other beats."""
@@ -102,17 +103,21 @@ class LowerBound:
         self.rest = _front(*self._innermost())
         """Pairs of energy and cycles (n,) of what is the same in all classes."""
         self.of_class = self._outermost()
-        """Energy and cycles (N,) of what is not."""
-        classes = _front(*self.of_class)
-        energy, cycles = self.joined(*classes)
-        self.energy_pj, self.cycles = _front(energy.ravel(), cycles.ravel())
+        """Energy, cycles, and cycles in which all else waits (N,) of what is not."""
+        classes, waiting = self.of_class, self.of_class[2]
+        if not waiting.any():
+            classes = *_front(*classes[:2]), np.zeros(1)
+        rows = [slice(i, i + 1) for i in range(len(self.rest[0]))]
+        parts = [_front(*(part[:, 0] for part in self.joined(*classes, one))) for one in rows]
+        self.energy_pj, self.cycles = _front(*map(np.concatenate, zip(*parts, strict=True)))
 
-    def joined(self, energy: Array, cycles: Array) -> tuple[Array, Array]:
-        """Pairs (N, n) of classes of so much energy and so many cycles (N,) with what is the same in all."""
+    def joined(self, energy: Array, cycles: Array, waiting: Array, rows: slice = slice(None)) -> tuple[Array, Array]:
+        """Pairs (N, n) of classes (N,) with some rows of what is the same in all."""
         least = np.ceil(self.actual / self.units * (1.0 - 1e-9)) if self.actual > 0 else 0.0
         computes = self.actual * float(self.chip.mac_pj["compute"])
-        energy = (computes + np.add.outer(energy, self.rest[0])) * (1.0 - 1e-9)
-        return energy, np.maximum(np.maximum.outer(cycles, self.rest[1]), least)
+        energy = (computes + np.add.outer(energy, self.rest[0][rows])) * (1.0 - 1e-9)
+        steps = np.maximum(self.rest[1][rows], least)
+        return energy, np.maximum(np.maximum.outer(cycles, steps), np.add.outer(waiting, steps) * (1.0 - 1e-9))
 
     def _effectual(self) -> float:
         """Share of the computes that take place whatever is filtered."""
@@ -158,8 +163,9 @@ class LowerBound:
                 shares[t] /= sum(splits[d] for d, _ in rank) - (len(rank) - 1)
         return shares
 
-    def _outermost(self) -> tuple[Array, Array]:
-        """Traffic of the outermost level, and what follows from it further in: pJ, cycles, for every class."""
+    def _outermost(self) -> tuple[Array, Array, Array]:
+        """Traffic of the outermost level, and what follows from it further in: pJ, cycles, for every class; and cycles in
+        which the levels inside wait, as the next one has one copy of every tile (`overlap`)."""
         lay, outer, accesses = self.layout, self.outer, self.accesses
         energy: Array = np.zeros(len(outer.tile))
         read, written, small = energy, energy, np.zeros(1)
@@ -191,10 +197,14 @@ class LowerBound:
                 energy = energy + sent * (get + fill)
                 read = read + sent * time
         cycles = self._transfer(0, read, written)
+        come = [t for t in range(lay.T) if lay.stored[t, 0]]
+        stops = self.words.known.options.overlap and lay.S > 1 and lay.spatial[0] is None
+        stops = stops and all(lay.child(t, 0) == 1 and self.words.copies[t, 1] == 1.0 for t in come)
+        waiting: Array = cycles if stops else np.zeros(1)
         for s in range(1, lay.S - 1):
             between, busy = self._between(s)
             energy, cycles = energy + between, np.maximum(cycles, busy)
-        return energy, cycles
+        return energy, cycles, waiting
 
     def _sums(self, t: int, s: int, child: int, moved: Array, told: Array, inside: Array) -> tuple[Array, Array, Array]:
         """pJ, and words read and written, of `moved` (N,) words of the output that come to a level of one instance, where

@@ -76,12 +76,14 @@ class ClassTable:
         giving = sorted(range(1, len(bounds)), key=lambda group: (spatial[group], group))
         for d, size in enumerate(lay.sizes):
             for prime in set(prime_factors(int(size))):
-                spare = _exponents(bounds[1:, d].prod(axis=0), prime) - _exponents(wanted[d], prime)
+                held = _exponents(bounds[:, d], prime)
+                spare = held[1:].sum(axis=0) - _exponents(wanted[d], prime)
                 bounds[giving[0], d] *= float(prime) ** np.maximum(-spare, 0)
+                gone = np.zeros_like(held)
                 for group in giving:
-                    gone = np.minimum(np.maximum(spare, 0), _exponents(bounds[group, d], prime))
-                    bounds[group, d] /= float(prime) ** gone
-                    spare = spare - gone
+                    gone[group] = np.minimum(np.maximum(spare, 0), held[group])
+                    spare = spare - gone[group]
+                bounds[:, d] /= float(prime) ** gone
             bounds[0, d] = size / bounds[1:, d].prod(axis=0)
         loop = self.outer.loop[classes]
         position = np.where(order[0] == loop, lay.D, np.arange(lay.D)[:, None])
@@ -90,8 +92,8 @@ class ClassTable:
 
 
 def _exponents(numbers: Array, prime: int) -> Array:
-    """(B,) how often a prime divides whole numbers."""
-    found, rest = np.zeros(len(numbers), dtype=np.int64), numbers
+    """How often a prime divides whole numbers, of their shape."""
+    found, rest = np.zeros(numbers.shape, dtype=np.int64), numbers
     while (divides := rest % prime == 0.0).any():
         found += divides
         rest = np.where(divides, rest / prime, 1.0 if prime > 1 else rest)

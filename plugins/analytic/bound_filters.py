@@ -94,7 +94,7 @@ class LeastAccesses:
             for c in action.leaders:
                 moves = sum(dim in alone for rank in lay.ranks[c] for dim, _ in rank) == len(alone)
                 if moves and all(sum(dim in alone for dim, _ in rank) < 2 for rank in lay.ranks[c]):
-                    together = np.maximum(1.0, np.minimum(self.one_by_one[t] / words, stays))
+                    together = np.maximum(1.0, np.minimum(self.one_by_one[t] / np.maximum(1.0, words), stays))
                     share = share * self._there_in_steps(c, together)
                 else:
                     share = share * self.densities[c]

@@ -25,6 +25,7 @@ from sparsemap.primes import divisors, prime_factors
 
 from .layout import Layout
 from .occupancy import AskedFormat, Ranks
+from .occupancy.lookup import distinct
 from .ranks import OUTER
 
 if TYPE_CHECKING:
@@ -93,11 +94,12 @@ class RankSteps:
         if len(start) > MOST_STEPS:
             first, part = _alike(product, words)
             words, product = words[first], product[first]
-            start, end = np.divmod(np.unique(part[start] * len(first) + part[end]), len(first))
+            start, end = np.divmod(distinct(part[start] * len(first) + part[end]), len(first))
             if len(start) > MOST_STEPS:
                 return None
-        factors = {int(n): len(prime_factors(int(n))) for n in np.unique(product)}
-        layer = np.array([factors[int(n)] for n in product])
+        whole = [int(n) for n in product]
+        factors = {n: len(prime_factors(n)) for n in {*whole}}
+        layer = np.array([factors[n] for n in whole])
         order = np.lexsort([end, layer[end]])
         start, end = start[order], end[order]
         length, fibers = product[end] / product[start], product.max() / product[end]

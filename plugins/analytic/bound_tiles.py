@@ -102,10 +102,13 @@ class TileGrid:
         if math.prod(bases) >= 2**63:
             return found
         steps = [math.prod(bases[:d]) for d in range(len(bases))]
-        known = np.array(steps) @ ways
+        every = np.array(steps) @ ways
+        known = np.sort(every)
         for size, step, way in zip(self.layout.sizes, steps, ways, strict=True):
             for prime in set(prime_factors(int(size))):
-                found |= (way * prime <= size) & np.isin(known + step * way * (prime - 1), known)
+                larger = every + step * way * (prime - 1)
+                same = known[np.minimum(np.searchsorted(known, larger), len(known) - 1)] == larger
+                found |= (way * prime <= size) & same
         return found
 
     def _grows(self, fits: Array) -> Array:

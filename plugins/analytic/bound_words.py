@@ -19,7 +19,7 @@ from sparsemap.pieces.contracts.base import Array
 
 from .bound_formats import LeastRanks, most_bits
 from .charges.network import length_mm, tree_sides
-from .cost import PRICES
+from .prices import PRICES
 
 if TYPE_CHECKING:
     from .prepared import ModelTables

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import attrs
 import numpy as np
 
-from sparsemap import Detail
+from sparsemap import Detail, Evaluation
 from sparsemap.pieces.contracts.base import Array, PerLevel
+from sparsemap.problem.chip import Chip
+from sparsemap.problem.designs import Designs
 from sparsemap.problem.evaluation import ShortfallRow, TensorAtLevel, TileRanks
 
 from .cost import Cost, cost_of
 from .counts import Counts, counts_of, temporal_reductions
 from .cycles import Cycles, cycles_of
+from .layout import decoded_of
 from .metadata import Metadata, metadata_of
 from .nest import Nest
-from .prepared import DesignChoices, ModelTables
+from .prepared import COLUMNS, DesignChoices, ModelTables
+from .rank_loops import rank_counts
 from .removal import removals_of
-from .stored import StoredTiles
+from .stored import StoredTiles, stored_of
 from .traffic import Traffic, dense_traffic
 
 
@@ -96,3 +101,65 @@ class Chain:
             units.payload_bits[rows], some((units.largest_metadata, units.largest_payload)), some(accesses.read),
             some(accesses.fill), some(accesses.update), lost(accesses.gone_read), lost(accesses.gone_update),
         )  # fmt: skip
+
+
+def chained(known: ModelTables, designs: Designs, chip: Chip, detail: bool) -> Evaluation:
+    """Cheap checks on all designs; then the chain on those that are left, or with `detail` on all."""
+    reasons = known.reasons
+    bounds, order, slots, genes = (designs.columns[name] for name in COLUMNS)
+    batch = bounds.shape[-1]
+    found = np.zeros(batch, dtype=np.uint64)
+    products = bounds.prod(axis=1)
+    reasons.factors(bounds, found)
+    reasons.slides(bounds, order, found)
+    if detail:  # loops that do not make up the sizes have no tiles to speak of: these may be beyond all numbers
+        bounds = np.where(found == 0, bounds, 1.0)
+    decoded = decoded_of(known.layout, designs.columns.get("decoded"))
+    counts = rank_counts(known.layout, bounds, decoded, bool(known.formats.flattened.any()))
+    if known.places.deals:
+        from .lanes import fewest, unmatched
+
+        whole = Nest(known.layout, np.where(found == 0, bounds, 1.0), order)
+        products = fewest(known, whole, genes)
+        for place, wrong in unmatched(known, whole, genes):
+            reasons.mark(found, f"mechanism:{place}", wrong)
+    reasons.fanout(products, chip, found)
+    packed = reasons.formats(slots, counts, decoded, genes, known.formats, known.places, found)
+    choices = DesignChoices(slots, genes, packed, decoded, chip)
+    energy, cycles = np.full(batch, np.inf), np.full(batch, np.inf)
+    told: Detail | None = None
+    rows = np.arange(batch) if detail else np.flatnonzero(found == 0)
+    if len(rows):
+        if len(rows) < batch:
+            (bounds, order), choices = (np.take(part, rows, axis=-1) for part in (bounds, order)), choices.take(rows)
+        nest = Nest(known.layout, bounds, order)
+        stored = stored_of(known, nest, choices)
+        left = found[rows]
+        reasons.data(known.held(stored.words), choices.chip, left)
+        found[rows] = left
+        fitting = rows if detail else np.flatnonzero(left == 0)
+        if len(fitting):
+            if len(fitting) < len(rows):
+                (bounds, order), choices = (
+                    (np.take(part, fitting, axis=-1) for part in (bounds, order)),
+                    choices.take(fitting),
+                )
+                rows, nest, stored = rows[fitting], Nest(known.layout, bounds, order), stored.take(fitting)
+            chain = Chain.of(known, nest, choices, stored, detail)
+            left = found[rows]
+            reasons.metadata(chain.data_words, chain.metadata_bits, choices.chip, left)
+            if "Q9" in known.quirks:
+                for t, impossible in zip(known.layout.operands, chain.counts.computes.impossible, strict=True):
+                    name = known.layout.tensors[t].name
+                    reasons.mark(left, f"operand-probability:{name}", impossible)
+            energy[rows], cycles[rows], found[rows] = chain.cost.energy_pj, chain.cost.cycles, left
+            if detail:
+                lacking: list[list[Any]] = [[] for _ in range(batch)]
+                if found.any():
+                    from .shortfalls import needed
+
+                    lacking = needed(reasons, chain.data_words, chain.metadata_bits, products, chip, found)
+                told = chain.detail(lacking)
+    valid = found == 0
+    energy, cycles = np.where(valid, energy, np.inf), np.where(valid, cycles, np.inf)
+    return Evaluation({"energy_pj": energy, "cycles": cycles}, found, reasons.names, told)

@@ -8,14 +8,15 @@ charges of plugins, and single designs whose choices or numbers it does not take
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import attrs
 import numpy as np
 
-from sparsemap import Mechanism
+from sparsemap import Detail, Mechanism
 from sparsemap.pieces.contracts import sparsity
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.chip import Chip
@@ -23,14 +24,13 @@ from sparsemap.problem.designs import Designs
 
 from . import native
 from .actions import Action
-from .charges.imbalance import limits_of, maxima_of, rank_of
-from .charges.maxima import DEVIATIONS, LANES, NORMAL_MAXIMA, Maxima, WorkBoxes
+from .charges.maxima import DEVIATIONS, LANES, NORMAL, NORMAL_MAXIMA, Maxima, Rowed, limits_of, maxima_of, rank_of
 from .charges.network import tree_sides
-from .cost import gated_extra, price
-from .occupancy import Ranks
-from .occupancy.lookup import FACTORS, Table
-from .prepared import ModelTables
-from .rank_loops import decoded_of
+from .layout import decoded_of
+from .occupancy import Ranks, TensorTables
+from .occupancy.lookup import FACTORS, Number, Table, fingerprint
+from .prepared import COLUMNS, ModelTables
+from .prices import gated_extra, price
 from .validity import data_words
 
 PASSES = 16
@@ -47,8 +47,27 @@ OPTIONS = (
 )  # fmt: skip
 
 
-def evaluated(known: ModelTables, designs: Designs, chip: Chip) -> tuple[Array, ...] | None:
-    """Energy, cycles, reasons (B,) of a batch, and which designs (n,) are left to NumPy; None: all are."""
+CHARGES = "intersection", "leakage", "gated", "network"
+"""Those that cost energy, in the order of `kernel.h`."""
+
+
+class PartOfDetail(Detail):
+    """What the compiled model tells; the chain is asked for the other fields when one of them is."""
+
+    whole: Callable[[], Detail]
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in attrs.fields_dict(Detail):
+            raise AttributeError(name)
+        found = attrs.asdict(self.whole(), recurse=False)
+        for field, value in found.items():
+            object.__setattr__(self, field, value)
+        return found[name]
+
+
+def evaluated(known: ModelTables, designs: Designs, chip: Chip, detail: bool = False) -> tuple[Any, ...] | None:
+    """Energy, cycles, reasons (B,) of a batch, with `detail` a `Detail` if all are valid, and which designs (n,) are left to
+    NumPy; None: all are."""
     if chip.batch is not None:
         return None
     slots = designs.columns["formats"].shape[1]
@@ -58,7 +77,7 @@ def evaluated(known: ModelTables, designs: Designs, chip: Chip) -> tuple[Array, 
         known.kernels[:] = [kernel]
     if not kernel.knows or decoded_of(known.layout, designs.columns.get("decoded")) is not None:
         return None
-    return kernel.evaluated(designs)
+    return kernel.evaluated(designs, detail)
 
 
 class Kernel:
@@ -88,9 +107,10 @@ class Kernel:
         self.reals = np.concatenate([np.asarray(part, dtype=np.float64).reshape(-1) for part in reals])
         self.parts = [max(1, len(lay.ranks[t])) if known.tables[t].by_shape else 1 for t in range(lay.T)]
         self.groups = bool((known.formats.group > 1).any())
-        self.work = [
-            (self.maxima.tiles[i], 1 + self.parts[t]) for i, t in enumerate(lay.operands) if self.maxima is not None
-        ]
+        self.work: list[tuple[Rowed, int]] = []
+        if self.maxima is not None:
+            self.work = [(self.maxima.tiles[i], 1 + self.parts[t]) for i, t in enumerate(lay.operands)]
+            self.work.append((self.maxima.meetings, 2))
         pairs = math.comb(len(lay.operands), 2)
         self.ratio_width = 4 + sum(4 + self.parts[t] for t in lay.operands) + pairs
         self.tables = list(self._tables())
@@ -99,32 +119,63 @@ class Kernel:
         locks = {id(lock): lock for lock in own + ([] if self.maxima is None else [self.maxima.lock])}
         self.locks = [locks[number] for number in sorted(locks)]
 
-    def evaluated(self, designs: Designs) -> tuple[Array, ...] | None:
+    def evaluated(self, designs: Designs, detail: bool = False) -> tuple[Any, ...] | None:
         """As of the function of this name."""
-        columns = [np.ascontiguousarray(designs.columns[name]) for name in ("bounds", "order", "formats", "mechanisms")]
+        columns = [np.ascontiguousarray(designs.columns[name]) for name in COLUMNS]
         if [column.dtype.char for column in columns] != ["d", "b", "b", "b"]:
             return None
         batch = len(designs)
         state, found = np.zeros(batch, dtype=np.int8), np.zeros(batch, dtype=np.uint64)
         energy, cycles = np.full(batch, np.inf), np.full(batch, np.inf)
-        functions = np.power, np.log2, np.exp, np.hypot, np.log1p
+        lay, functions = self.known.layout, (np.power, np.log2, np.exp, np.hypot, np.log1p)
+        counts = (1, 1, len(CHARGES), lay.S + 1, lay.S, lay.S, lay.T * lay.S, lay.T * lay.S)
+        told = np.zeros((batch if detail else 0, sum(counts)))
         for _ in range(PASSES):
             with ExitStack() as held:
                 for lock in self.locks:  # always in one order
                     held.enter_context(lock)
-                works = [(tiles.maxima, tiles.moments) for tiles, _ in self.work]
+                works = [known.figures for known, _ in self.work]
                 missing = native.kernel.evaluate(
                     self.wholes, self.reals, functions, FACTORS, self._opened(), works, *columns, state, energy, cycles,
-                    found,
+                    found, told,
                 )  # fmt: skip
             if missing is None:
                 self.knows = False
                 return None
-            if not missing:
+            units = [one for place, data in missing if (one := self._fill(place, np.frombuffer(data)))]
+            if units:
+                TensorTables.fill_units(units)
+            if state.all():
                 break
-            for place, data in missing:
-                self._fill(place, np.frombuffer(data))
-        return energy, cycles, found, np.flatnonzero(state != 1)  # 0: it lacks something, 2: unknown
+        left = np.flatnonzero(state != 1)  # 0: it lacks something, 2: unknown
+        whole = detail and not left.size and not found.any()
+        parts = np.split(told.T, np.cumsum(counts)[:-1]) if whole else ()
+        return energy, cycles, found, self._detail(designs, *parts) if parts else None, left
+
+    def _detail(self, designs: Designs, *parts: Array) -> Detail:
+        """`parts` as `told` in `kernel.c` writes them, (n, B)."""
+        compute_pj, compute_cycles, charges, used, level, bits, tiles, most = parts
+        by_tile, spent = (self.known.layout.T, self.known.layout.S, len(designs)), zip(CHARGES, charges, strict=True)
+        fields = {
+            "needed": [[] for _ in range(len(designs))],
+            "energy_pj": tiles.reshape(by_tile), "compute_energy_pj": compute_pj[0],
+            "charges_pj": {name: pj for name, pj in spent if getattr(self.known.options, name)},
+            "level_cycles": level, "compute_cycles": compute_cycles[0], "data_words_max": most.reshape(by_tile),
+            "metadata_bits_max": bits, "instances_used": used,
+        }  # fmt: skip
+        found = PartOfDetail(**fields)
+        for field in attrs.fields_dict(Detail).keys() - fields.keys():
+            object.__delattr__(found, field)
+
+        def whole() -> Detail:
+            from .chain import chained
+
+            told = chained(self.known, designs, self.chip, True).detail
+            assert told is not None
+            return told
+
+        object.__setattr__(found, "whole", whole)
+        return found
 
     def _opened(self) -> list[Any]:
         """The tables in the order of `kernel.c`, as they are now: keys, rows, columns, and how many numbers each is asked for."""
@@ -152,13 +203,13 @@ class Kernel:
             for r in range(lay.D):
                 gap = self.gaps.get((t, r))
                 yield (None, 0, 0) if gap is None else (gap[0], 3 + 2 * len(lay.ranks[t][r]), 1)
-        for tiles, width in self.work:
-            yield tiles.table, width, 1
-        yield from [(None, 0, 0)] * (len(lay.operands) - len(self.work))
-        yield (None, 0, 0) if self.maxima is None else (self.maxima.table, self.ratio_width, 1)
+        for known, width in self.work:
+            yield known.table, width, 1
+        yield from [(None, 0, 0)] * (len(lay.operands) + 1 - len(self.work))
+        yield (None, 0, 0) if self.maxima is None else (self.maxima.table, self.ratio_width + 1, 1)
 
-    def _fill(self, place: int, data: Array) -> None:
-        """Asks for the rows that a table lacks, which puts them there."""
+    def _fill(self, place: int, data: Array) -> tuple[TensorTables, Ranks] | None:
+        """Asks for the rows that a table lacks, which puts them there; or says of which ranks they are."""
         lay = self.known.layout
         kinds = 5 + lay.D
         t, kind = divmod(place, kinds)
@@ -175,38 +226,24 @@ class Kernel:
                 columns = _columns(data, 2 * n + 1)
                 tables.longest(columns[:n], columns[n : 2 * n], columns[-1])
             elif kind == 4:
-                tables.units(_ranks(data, n, self.groups))
+                return tables, _ranks(data, n, self.groups)
             else:
                 r = kind - 5
                 from .charges.holes import looked_up
 
                 looked_up(lay, t, r, np.stack(_columns(data, 3 + 2 * len(lay.ranks[t][r]))))
-            return
+            return None
         assert self.maxima is not None
         i = place - kinds * lay.T
-        if i < len(self.work):
-            tiles, width = self.work[i]
-            columns = _columns(data, width)
-            with self.maxima.lock:
-                tiles.rows(columns[0], np.stack(columns[1:]))
-            return
-        self.maxima.ratios(*self._works(_columns(data, self.ratio_width)))
-
-    def _works(self, columns: list[Array]) -> tuple[WorkBoxes, Array]:
-        """What `Maxima.ratios` is asked for, from columns (N,)."""
-        lay = self.known.layout
-        depth, turns, units, points, *rest = columns
-        owns = []
-        for t in lay.operands:
-            owns.append(rest[: 4 + self.parts[t]])
-            rest = rest[4 + self.parts[t] :]
-        looks, growth, least, lanes, *_ = zip(*owns, strict=False)
-        boxes = [own[4:] for own in owns]
-        count = len(lay.operands)
-        names = [(i, j) for i in range(count) for j in range(i + 1, count)]
-        limits = [limits_of(self.known, t) for t in lay.operands]
-        pairs = dict(zip(names, rest, strict=True))
-        return WorkBoxes(boxes, limits, growth, least, lanes, pairs, units, points, depth, turns), np.array(looks)
+        with self.maxima.lock:
+            if i < len(self.work):
+                known, width = self.work[i]
+                columns = _columns(data, width)
+                known.rows(columns[0], np.stack(columns[1:]))
+                return None
+            *keys, ratio = _columns(data, self.ratio_width + 1)  # which the kernel has found itself
+            self.maxima.table.find(fingerprint(keys), lambda rows: Number(ratio[rows]))
+            return None
 
 
 def _columns(data: Array, width: int) -> list[Array]:
@@ -251,14 +288,15 @@ def _laid_out(known: ModelTables, chip: Chip, slots: int, maxima: Maxima | None)
         *(part for gene, t, needs in places.needs for part in ((gene, t, 0), needs)),
         problem.buffers, [level.memory.shares_work for level in problem.levels],
         [rank_of(lay, t) for t in range(lay.T)],
-        len(sparsity._BITS), np.searchsorted(LANES, 1.0), np.searchsorted(LANES, 2.0),
+        len(sparsity._BITS), np.searchsorted(LANES, 1.0), np.searchsorted(LANES, 2.0), NORMAL.shape[1],
     ]  # fmt: skip
     densities = [occupancy.density for occupancy in lay.occupancies]
     reals: list[Any] = [
         lay.sizes, forms.block, forms.group, densities, [float(np.floor(1e6 * x + 0.5) / 1e6) for x in densities],
         [problem.resident.get((t, problem.homes[t]), np.nan) for t in range(lay.T)],
         np.ones((lay.T, lay.S)) if known.copies is None else known.copies,
-        np.log2(LANES), DEVIATIONS, NORMAL_MAXIMA, sparsity._BITS,
+        np.log2(LANES), DEVIATIONS, NORMAL_MAXIMA, sparsity._BITS, NORMAL,
+        [np.append(limits, np.ones(lay.D - len(limits))) for limits in map(partial(limits_of, known), lay.operands)],
     ]  # fmt: skip
     for action in [*actions, *([] if unit is None else [unit])]:
         level, rest = action.place.storage, [0] * (TENSORS - len(action.leaders))

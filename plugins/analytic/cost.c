@@ -86,7 +86,7 @@ static double level_cycles(const Model *m, const Design *x, int s, double comput
 /* 8 */
 void cycled(const Model *m, Run *run, Design *x) {
     const Counts *c = x->timed;
-    double busy = c->actual + c->gated, units = x->used[m->S], level[LEVELS], mean, compute, total;
+    double busy = c->actual + c->gated, units = x->used[m->S], *level = x->level_cycles, mean, compute, total;
     if (m->option[POSITIONS]) busy = busy + c->passed;
     compute = mean = ceil(busy / positive(units));
     if (m->option[IMBALANCE]) {
@@ -102,6 +102,7 @@ void cycled(const Model *m, Run *run, Design *x) {
         total = max2(total, level[s]);
     }
     if (m->option[OVERLAP]) total = max2(total, overlapped(m, run, x, mean, compute, level));
+    x->compute_cycles = compute;
     x->cycles = total;
 }
 
@@ -206,16 +207,19 @@ void costed(const Model *m, Run *run, Design *x) {
     const Counts *c = &x->counts[0];
     double energy = c->actual * m->mac[0] + c->gated * m->mac[1] + c->skipped * m->mac[2];
     (void)run;
+    x->compute_pj = energy;
     for (int s = 0; s < m->S; s++)
         for (int t = 0; t < m->T; t++) {
+            x->tile_pj[t][s] = 0.0;
             if (!m->stored[t * m->S + s]) continue;
             double tile = access_energy(m, x, t, s) * x->active[t][s];
             if (m->clustered) tile = tile * (min2(x->used[s], m->instances[s] / m->cluster[s]) / x->used[s]);
+            x->tile_pj[t][s] = tile;
             energy = energy + tile;
         }
-    if (m->option[INTERSECTION]) energy = energy + compared_pj(m, x);
-    if (m->option[LEAKAGE]) energy = energy + leaked_pj(m, x);
-    if (m->option[GATED]) energy = energy + gated_pj(m, x);
-    if (m->option[NETWORK]) energy = energy + network_pj(m, x);
+    if (m->option[INTERSECTION]) energy = energy + (x->charge_pj[0] = compared_pj(m, x));
+    if (m->option[LEAKAGE]) energy = energy + (x->charge_pj[1] = leaked_pj(m, x));
+    if (m->option[GATED]) energy = energy + (x->charge_pj[2] = gated_pj(m, x));
+    if (m->option[NETWORK]) energy = energy + (x->charge_pj[3] = network_pj(m, x));
     x->energy_pj = energy;
 }

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from sparsemap.pieces.boundary import charged
-from sparsemap.pieces.contracts.base import Array, PerDesign, PerLevel, PerTile
+from sparsemap.pieces.contracts.base import Array, PerDesign, PerTile
 from sparsemap.problem.chip import Chip
 
 from .actions import GATE, SKIP
@@ -19,11 +19,8 @@ from .cycles import Cycles
 from .layout import by_level
 from .nest import Nest
 from .prepared import DesignChoices, ModelTables
+from .prices import gated_extra, leakage_pj_per_cycle, price
 from .traffic import Traffic
-
-PRICES = {"fill": "write", "update": "write", "metadata_fill": "metadata_write", "metadata_update": "metadata_write"}
-"""Actions of the model that cost what another one does on a chip."""
-NS = 1e9
 
 
 @attrs.frozen(eq=False)
@@ -81,11 +78,6 @@ def cost_of(
     return Cost(energy, cycles.total, tile_pj, compute_pj, spent)
 
 
-def price(chip: Chip, action: str) -> Array:
-    """(S, 1) or (S, B) pJ of one access, by the model's name of its action."""
-    return by_level(chip.energy_pj[PRICES.get(action, action)])
-
-
 def access_energy(chip: Chip, counts: Counts, ratio: PerTile | float = 1.0) -> PerTile:
     """(T, S, B) pJ of one instance; `ratio`: accesses for every one of whole accesses."""
     together = by_level(chip.access_words)
@@ -124,23 +116,6 @@ def total(parts: PerTile) -> PerDesign:
         for t in range(parts.shape[0]):
             found = found + parts[t, s] if s or t else found
     return found
-
-
-def leakage_pj_per_cycle(chip: Chip, used: PerLevel | float) -> Array:
-    """() or (B,): all memories leak as long as a design runs, those that it has no use for less where they can be switched
-    off (docs/model.md, `leakage`). `used`: instances (S, B), or at each level so many."""
-    count, every = np.broadcast_to(used, (len(chip), *np.shape(used)[1:])), chip.instances[:-1]
-    awake = [
-        own if np.all(share == 1.0) else here + (own - here) * share
-        for own, here, share in zip(every, count, chip.asleep, strict=True)
-    ]
-    power_mw = sum(number * each for number, each in zip(awake, chip.leakage_mw, strict=True))
-    return power_mw * NS / chip.clock_hz  # mW * ns = pJ
-
-
-def gated_extra(chip: Chip, action: str) -> Array:
-    """(S, 1) or (S, B) pJ of a gated access above its own price."""
-    return np.maximum(0.0, chip.gated_residual * price(chip, action) - price(chip, f"gated_{action}"))
 
 
 def gated_pj(chip: Chip, counts: Counts, positions: bool) -> PerDesign:

@@ -119,6 +119,8 @@ static int model_of(Cursor *c, Model *m) {
     m->lane_logs = reals(c, m->lanes), m->deviations = reals(c, m->lanes), m->normal_means = reals(c, m->lanes),
     m->normal_deviations = reals(c, m->lanes), m->bit_count = (int)ints(c, 1)[0];
     m->bits = reals(c, m->bit_count), m->lane_one = (int)ints(c, 1)[0], m->lane_two = (int)ints(c, 1)[0];
+    m->normals = (int)ints(c, 1)[0], m->normal_at = reals(c, m->normals), m->normal_below = reals(c, m->normals);
+    m->limits = reals(c, m->operands * D);
     for (int i = 0; i < m->actions + (m->unit >= 0); i++) {
         Action *a = i < m->actions ? &m->action[i] : &m->at_unit;
         const int64_t *about = ints(c, 5);
@@ -216,6 +218,22 @@ static int evaluated(const Model *m, Run *run, Design *x, uint64_t *reasons, dou
     return DONE;
 }
 
+/* How many numbers `told` writes, as `Kernel.told` in compiled.py reads them. */
+static int told_count(const Model *m) { return 2 + CHARGES + 1 + 3 * m->S + 2 * m->T * m->S; }
+
+/* Where energy and cycles of a design come from, and what its levels hold. */
+static void told(const Model *m, const Design *x, double *out) {
+    *out++ = x->compute_pj, *out++ = x->compute_cycles;
+    for (int i = 0; i < CHARGES; i++) *out++ = x->charge_pj[i];
+    for (int s = 0; s <= m->S; s++) *out++ = x->used[s];
+    for (int s = 0; s < m->S; s++) *out++ = x->level_cycles[s];
+    for (int s = 0; s < m->S; s++) *out++ = held_at(m, x->largest_bits, s);
+    for (int t = 0; t < m->T; t++)
+        for (int s = 0; s < m->S; s++) *out++ = x->tile_pj[t][s];
+    for (int t = 0; t < m->T; t++)
+        for (int s = 0; s < m->S; s++) *out++ = x->most[t][s];
+}
+
 /* Fills in the loops and choices of design b of B; whether all are within bounds. */
 static int decoded(const Model *m, Design *x, const double *bounds, const int8_t *order, const int8_t *slots, const int8_t *genes,
                    Py_ssize_t b, Py_ssize_t B) {
@@ -253,11 +271,12 @@ static int listed(PyObject *lists, Table *table, int place) {
 
 enum { KINDS = 5 }; /* tables of a tensor: tile, empty, largest, longest, unit */
 
-/* evaluate(wholes, reals, ufuncs, factors, tables, works, bounds, order, slots, genes; state, energy, cycles, reasons)
+/* evaluate(wholes, reals, ufuncs, factors, tables, works, bounds, order, slots, genes; state, energy, cycles, reasons, told)
  *
- * `tables`: five of every tensor, then one of every rank of every tensor (D places for each), then one of every operand and
- * that of ratios; `works`: (maxima, moments) by operand. Evaluates the designs that are OPEN in `state`, and returns what
- * tables lack for those that stay so; None: not a model that is known here. */
+ * `tables`: five of every tensor, then one of every rank of every tensor (D places for each), then one of every operand,
+ * that of meetings and that of ratios; `works`: the figures of operands and meetings. Evaluates the designs that are OPEN in
+ * `state`, and returns what tables lack for those that stay so, and all new ratios; None: not a model that is known here.
+ * `told` may be empty. */
 static PyObject *evaluate(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     static Views views; /* with the GIL held */
     static Model model;
@@ -266,10 +285,10 @@ static PyObject *evaluate(PyObject *self, PyObject *const *args, Py_ssize_t narg
     Design *x = NULL;
     PyObject *found = NULL, *lists = NULL;
     Cursor cursor;
-    Py_ssize_t n, B, sizes[4], out[4];
+    Py_ssize_t n, B, sizes[4], out[5];
     views.count = 0;
-    if (nargs != 14) {
-        PyErr_SetString(PyExc_TypeError, "evaluate takes 14 arguments");
+    if (nargs != 15) {
+        PyErr_SetString(PyExc_TypeError, "evaluate takes 15 arguments");
         return NULL;
     }
     run = calloc(1, sizeof *run);
@@ -286,8 +305,8 @@ static PyObject *evaluate(PyObject *self, PyObject *const *args, Py_ssize_t narg
         !ufunc(PyTuple_GET_ITEM(args[2], 3), 2, &run->hypot) || !ufunc(PyTuple_GET_ITEM(args[2], 4), 1, &run->log1p))
         goto unknown;
     if (!(run->factors = view(&views, args[3], "lq", &n, 0))) goto end;
-    if (n < FACTORS || !PyList_Check(args[4]) || PyList_GET_SIZE(args[4]) != m->T * (KINDS + m->D) + m->operands + 1) goto unknown;
-    Table *tables[TENSORS * (KINDS + DIMS) + TENSORS];
+    if (n < FACTORS || !PyList_Check(args[4]) || PyList_GET_SIZE(args[4]) != m->T * (KINDS + m->D) + m->operands + 2) goto unknown;
+    Table *tables[TENSORS * (KINDS + DIMS) + TENSORS + 1];
     int count = 0;
     for (int t = 0; t < m->T; t++) {
         tables[count++] = &run->tile[t];
@@ -298,22 +317,21 @@ static PyObject *evaluate(PyObject *self, PyObject *const *args, Py_ssize_t narg
         for (int r = 0; r < m->D; r++) tables[count++] = &run->gap[t][r];
     }
     for (int i = 0; i < m->operands; i++) tables[count++] = &run->work[i];
+    tables[count++] = &run->meeting;
     tables[count++] = &run->ratio;
     for (int i = 0; i < count; i++)
         if (!table_of(&views, PyList_GET_ITEM(args[4], i), tables[i])) {
             if (PyErr_Occurred()) goto end;
             goto unknown;
         }
-    if (!PyList_Check(args[5])) goto unknown;
-    for (int i = 0; i < m->operands && i < PyList_GET_SIZE(args[5]); i++) {
-        PyObject *both = PyList_GET_ITEM(args[5], i);
-        Py_ssize_t maxima, moments;
-        if (!PyTuple_Check(both) || PyTuple_GET_SIZE(both) != 2) goto unknown;
-        if (!(run->work_maxima[i] = view(&views, PyTuple_GET_ITEM(both, 0), "d", &maxima, 0)) ||
-            !(run->work_moments[i] = view(&views, PyTuple_GET_ITEM(both, 1), "d", &moments, 0)))
-            goto end;
-        run->work_rows[i] = m->lane_count > 0 ? maxima / m->lane_count : 0;
-        if (moments / 2 < run->work_rows[i]) run->work_rows[i] = moments / 2;
+    if (!PyList_Check(args[5]) || (PyList_GET_SIZE(args[5]) && PyList_GET_SIZE(args[5]) != m->operands + 1)) goto unknown;
+    for (int i = 0; i < PyList_GET_SIZE(args[5]); i++) {
+        const double *figures = view(&views, PyList_GET_ITEM(args[5], i), "d", &n, 0);
+        if (!figures) goto end;
+        if (i < m->operands)
+            run->work_known[i] = figures, run->work_rows[i] = n / work_width(m);
+        else
+            run->meeting_known = figures, run->meeting_rows = m->lane_count > 0 ? n / m->lane_count : 0;
     }
     const double *bounds = view(&views, args[6], "d", &sizes[0], 0);
     const int8_t *order = bounds ? view(&views, args[7], "b", &sizes[1], 0) : NULL;
@@ -323,10 +341,11 @@ static PyObject *evaluate(PyObject *self, PyObject *const *args, Py_ssize_t narg
     double *energy = state ? view(&views, args[11], "d", &out[1], 1) : NULL;
     double *cycles = energy ? view(&views, args[12], "d", &out[2], 1) : NULL;
     uint64_t *reasons = cycles ? view(&views, args[13], "LQ", &out[3], 1) : NULL;
-    if (!reasons) goto end;
+    double *rows = reasons ? view(&views, args[14], "d", &out[4], 1) : NULL;
+    if (!rows) goto end;
     B = out[0];
     if (sizes[0] != m->L * m->D * B || sizes[1] != sizes[0] || sizes[2] != m->T * m->R * B || sizes[3] != m->A * B || out[1] != B ||
-        out[2] != B || out[3] != B)
+        out[2] != B || out[3] != B || (out[4] && out[4] != B * told_count(m)))
         goto unknown;
     run->asked_bits = 8;
     run->asked = calloc((size_t)1 << run->asked_bits, sizeof *run->asked);
@@ -343,6 +362,7 @@ static PyObject *evaluate(PyObject *self, PyObject *const *args, Py_ssize_t narg
         state[b] = (int8_t)(decoded(m, x, bounds, order, slots, genes, b, B)
                                 ? evaluated(m, run, x, &reasons[b], &energy[b], &cycles[b])
                                 : OTHER);
+        if (out[4] && state[b] == DONE && !reasons[b]) told(m, x, rows + b * told_count(m));
     }
     if (run->failed) {
         PyErr_NoMemory();
@@ -364,6 +384,7 @@ end:
             for (size_t i = 0; i < sizeof own / sizeof *own; i++) free(own[i]->lacking);
             for (int r = 0; r < DIMS; r++) free(run->gap[t][r].lacking);
         }
+        free(run->meeting.lacking);
         free(run->ratio.lacking);
         free(run->asked);
         free(run);

@@ -20,10 +20,12 @@ enum {
     ACTIONS = 64,
     FACTORS = 64, /* components of a fingerprint */
     COLUMNS = 8,  /* columns of a table */
+    TAILS = 21,   /* thresholds of a tile's work (charges/maxima.py) */
 };
 enum { NONE, GATE, SKIP };
 enum { GATE_TIME, POSITIONS, DRAINS, SUMS, HOLES, FILTER_METADATA, STAY, POINTERS, IMBALANCE, INTERSECTION, OVERLAP, LEAKAGE, GATED,
        NETWORK, OPTIONS };
+enum { CHARGES = 4 }; /* those that cost energy: intersection, leakage, gated, network */
 /* prices of one access, in this order in `Model.price` */
 enum { READ, WRITE, GATED_READ, GATED_UPDATE, SKIPPED_READ, SKIPPED_UPDATE, METADATA_READ, METADATA_WRITE,
        GATED_METADATA_READ, GATED_METADATA_UPDATE, SKIPPED_METADATA_READ, SKIPPED_METADATA_UPDATE, PRICES };
@@ -48,10 +50,11 @@ typedef struct {
     const double *fanout, *data_words, *capacity, *shared, *metadata_capacity, *word_bits, *metadata_width,
         *cluster, *instances, *read_bandwidth, *write_bandwidth, *bandwidth, *lookahead, *price, *mac, *extra, *leakage,
         *asleep, *side, *add_word, *add_metadata;
-    const double *lane_logs, *deviations, *normal_means, *normal_deviations;
+    const double *lane_logs, *deviations, *normal_means, *normal_deviations, *limits, *normal_at, *normal_below;
     const double *bits;
     double clock, gated_each, gated_passed, wire;
     int lanes, lane_count, bit_count, lane_one, lane_two; /* lanes: of `deviations`; lane_count: of the tables */
+    int normals; /* of `normal_at` */
     Action action[ACTIONS], at_unit; /* at_unit: what the compute unit does, if `unit` is not -1 */
 } Model;
 
@@ -75,9 +78,9 @@ typedef struct {
 typedef struct {
     const int64_t *factors;
     Table tile[TENSORS], empty[TENSORS], largest[TENSORS], longest[TENSORS], unit[TENSORS], gap[TENSORS][DIMS];
-    Table work[TENSORS], ratio;
-    const double *work_maxima[TENSORS], *work_moments[TENSORS];
-    int64_t work_rows[TENSORS];
+    Table work[TENSORS], meeting, ratio;
+    const double *work_known[TENSORS], *meeting_known; /* rows of figures, of which there are so many: */
+    int64_t work_rows[TENSORS], meeting_rows;
     Ufunc power, log2, exp, hypot, log1p;
     uint64_t *asked; /* keys that are on a list already */
     int64_t asked_count;
@@ -180,6 +183,8 @@ typedef struct {
     double comes[TENSORS][LEVELS]; /* of the filters that save time, as of `along` */
     Thinned thin;
     double cycles, energy_pj;
+    /* where these come from */
+    double compute_cycles, level_cycles[LEVELS], compute_pj, charge_pj[CHARGES], tile_pj[TENSORS][LEVELS];
     double demand_read[TENSORS][LEVELS], demand_written[TENSORS][LEVELS], demand_filled[TENSORS][LEVELS];
 } Design;
 
@@ -213,6 +218,17 @@ static inline double one(const Ufunc *f, double a) {
     f->loop(at, &n, steps, f->data);
     return out;
 }
+/* The same of n numbers a, with one b for all. */
+static inline void all_two(const Ufunc *f, const double *a, double b, intptr_t n, double *out) {
+    char *at[3] = {(char *)a, (char *)&b, (char *)out};
+    intptr_t steps[3] = {8, 0, 8};
+    f->loop(at, &n, steps, f->data);
+}
+static inline void all_one(const Ufunc *f, const double *a, intptr_t n, double *out) {
+    char *at[2] = {(char *)a, (char *)out};
+    intptr_t steps[2] = {8, 8};
+    f->loop(at, &n, steps, f->data);
+}
 
 /* Powers: NumPy's too are exact where the exponent is 1 or the base is 0 or 1. */
 static inline double power(const Run *run, double base, double exponent) {
@@ -227,6 +243,9 @@ static inline int unit_kind(const Model *m, const Design *x) {
     return m->unit < 0 ? NONE : (int)m->at_unit.kind[x->gene[m->unit]];
 }
 
+/* Figures of the work with a tile: maxima, moments, values and shares (`WorkTiles`). */
+static inline int work_width(const Model *m) { return m->lane_count + 2 + 2 * TAILS; }
+
 /* Whether an effect saves time (`gate-time`). */
 static inline int saves(const Model *m, const Effect *e) { return !(m->option[GATE_TIME] && e->passes); }
 
@@ -234,6 +253,7 @@ static inline int saves(const Model *m, const Effect *e) { return !(m->option[GA
 uint64_t fingerprint(const Run *run, Design *x, const double *values, int count, int first);
 int64_t row_of(const Table *table, uint64_t key);
 void coming(const Table *table, uint64_t key);
+void noted(Run *run, Design *x, Table *table, uint64_t key, const double *values, int count);
 void lacks(Run *run, Design *x, Table *table, uint64_t key, const double *values, int count);
 double number(Run *run, Design *x, Table *table, const double *values, int count);
 
@@ -248,6 +268,7 @@ void traffic(const Model *m, Run *run, Design *x);
 /* tiles.c */
 double eliminated(const Run *run, const Action *a, int candidate, double empty);
 void stored(const Model *m, Run *run, Design *x);
+double held_at(const Model *m, const double (*most)[LEVELS], int s);
 uint64_t data_capacity(const Model *m, const Design *x);
 void filters(const Model *m, Run *run, Design *x);
 void metadata(const Model *m, Run *run, Design *x);

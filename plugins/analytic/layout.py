@@ -10,7 +10,7 @@ import numpy as np
 
 from sparsemap import Occupancy
 from sparsemap.errors import SpecError
-from sparsemap.pieces.contracts.base import Array
+from sparsemap.pieces.contracts.base import Array, PerTensor
 from sparsemap.problem.problem import Problem
 
 
@@ -165,3 +165,10 @@ def by_level(figure: Array) -> Array:
 def limited(figure: Array) -> bool:
     """Whether a chip's figure is below infinity, for any design."""
     return bool(figure != np.inf) if figure.ndim == 0 else bool((figure != np.inf).any())
+
+
+def decoded_of(layout: Layout, given: Array | None) -> PerTensor | None:
+    """Column `decoded` (T, B) by the levels that store the tensors; None if all are compressed at all levels, or at none."""
+    if given is None or not (given < layout.S).any():
+        return None
+    return np.take_along_axis(layout.next_stored, given.astype(np.int64), axis=1)

@@ -130,7 +130,7 @@ class Region:
             dim, longest = self.along
             need = np.minimum(self.words, longest) if apart else np.full(len(need), self.words)
         rest = np.flatnonzero(need > 1.0)
-        for d in np.unique(dim[rest]).tolist():
+        for d in sorted({*dim[rest].tolist()}):
             rows = rest[dim[rest] == d]
             f[d] = f[d].copy()
             f[d][rows] = np.minimum(np.trunc(f[d][rows] * need[rows]), lay.problem.sizes[lay.dims[d]])

@@ -16,7 +16,8 @@ from .nest import Nest
 from .occupancy import Ranks, RankUnits, TensorTables
 from .occupancy.lookup import take
 from .prepared import DesignChoices, ModelTables
-from .ranks import FormatTables, RankList, list_ranks
+from .rank_list import RankList, list_ranks
+from .ranks import FormatTables
 from .removal import Removal
 
 

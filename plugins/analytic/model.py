@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 
-from sparsemap import Charge, CostModel, Detail, Evaluation
+from sparsemap import Charge, CostModel, Evaluation
 from sparsemap.pieces.contracts import Classes
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.chip import Chip
@@ -34,13 +34,9 @@ from sparsemap.problem.problem import Problem
 from . import native
 from .bound import LowerBound
 from .bound_words import LeastWords
-from .chain import Chain
 from .charges import ChargeOptions
-from .cost import leakage_pj_per_cycle
-from .nest import Nest
-from .prepared import DesignChoices, ModelTables, copies_of
-from .rank_loops import decoded_of, rank_counts
-from .stored import stored_of
+from .prepared import COLUMNS, ModelTables, copies_of
+from .prices import leakage_pj_per_cycle
 
 QUIRKS = {
     "Q3": "the smallest possible occupancy counts as the empty tile",
@@ -74,7 +70,7 @@ class AnalyticModel(CostModel):
     """Agrees with TimeloopV2 (Sparseloop) number for number where that is sound; `quirks = "timeloop-v3"` everywhere."""
 
     type_name: ClassVar[str] = "analytic"
-    needs: ClassVar[tuple[str, ...]] = ("bounds", "order", "formats", "mechanisms")
+    needs: ClassVar[tuple[str, ...]] = COLUMNS
 
     quirks: str | tuple[str, ...] = attrs.field(default="none")
     """"none", "timeloop-v3", or a list of quirk names."""
@@ -152,76 +148,18 @@ class AnalyticModel(CostModel):
 def evaluated(known: ModelTables, designs: Designs, chip: Chip, detail: bool) -> Evaluation:
     """By the compiled model, where there is one that knows them, else by the chain."""
     found = None
-    if native.kernel is not None and not detail:
+    if native.kernel is not None:
         from . import compiled
 
-        found = compiled.evaluated(known, designs, chip)
-    if found is None:
+        found = compiled.evaluated(known, designs, chip, detail)
+    if found is None or (detail and found[3] is None):
+        from .chain import chained
+
         return chained(known, designs, chip, detail)
-    energy, cycles, wrong, left = found
+    energy, cycles, wrong, told, left = found
     if left.size:
+        from .chain import chained
+
         rest = chained(known, designs.take(left), chip, detail)
         energy[left], cycles[left], wrong[left] = rest.costs.own["energy_pj"], rest.costs.own["cycles"], rest.reasons
-    return Evaluation({"energy_pj": energy, "cycles": cycles}, wrong, known.reasons.names)
-
-
-def chained(known: ModelTables, designs: Designs, chip: Chip, detail: bool) -> Evaluation:
-    """Cheap checks on all designs; then the chain on those that are left, or with `detail` on all."""
-    reasons = known.reasons
-    bounds, order, slots, genes = (designs.columns[name] for name in AnalyticModel.needs)
-    batch = bounds.shape[-1]
-    found = np.zeros(batch, dtype=np.uint64)
-    products = bounds.prod(axis=1)
-    reasons.factors(bounds, found)
-    reasons.slides(bounds, order, found)
-    if detail:  # loops that do not make up the sizes have no tiles to speak of: these may be beyond all numbers
-        bounds = np.where(found == 0, bounds, 1.0)
-    decoded = decoded_of(known.layout, designs.columns.get("decoded"))
-    counts = rank_counts(known.layout, bounds, decoded, bool(known.formats.flattened.any()))
-    if known.places.deals:
-        from .lanes import fewest, unmatched
-
-        whole = Nest(known.layout, np.where(found == 0, bounds, 1.0), order)
-        products = fewest(known, whole, genes)
-        for place, wrong in unmatched(known, whole, genes):
-            reasons.mark(found, f"mechanism:{place}", wrong)
-    reasons.fanout(products, chip, found)
-    packed = reasons.formats(slots, counts, decoded, genes, known.formats, known.places, found)
-    choices = DesignChoices(slots, genes, packed, decoded, chip)
-    energy, cycles = np.full(batch, np.inf), np.full(batch, np.inf)
-    told: Detail | None = None
-    rows = np.arange(batch) if detail else np.flatnonzero(found == 0)
-    if len(rows):
-        if len(rows) < batch:
-            (bounds, order), choices = (np.take(part, rows, axis=-1) for part in (bounds, order)), choices.take(rows)
-        nest = Nest(known.layout, bounds, order)
-        stored = stored_of(known, nest, choices)
-        left = found[rows]
-        reasons.data(known.held(stored.words), choices.chip, left)
-        found[rows] = left
-        fitting = rows if detail else np.flatnonzero(left == 0)
-        if len(fitting):
-            if len(fitting) < len(rows):
-                (bounds, order), choices = (
-                    (np.take(part, fitting, axis=-1) for part in (bounds, order)),
-                    choices.take(fitting),
-                )
-                rows, nest, stored = rows[fitting], Nest(known.layout, bounds, order), stored.take(fitting)
-            chain = Chain.of(known, nest, choices, stored, detail)
-            left = found[rows]
-            reasons.metadata(chain.data_words, chain.metadata_bits, choices.chip, left)
-            if "Q9" in known.quirks:
-                for t, impossible in zip(known.layout.operands, chain.counts.computes.impossible, strict=True):
-                    name = known.layout.tensors[t].name
-                    reasons.mark(left, f"operand-probability:{name}", impossible)
-            energy[rows], cycles[rows], found[rows] = chain.cost.energy_pj, chain.cost.cycles, left
-            if detail:
-                lacking: list[list[Any]] = [[] for _ in range(batch)]
-                if found.any():
-                    from .shortfalls import needed
-
-                    lacking = needed(reasons, chain.data_words, chain.metadata_bits, products, chip, found)
-                told = chain.detail(lacking)
-    valid = found == 0
-    energy, cycles = np.where(valid, energy, np.inf), np.where(valid, cycles, np.inf)
-    return Evaluation({"energy_pj": energy, "cycles": cycles}, found, reasons.names, told)
+    return Evaluation({"energy_pj": energy, "cycles": cycles}, wrong, known.reasons.names, told)

@@ -6,19 +6,18 @@ do not know, and all without them, is NumPy's.
 
 from __future__ import annotations
 
-import logging
 import os
 from importlib import import_module
 from typing import Any
-
-logger = logging.getLogger(__name__)
 
 
 def _loaded(name: str) -> Any:
     try:
         return import_module(f"{__package__}.{name}") if os.environ.get("SPARSEMAP_NATIVE", "1") != "0" else None
     except ImportError:
-        logger.info(
+        import logging
+
+        logging.getLogger(__name__).info(
             "without compiled '%s', which takes a C compiler when SparseMap is installed; NumPy is slower", name
         )
         return None

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from .joint import JointNonzeros
 
 
+COLUMNS = ("bounds", "order", "formats", "mechanisms")
+"""Columns of designs that the model needs."""
+
+
 @attrs.frozen(eq=False)
 class ModelTables:
     """One problem as the model with its quirks and charges sees it."""

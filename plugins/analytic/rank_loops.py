@@ -11,17 +11,10 @@ import numpy as np
 from sparsemap.pieces.contracts.base import Array, LoopBounds, PerDesign, PerTensor, Rows
 
 from .layout import Layout
-from .nest import Nest
 
 if TYPE_CHECKING:
+    from .nest import Nest
     from .ranks import FormatTables
-
-
-def decoded_of(layout: Layout, given: Array | None) -> PerTensor | None:
-    """Column `decoded` (T, B) by the levels that store the tensors; None if all are compressed at all levels, or at none."""
-    if given is None or not (given < layout.S).any():
-        return None
-    return np.take_along_axis(layout.next_stored, given.astype(np.int64), axis=1)
 
 
 @attrs.frozen(eq=False)

@@ -65,8 +65,8 @@ static int fresh(Run *run, uint64_t key) {
     return 1;
 }
 
-void lacks(Run *run, Design *x, Table *table, uint64_t key, const double *values, int count) {
-    x->lacking = 1;
+/* Puts a row on the list of a table. */
+void noted(Run *run, Design *x, Table *table, uint64_t key, const double *values, int count) {
     if (x->odd || !fresh(run, (key ^ (uint64_t)(uintptr_t)table * 0x2545F4914F6CDD1Du) | 1)) return;
     if (count != table->width) {
         x->odd = 1;
@@ -83,6 +83,11 @@ void lacks(Run *run, Design *x, Table *table, uint64_t key, const double *values
         table->room = room;
     }
     memcpy(table->lacking + table->lacks++ * count, values, count * sizeof *values);
+}
+
+void lacks(Run *run, Design *x, Table *table, uint64_t key, const double *values, int count) {
+    x->lacking = 1;
+    noted(run, x, table, key, values, count);
 }
 
 /* The number of a table of single numbers for these whole ones; 1 where it has none yet. */

@@ -128,7 +128,7 @@ void stored(const Model *m, Run *run, Design *x) {
 }
 
 /* What a level must have room for, of what the tile of each tensor has at most. */
-static double held_at(const Model *m, const double (*most)[LEVELS], int s) {
+double held_at(const Model *m, const double (*most)[LEVELS], int s) {
     double found = 0.0;
     for (int t = 0; t < m->T; t++) {
         double own = m->copied ? most[t][s] * m->copies[t * m->S + s] : most[t][s];

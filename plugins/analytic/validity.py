@@ -7,6 +7,7 @@ metadata for skipping, data capacity, and last the capacity for metadata.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -17,8 +18,10 @@ from sparsemap.problem.chip import Chip
 
 from .actions import PlaceTables
 from .layout import Layout, limited
-from .rank_loops import RankCounts
 from .ranks import FormatTables
+
+if TYPE_CHECKING:
+    from .rank_loops import RankCounts
 
 MEANINGS = {
     "factors": "loop bounds do not multiply up to the size",

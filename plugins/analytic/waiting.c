@@ -65,63 +65,250 @@ static void boxed(const Model *m, const double *extent, const double *loop, cons
     for (int d = 0; d < m->D; d++) w->points *= extent[d];
 }
 
-/* Cycles of the run over the cycles of the mean unit (`Maxima.ratios`). */
+/* np.interp: the line through the points (xs, ys) at x; `j`: a place before which x is not. */
+static double line(const double *xs, const double *ys, int count, int j, double x) {
+    if (x <= xs[0]) return ys[0];
+    if (x >= xs[count - 1]) return ys[count - 1];
+    while (xs[j + 1] <= x) j++;
+    if (xs[j] == x) return ys[j];
+    double slope = (ys[j + 1] - ys[j]) / (xs[j + 1] - xs[j]);
+    return slope * (x - xs[j]) + ys[j];
+}
+
+/* Of the numbers of lanes that are tabulated. */
+static double between(const Model *m, const Run *run, double units, const double *ys) {
+    return line(m->lane_logs, ys, m->lanes, 0, one(&run->log2, max2(units, 1.0)));
+}
+
+/* The row of what is known of the work with a tile of operand i (`WorkTiles.rows`). */
+static int64_t work_row(const Model *m, Run *run, Design *x, int i, double looks, const double *widths) {
+    double key[DIMS + 1];
+    int count = 1 + widths_of(m, (int)m->operand[i]);
+    key[0] = looks;
+    memcpy(key + 1, widths, (count - 1) * sizeof *key);
+    uint64_t print = fingerprint(run, x, key, count, 0);
+    int64_t row = x->odd ? -1 : row_of(&run->work[i], print);
+    if (row >= 0 && row < run->work_rows[i]) return row;
+    lacks(run, x, &run->work[i], print, key, count);
+    return -1;
+}
+
+static double product_of(const double *widths, int count) {
+    double found = widths[0];
+    for (int r = 1; r < count; r++) found = found * widths[r];
+    return found;
+}
+
+/* Of operand i, 1 + the tensor rank that the next part is another piece of; 0: it uses this one again. */
+static int growth_of(const Model *m, const Work *w, int i) {
+    const int64_t at = m->operand[i] * m->D + w->grows;
+    return w->grows >= 0 && m->relevant[at] ? 1 + (int)m->rank_of[at] : 0;
+}
+
+/* 1 - E[y^2] / E[y] of the share y of nonzeros, over what one in `volume` positions leaves of it (`Maxima.loose`). */
+static double loose(double mean, double moment, double volume) {
+    double open = 1.0 - moment / positive(mean);
+    return min2(max2(open / (volume > 1.0 ? 1.0 - 1.0 / volume : 1.0), 0.0), 1.0);
+}
+
+/* Maxima of n numbers of units, on the line between those of LANES (`_at`). */
+static void maxima_at(const Model *m, const Run *run, const double *maxima, const double *units, int n, double *found) {
+    enum { ONCE = 64 };
+    const double first = 0.25, most = m->lane_count - 1.000001;
+    double least[ONCE], logs[ONCE];
+    for (int from = 0; from < n; from += ONCE) {
+        int some = n - from < ONCE ? n - from : ONCE;
+        for (int j = 0; j < some; j++) least[j] = max2(units[from + j], first);
+        all_one(&run->log2, least, some, logs);
+        for (int j = 0; j < some; j++) {
+            double place = min2(max2(logs[j] - m->lane_logs[0], 0.0), most);
+            int low = place > 0.0 ? (int)place : 0;
+            double part = place - low;
+            found[from + j] = (maxima[low] * (1.0 - part) + maxima[low + 1] * part) * min2(units[from + j] / first, 1.0);
+        }
+    }
+}
+
+/* Of thresholds that about as many units reach, the one of the largest product (`best_of_tails`). */
+static int best_of_tails(double *product, double *reached, int count) {
+    double best[2 * TAILS], of[2 * TAILS];
+    int sums = count / TAILS + TAILS - 1;
+    for (int sum = 0; sum < sums; sum++) best[sum] = -1.0;
+    for (int a = 0; a < count; a++) {
+        int sum = a / TAILS + a % TAILS;
+        if (product[a] > best[sum]) best[sum] = product[a], of[sum] = reached[a];
+    }
+    memcpy(product, best, sums * sizeof *best);
+    memcpy(reached, of, sums * sizeof *of);
+    return sums;
+}
+
+/* The most of the last operand among units that have at least a threshold of each other one, the best of these. */
+static double in_order(const Model *m, const Run *run, const Work *w, const int *first, int firsts, int last, const double **known) {
+    double product[2 * TAILS * TAILS] = {1.0}, reached[2 * TAILS * TAILS] = {w->lanes[last]}, maxima[2 * TAILS * TAILS];
+    int count = 1;
+    for (int place = 0; place < firsts; place++) {
+        int i = first[place];
+        const double *values = known[i] + m->lane_count + 2, *shares = values + TAILS;
+        double there[TAILS], left[TAILS];
+        for (int j = 0; j < TAILS; j++) left[j] = 1.0 - min2(shares[j], 1.0);
+        all_two(&run->power, left, w->lanes[i] / w->pairs[i < last ? i : last][i < last ? last : i], TAILS, there);
+        for (int a = count - 1; a >= 0; a--)
+            for (int j = TAILS - 1; j >= 0; j--) {
+                product[a * TAILS + j] = product[a] * values[j];
+                reached[a * TAILS + j] = reached[a] * (1.0 - there[j]);
+            }
+        count *= TAILS;
+        if (0 < place && place < firsts - 1) count = best_of_tails(product, reached, count);
+    }
+    maxima_at(m, run, known[last], reached, count, maxima);
+    double found = product[0] * maxima[0];
+    for (int a = 1; a < count; a++) found = max2(found, product[a] * maxima[a]);
+    return found;
+}
+
+/* `excess` with what varies because nonzero positions meet by chance; `share`: how far the numbers of nonzeros leave their
+ * positions open, `apart`: places over the volumes of the tiles. */
+static double with_meetings(const Model *m, Run *run, Design *x, double places, double units, double chance, double excess,
+                            double share, double apart) {
+    double asked[2] = {places, chance}, met;
+    int64_t bits[2];
+    if (!(apart > 0.0 && chance > 0.0 && chance < 1.0)) return excess;
+    memcpy(bits, asked, sizeof bits);
+    uint64_t key = ((uint64_t)bits[0] * (uint64_t)run->factors[0] + (uint64_t)bits[1] * (uint64_t)run->factors[1]) | 1;
+    int64_t row = row_of(&run->meeting, key);
+    if (row < 0 || row >= run->meeting_rows) {
+        lacks(run, x, &run->meeting, key, asked, 2);
+        return excess;
+    }
+    maxima_at(m, run, run->meeting_known + row * m->lane_count, &units, 1, &met);
+    double deviation = met - chance;
+    share = share / (1.0 - chance) * apart;
+    double spread = max2(two(&run->hypot, excess, sqrt(share) * deviation), 1e-300);
+    double fuller = 1.0 + excess / chance * excess / spread;
+    return sqrt(excess * excess + share * fuller * (deviation * deviation));
+}
+
+/* The longest work of so many consecutive parts over the mean (`Maxima._maximum`). */
+static double longest_of(const Model *m, Run *run, Design *x, const Work *w, const double *looks, double grown) {
+    const double *known[TENSORS];
+    double mean = 1.0, alike = 1.0, share = 1.0, volume = 1.0, places = w->points * grown;
+    int apart[TENSORS], aparts = 0, finite = 0, single = 1, lacking = 0;
+    for (int i = 0; i < m->operands; i++) {
+        if (!(looks[i] < INFINITY)) continue;
+        double widths[DIMS];
+        int count = widths_of(m, (int)m->operand[i]), growth = growth_of(m, w, i);
+        memcpy(widths, w->box[i], count * sizeof *widths);
+        if (growth && grown > 1.0) widths[growth - 1] = max2(widths[growth - 1], min2(w->pitch, 1.0)) * grown;
+        for (int r = 0; r < count; r++) widths[r] = min2(widths[r], m->limits[i * m->D + r]);
+        int64_t row = work_row(m, run, x, i, looks[i], widths);
+        if (row < 0) {
+            lacking = 1;
+            continue;
+        }
+        known[i] = run->work_known[i] + row * work_width(m);
+        double own = known[i][m->lane_one], words = max2(product_of(widths, count), looks[i]);
+        mean = mean * own;
+        share = share * loose(own, known[i][m->lane_count], words);
+        volume = volume * words;
+        finite++;
+        single &= looks[i] == 1.0;
+        if (w->lanes[i] > 1.0)
+            apart[aparts++] = i;
+        else
+            alike = alike * own;
+    }
+    if (lacking) return 1.0;
+    double most = mean;
+    for (int j = 0; j < aparts; j++) {
+        int first[TENSORS], firsts = 0;
+        for (int k = 0; k < aparts; k++)
+            if (k != j) first[firsts++] = apart[k];
+        most = max2(most, alike * in_order(m, run, w, first, firsts, apart[j], known));
+    }
+    if (finite > 1) {
+        double excess = most - mean, loosely = 1.0 - min2(places / volume, 1.0);
+        most = mean + (single ? with_meetings(m, run, x, places, w->units, mean, excess, share, loosely) : excess);
+    }
+    return max2(most / positive(mean), 1.0);
+}
+
+/* Cycles per part of units that may be some parts ahead of the slowest, over those of the mean unit (`pace`); `most` of 1, 2,
+ * 4 .. consecutive parts, `count` of them. */
+static double pace(const Model *m, const Run *run, const double *most, int count, int depth, double units) {
+    enum { NEWTON = 6, GROWTHS = 4 };
+    double mean[GROWTHS], deviation[GROWTHS], chain[GROWTHS], least = 1.0, relative = between(m, run, units, m->deviations);
+    for (int j = 0; j < count; j++) {
+        double grown = 1 << j;
+        chain[j] = grown + depth - 1;
+        mean[j] = most[j] * grown;
+        deviation[j] = relative * (most[j] - 1.0) * grown;
+        least = j || count < GROWTHS ? max2(least, mean[j] / chain[j]) : mean[j] / chain[j];
+    }
+    if (count < 2 || !(deviation[0] > 0.0)) return least;
+    double tau = least;
+    for (int step = 0; step < NEWTON; step++) {
+        double mid = mean[0] - chain[0] * tau, s = deviation[0], slope = chain[0];
+        for (int j = 1; j < count; j++) {
+            double other = mean[j] - chain[j] * tau, spread = two(&run->hypot, s, deviation[j]), apart = (mid - other) / spread;
+            double width = (m->normals - 1) / (m->normal_at[m->normals - 1] - m->normal_at[0]);
+            double near = min2((apart - m->normal_at[0]) * width - 1.0, m->normals - 2.0);
+            double before = line(m->normal_at, m->normal_below, m->normals, near > 0.0 ? (int)near : 0, apart), after = 1.0 - before;
+            double bell = one(&run->exp, -0.5 * (apart * apart)) / ROOT_OF_TWO_PI;
+            double joint = mid * before + other * after + spread * bell;
+            double square = (mid * mid + s * s) * before + (other * other + deviation[j] * deviation[j]) * after +
+                            (mid + other) * spread * bell;
+            s = sqrt(max2(square - joint * joint, 1e-18));
+            mid = joint;
+            slope = slope * before + chain[j] * after;
+        }
+        tau = min2(max2(tau + mid / slope, least), most[0]);
+    }
+    return max2(least, tau);
+}
+
+/* Cycles of the run over the cycles of the mean unit (`Maxima.ratios`); new ones are noted with their keys. */
 static double ratio_of(const Model *m, Run *run, Design *x, const Work *w, const double *looks) {
-    double key[FACTORS + 1], asked[FACTORS + 1];
-    int thins = 0, count = 0;
-    for (int i = 0; i < m->operands; i++) thins |= looks[i] < INFINITY && w->lanes[i] > 1.0;
+    double key[FACTORS + 1], most[4];
+    int thins = 0, count = 4, needed = 4, parts = 0, finite = 0;
+    double units = w->units;
+    for (int i = 0; i < m->operands; i++) {
+        thins |= looks[i] < INFINITY && w->lanes[i] > 1.0;
+        needed += 4 + widths_of(m, (int)m->operand[i]);
+    }
     if (!thins) return 1.0;
-    int needed = 4;
-    for (int i = 0; i < m->operands; i++) needed += 4 + widths_of(m, (int)m->operand[i]);
     if (needed + m->operands * (m->operands - 1) / 2 > FACTORS) {
         x->odd = 1;
         return 1.0;
     }
-    key[0] = asked[0] = w->depth;
+    key[0] = w->depth;
     key[1] = min2(w->turns, 1 << 20);
-    asked[1] = w->turns;
-    key[2] = asked[2] = w->units;
-    key[3] = asked[3] = w->points;
-    count = 4;
+    key[2] = w->units;
+    key[3] = w->points;
     for (int i = 0; i < m->operands; i++) {
-        int t = (int)m->operand[i], there = looks[i] < INFINITY;
-        int growth = w->grows >= 0 && m->relevant[t * m->D + w->grows] ? 1 + (int)m->rank_of[t * m->D + w->grows] : 0;
-        asked[count] = looks[i];
+        int there = looks[i] < INFINITY;
+        if (there && !finite++) units = w->lanes[i];
         key[count++] = there ? looks[i] : 0.0;
-        asked[count] = growth;
-        key[count++] = there ? growth : 0.0;
-        asked[count] = key[count] = min2(w->pitch, 1.0);
-        count++;
-        asked[count] = w->lanes[i];
+        key[count++] = there ? growth_of(m, w, i) : 0.0;
+        key[count++] = min2(w->pitch, 1.0);
         key[count++] = there ? w->lanes[i] : 1.0;
-        for (int r = 0; r < widths_of(m, t); r++) {
-            asked[count] = w->box[i][r];
-            key[count++] = there ? w->box[i][r] : 1.0;
-        }
+        for (int r = 0; r < widths_of(m, (int)m->operand[i]); r++) key[count++] = there ? w->box[i][r] : 1.0;
     }
     for (int i = 0; i < m->operands; i++)
-        for (int j = i + 1; j < m->operands; j++) {
-            asked[count] = key[count] = w->pairs[i][j];
-            count++;
-        }
+        for (int j = i + 1; j < m->operands; j++) key[count++] = w->pairs[i][j];
     uint64_t print = fingerprint(run, x, key, count, 0);
     int64_t row = x->odd ? -1 : row_of(&run->ratio, print);
     if (row >= 0) return cell(&run->ratio, 0, row);
-    lacks(run, x, &run->ratio, print, asked, count);
-    return 1.0;
-}
-
-/* np.interp over the numbers of lanes that are tabulated. */
-static double between(const Model *m, const Run *run, double units, const double *ys) {
-    double at = one(&run->log2, max2(units, 1.0));
-    const double *xs = m->lane_logs;
-    int count = m->lanes, j = 0;
-    if (at <= xs[0]) return ys[0];
-    if (at >= xs[count - 1]) return ys[count - 1];
-    while (xs[j + 1] <= at) j++;
-    if (xs[j] == at) return ys[j];
-    double slope = (ys[j + 1] - ys[j]) / (xs[j + 1] - xs[j]);
-    return slope * (at - xs[j]) + ys[j];
+    int lacked = x->lacking;
+    x->lacking = 0;
+    for (; parts < 4 && w->turns >= 1 << parts && (!parts || w->depth > 1); parts++) {
+        most[parts] = longest_of(m, run, x, w, looks, 1 << parts);
+        if (parts) most[parts] = min2(most[parts], most[parts - 1]); /* two parts take no longer than each by itself */
+    }
+    key[count] = pace(m, run, most, parts, w->depth, finite > 1 ? w->units : units);
+    if (!x->lacking) noted(run, x, &run->ratio, print, key, count + 1);
+    x->lacking |= lacked;
+    return key[count];
 }
 
 /* A point at which units wait: how long, in how many turns, and along which loops. */
@@ -225,25 +412,6 @@ double waiting_ratio(const Model *m, Run *run, Design *x) {
     return together(m, run, point, points, loops);
 }
 
-/* The row of what is known of the work with a tile of operand i (`WorkTiles.rows`). */
-static int64_t work_row(const Model *m, Run *run, Design *x, int i, double looks, const double *widths) {
-    double key[DIMS + 1];
-    int count = 1 + widths_of(m, (int)m->operand[i]);
-    key[0] = looks;
-    memcpy(key + 1, widths, (count - 1) * sizeof *key);
-    uint64_t print = fingerprint(run, x, key, count, 0);
-    int64_t row = x->odd ? -1 : row_of(&run->work[i], print);
-    if (row >= 0 && row < run->work_rows[i]) return row;
-    lacks(run, x, &run->work[i], print, key, count);
-    return -1;
-}
-
-static double product_of(const double *widths, int count) {
-    double found = widths[0];
-    for (int r = 1; r < count; r++) found = found * widths[r];
-    return found;
-}
-
 /* `spreads`: deviation of the longest work of the units that use a tile, over the mean; and the chance that there is any. */
 static void spread_of(const Model *m, Run *run, Design *x, const Work *w, const double *looks, double *spread, double *there) {
     double different = w->units, square = 1.0, some = 1.0, share = 1.0, pairs = w->points * w->units, apart = w->points;
@@ -255,14 +423,13 @@ static void spread_of(const Model *m, Run *run, Design *x, const Work *w, const 
         different = finite == 1 ? w->lanes[i] : w->units;
         int64_t row = work_row(m, run, x, i, looks[i], w->box[i]);
         if (row < 0) continue;
-        double mean = run->work_maxima[i][row * m->lane_count + m->lane_one], moment = run->work_moments[i][2 * row];
-        double chance = run->work_moments[i][2 * row + 1];
+        const double *known = run->work_known[i] + row * work_width(m);
+        double mean = known[m->lane_one], moment = known[m->lane_count], chance = known[m->lane_count + 1];
         square *= w->lanes[i] == 1.0 && mean > 0.0 ? moment / (mean * mean) : 1.0;
         double any_of = 1.0 - power(run, 1.0 - min2(chance, 1.0), w->lanes[i]);
         some *= any_of;
         double words = max2(product_of(w->box[i], widths_of(m, (int)m->operand[i])), looks[i]);
-        double open = 1.0 - moment / positive(mean);
-        share *= min2(max2(open / (words > 1.0 ? 1.0 - 1.0 / words : 1.0), 0.0), 1.0);
+        share *= loose(mean, moment, words);
         pairs *= mean / positive(any_of);
         apart /= words;
     }
@@ -306,7 +473,7 @@ static double uneven_words(const Model *m, Run *run, Design *x, int t, int h) {
         double whole_of = product_of(x->width[t][h], count);
         int64_t row = work_row(m, run, x, i, 1.0, m->by_shape[t] ? x->width[t][h] : &whole_of);
         if (row >= 0) {
-            const double *maxima = run->work_maxima[i] + row * m->lane_count;
+            const double *maxima = run->work_known[i] + row * work_width(m);
             double mean = maxima[m->lane_one], deviation = ROOT_OF_PI * (maxima[m->lane_two] - mean) / positive(mean);
             square = deviation * deviation;
         }

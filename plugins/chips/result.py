@@ -61,6 +61,8 @@ class ChipResult:
     layer_budget: int
     seed: int
     searcher: str
+    constraints: tuple[str, ...] = ()
+    """Those that were added to the ones of the hardware."""
 
     @property
     def edp_js(self) -> float:
@@ -111,6 +113,7 @@ class ChipResult:
             "layer_budget",
             "seed",
             "searcher",
+            "constraints",
         )
         totals = {key: self.final[key] for key in (*TOTALS, "area_mm2", "units_mm2")} | {"edp_js": self.edp_js}
         return {
@@ -120,7 +123,7 @@ class ChipResult:
             "reference": {key: self.reference[key] for key in TOTALS} | {"edp_js": edp_js(self.reference)},
             **({"platform": self._platform} if self.platform else {}),
             "searched": {key: self.searched[key] for key in (*TOTALS, "area_mm2")} | {"edp_js": edp_js(self.searched)},
-            "units": self.final["units"],
+            "units": {key: self.units(key) for key in self.final["units"]},
             "parts_mm2": dict(self.parts_mm2),
             "chips": len(self.tried),
             "valid": len(self.valid),

@@ -22,7 +22,7 @@ from sparsemap.problem.hardware_space import fixed_table, wrong_choices
 from sparsemap.problem.load import make_problem, objective_of
 from sparsemap.searching.driver import searcher_of
 from sparsemap.spec.unstructuring import unstructure
-from sparsemap.study.fused_result import PLAN_FOLDER
+from sparsemap.study.cells import PLAN_FOLDER
 
 from .constraints import broken_of
 from .layers import Inner, KnownChip, folders_of, layers_of, registry_of
@@ -275,6 +275,7 @@ def _chosen(
         layer_budget=task.layer_budget,
         seed=task.seed,
         searcher=run.searcher.name or run.searcher.type_name,
+        constraints=task.constraints,
     )
 
 

@@ -21,6 +21,7 @@ from sparsemap.problem.designs import Design
 from sparsemap.problem.network import INPUT
 from sparsemap.searching.best import Best
 from sparsemap.study.cells import Outcome
+from sparsemap.study.packets import bare
 
 from .layers import Found, Inner, KnownChip, Weight, Whole, layers_of, registry_of, searched, wholes_on
 
@@ -160,7 +161,7 @@ def _run(
         content = one.node.content if one.node.loops is not None else ""
         given = tuple(live[name].level for name in one.inputs if name != INPUT)
         stays = "-".join(whole.fused.kept(one, (given, live[one.name].level)))
-        yield content, chosen.point.energy_pj, chosen.point.cycles, chosen.point.design, stays
+        yield content, chosen.point.energy_pj, chosen.point.cycles, bare(chosen.point)[0].design, stays
 
 
 def _note_units(design: Design, share: float, used: dict[str, dict[str, Counter[str]]]) -> None:

@@ -73,14 +73,12 @@ class PositionList:
         return np.ones((len(tiles), length), dtype=bool)
 
 
-@attrs.frozen
 class All(PositionList):
     """Every position."""
 
     complete: ClassVar[bool] = True
 
 
-@attrs.frozen
 class Mask(PositionList):
     """A bit for every position; or more, of which the others are zero."""
 
@@ -97,7 +95,6 @@ class Mask(PositionList):
         return bits.many(len(tiles) * length, width).reshape(len(tiles), length) > 0
 
 
-@attrs.frozen
 class Counted(PositionList):
     """A list of entries, with all that tells how many."""
 
@@ -139,7 +136,6 @@ class Counted(PositionList):
             yield number
 
 
-@attrs.frozen
 class Coordinates(Counted):
     """The position of every one that is there."""
 
@@ -169,7 +165,6 @@ class Coordinates(Counted):
         return found
 
 
-@attrs.frozen
 class Runs(Counted):
     """The number of empty positions before every one that is there; longer runs take escapes."""
 

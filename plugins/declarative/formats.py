@@ -12,7 +12,7 @@ lists = "mask"
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import attrs
@@ -37,14 +37,20 @@ RUN_NAMES = ENTRY_NAMES | {"run_bits"}
 _ENTRIES = {"coordinates": "coord_bits", "runs": "run_bits"}
 
 
-def _expression(names: frozenset[str]) -> Callable[[Any, attrs.Attribute, str], None]:
-    """A validator: the text is an expression of these quantities and the spec's `params`."""
+def _text(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError(f"expected a number or an expression, found {value!r}")
+    return str(value)
+
+
+def _expression(names: frozenset[str], **field: Any) -> Any:
+    """A field with a number, or an expression of these quantities and the spec's `params`."""
 
     def check(instance: Any, attribute: attrs.Attribute, value: str) -> None:
         if value:
             instance._parse(value, names)
 
-    return check
+    return attrs.field(**{"default": "", "converter": _text, "validator": check, **field})
 
 
 @attrs.frozen(kw_only=True)
@@ -65,21 +71,21 @@ class ExpressionFormat(Format):
     """Whether empty positions are left out, so that the data below shrinks with the density."""
     params: Mapping[str, float] = attrs.field(factory=dict)
     """Numbers that the expressions may use by name."""
-    bits: str = attrs.field(default="", validator=_expression(COUNT_NAMES))
+    bits: str = _expression(COUNT_NAMES)
     """Bits of metadata."""
-    metadata: str = attrs.field(default="", validator=_expression(COUNT_NAMES))
+    metadata: str = _expression(COUNT_NAMES)
     """Units of metadata."""
-    unit_bits: str = attrs.field(default="0", alias="metadata_bits", validator=_expression(WIDTH_NAMES))
+    unit_bits: str = _expression(WIDTH_NAMES, default="0", alias="metadata_bits")
     """Key `metadata_bits`: bits of one unit of metadata."""
-    payload: str = attrs.field(default="0", validator=_expression(COUNT_NAMES))
+    payload: str = _expression(COUNT_NAMES, default="0")
     """Units of payload."""
-    payload_bits: str = attrs.field(default="0", validator=_expression(WIDTH_NAMES))
+    payload_bits: str = _expression(WIDTH_NAMES, default="0")
     """Bits of one unit of payload."""
     lists: str = ""
     """The code: how a fiber says which positions it has. "mask": `entry_bits` = 1 bit for every position; "coordinates":
     the position of each that is there; "runs": the number of empty ones before each; "all": nothing, all are there. An
     uncompressed format lists all. Absent, of a compressed one: it has no codec, and `run-lengths` refuses it."""
-    entry_bits: str = attrs.field(default="", validator=_expression(RUN_NAMES))
+    entry_bits: str = _expression(RUN_NAMES)
     """Bits of an entry; absent: 1 of a mask, `coord_bits` of coordinates, `run_bits` of runs: what a run takes best in
     this tensor."""
     ends: str = ""
@@ -88,11 +94,11 @@ class ExpressionFormat(Format):
     groups of the tensor hold equally many, as in N:M, else a number before each; "parent": nobody but
     the rank above, without which the design is invalid. A rank above with offsets ends any fiber of coordinates or runs.
     Absent: "length" of masks and runs, "count" of coordinates."""
-    count_bits: str = attrs.field(default="", validator=_expression(ENTRY_NAMES))
+    count_bits: str = _expression(ENTRY_NAMES)
     """Bits of such a number; absent: as few as tell the possible ones apart."""
     groups: str = ""
     """With a `group`: how the groups that hold something are listed; the code above then lists the positions of each."""
-    group_bits: str = attrs.field(default="", validator=_expression(ENTRY_NAMES))
+    group_bits: str = _expression(ENTRY_NAMES)
     """Bits of an entry of that list; `length` and `coord_bits` are those of the groups."""
 
     def __attrs_post_init__(self) -> None:

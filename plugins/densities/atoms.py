@@ -15,8 +15,9 @@ Atoms = tuple[Array, Array]
 
 def added(first: Atoms, second: Atoms) -> Atoms:
     """The sum of two independent values."""
-    x, p = np.add.outer(first[0], second[0]).ravel(), np.multiply.outer(first[1], second[1]).ravel()
-    return merged(x, p) if min(len(first[0]), len(second[0])) > 1 else (x, p)
+    if len(first[0]) == 1 or len(second[0]) == 1:
+        return first[0] + second[0], first[1] * second[1]
+    return merged(np.add.outer(first[0], second[0]).ravel(), np.multiply.outer(first[1], second[1]).ravel())
 
 
 NEVER = 1e-22

@@ -70,8 +70,8 @@ def expanded(mask: Array, block: Sequence[int], shape: tuple[int, ...]) -> Array
 class Memory:
     """What the `remembered` methods of an occupancy have found, what was asked for last at the end."""
 
-    limit: int = 4 << 20
-    """float64 that are kept, 32 MB."""
+    limit: int = 8 << 20
+    """float64 that are kept, 64 MB."""
     size: int = 0
     values: dict[Any, Any] = attrs.field(factory=dict)
 
@@ -79,11 +79,14 @@ class Memory:
 def remembered(method: Method) -> Method:
     """A method that keeps what it has found for its arguments in the `memory` of its object, until that is full."""
 
+    name = method.__name__
+
     @wraps(method)
     def found(self: Any, *arguments: Any) -> Any:
-        memory, key = self.memory, (method.__name__, arguments)
-        if key in memory.values:
-            value = memory.values[key] = memory.values.pop(key)
+        memory, key = self.memory, (name, arguments)
+        value = memory.values.pop(key, memory)
+        if value is not memory:
+            memory.values[key] = value
             return value
         value = memory.values[key] = method(self, *arguments)
         memory.size += _numbers(value)

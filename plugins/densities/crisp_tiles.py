@@ -52,7 +52,7 @@ class Lattice(NamedTuple):
         return max(8, 1 << (self.points - 1).bit_length())
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen
 class CrispOccupancy(Occupancy):
     """Tiles of a tensor of `crisp.Crisp`. Tiles are aligned; those cut off at an edge count as they are."""
 
@@ -66,7 +66,7 @@ class CrispOccupancy(Occupancy):
     """C, blocks in a block row."""
     keep: int
     """Kept blocks of each."""
-    memory: Memory = attrs.field(factory=Memory, init=False, repr=False)
+    memory: Memory = attrs.field(factory=Memory, init=False, repr=False, eq=False)
 
     @property
     def density(self) -> float:  # type: ignore[override]
@@ -134,21 +134,40 @@ class CrispOccupancy(Occupancy):
     def _empty_in_fullest(self, cut: Cut, sub: Cut, largest: float) -> float | None:
         """`empty_within` of tiles that hold all that they can; None where that is too improbable to tell."""
         found = total = 0.0
-        for band, strip in self._positions(cut, sub):
-            most = self._heaviest(strip.whole)
-            if band.rows * most < largest:
+        weights, most = self._weights(cut[1], sub[1])
+        for band in self._bands(cut[0], sub[0]):
+            some = band.weight * weights * (band.rows * most >= largest)
+            if not some.any():
                 continue
-            rest = math.prod(self._fullest(strip.whole, h, 0, most) ** count for h, count in band.heights)
-            one = rest * math.prod(self._fullest(strip.whole, h, 0, most) ** count for h, _, count in band.touched)
-            both = rest * math.prod(self._fullest(strip.inside, h, i, most) ** count for h, i, count in band.touched)
-            found, total = found + band.weight * strip.weight * both, total + band.weight * strip.weight * one
-        return found / total if total > 0.0 else None
+            for height, count in band.heights:
+                some = some * self._full_strips(cut[1], sub[1], height, 0) ** count
+            one = both = some
+            for height, inner, count in band.touched:
+                one = one * self._full_strips(cut[1], sub[1], height, 0) ** count
+                both = both * self._full_strips(cut[1], sub[1], height, inner) ** count
+            found, total = found + both.sum(), total + one.sum()
+        return float(found / total) if total > 0.0 else None
+
+    @remembered
+    def _weights(self, columns: tuple[int, ...], sub: tuple[int, ...]) -> tuple[Array, Array]:
+        """(strips,) their weights, and the most nonzeros per row of a band."""
+        strips = self._strips(columns, sub)
+        weights = np.array([strip.weight for strip in strips], np.float64)
+        return weights, np.array([self._heaviest(strip.whole) for strip in strips])
+
+    @remembered
+    def _full_strips(self, columns: tuple[int, ...], sub: tuple[int, ...], height: int, inner: int) -> Array:
+        """(strips,) `_fullest` of the most that a band may hold. `inner` is 0 where sub-tiles are not asked for."""
+        pairs = zip(self._strips(columns, sub), self._weights(columns, sub)[1].tolist(), strict=True)
+        every = [(strip.inside if inner else strip.whole, height, inner, most) for strip, most in pairs]
+        return np.array([self._fullest(*one) for one in every])
 
     @remembered
     def largest(self, tile: tuple[int, ...]) -> float:
         """The heaviest blocks that a band may keep, in every band."""
-        cut = self._cut(tile)
-        return float(max(band.rows * self._heaviest(strip.whole) for band, strip in self._positions(cut, cut)))
+        rows, columns = self._cut(tile)
+        most = int(self._weights(columns, columns)[1].max())
+        return float(max(band.rows for band in self._bands(rows, rows)) * most)
 
     def largest_stored(self, tile: tuple[int, ...], granule: tuple[int, ...]) -> float:
         """All words of the blocks that may be kept, where granules lie within blocks; otherwise each nonzero's granule."""
@@ -203,8 +222,8 @@ class CrispOccupancy(Occupancy):
         """Probability that a `_band` holds `most` nonzeros in each of its rows, all that it can: the blocks with the most are
         kept with all of their words, of the last weight as many as are left."""
         heavy = [one for one in classes if one[0] is not NEVER]
-        if self._heaviest(interned(tuple(heavy))) != most:  # a block that would have to be kept is never empty
-            return 0.0
+        if len(heavy) < len(classes) and self._heaviest(interned(tuple(heavy))) != most:
+            return 0.0  # a block that would have to be kept is never empty
         left, chance, last = self.keep, 1.0, list[tuple[float, int]]()
         for weight in sorted({footprint.most for footprint, _ in heavy}, reverse=True):
             last = [(footprint.full(height, inner), count) for footprint, count in heavy if footprint.most == weight]
@@ -232,7 +251,7 @@ class CrispOccupancy(Occupancy):
 
     def _band(self, classes: BandClasses, height: int, inner: int) -> Atoms:
         """Occupancies of a band of so many rows; in `inner` of them the sub-tile is empty, or the probability is lost."""
-        if any(footprint.partial for footprint, _ in classes):
+        if classes.partial:
             return self._joined(classes, height, inner)
         certain = all(footprint.empty in (0.0, 1.0) for footprint, _ in classes)
         x, p = self._joined(classes, 1, 0 if certain else inner)
@@ -298,7 +317,7 @@ class CrispOccupancy(Occupancy):
     def _transformed(self, cut: Cut, sub: Cut, inside: bool) -> Array:
         """(points,) P(k), or with `inside` P(k and sub-tile empty), the mean over all sub-tiles."""
         layout, places, columns = self._layout(cut), self._bands(cut[0], sub[0]), (cut[1], sub[1])
-        weights = np.array([strip.weight for strip in self._strips(*columns)], np.float64)
+        weights = self._weights(*columns)[0]
         found = np.zeros(layout.size)
         for band in places:
             parts = [*((h, 0, n) for h, n in band.heights), *((h, i * inside, n) for h, i, n in band.touched)]

@@ -23,7 +23,8 @@ from sparsemap.pieces.contracts.base import Array
 from .atoms import Atoms, added
 
 
-class Footprint(NamedTuple):
+@attrs.frozen(order=True, cache_hash=True, slots=False)
+class Footprint:
     """What a tile holds of one kept block, per row, and how a sub-tile of it may be empty."""
 
     fixed: int
@@ -35,7 +36,7 @@ class Footprint(NamedTuple):
     partial_empty: tuple[tuple[float, ...], ...] = ()
     """.. and `partial` with the sub-tile's part empty, in the same order."""
 
-    @property
+    @cached_property
     def most(self) -> int:
         """The most nonzeros, per row."""
         return self.fixed + sum(len(p) - 1 for p in self.partial)
@@ -80,11 +81,12 @@ NEVER = Footprint(0, (), 0.0)
 class BandClasses(tuple[tuple[Footprint, int], ...]):
     """Footprints, and in how many blocks of a band each occurs; those that are alike are one object (`interned`)."""
 
-    def __eq__(self, other: object) -> bool:
-        return self is other
+    __eq__, __hash__ = object.__eq__, object.__hash__
 
-    def __hash__(self) -> int:
-        return id(self)
+    @cached_property
+    def partial(self) -> bool:
+        """Whether some of a footprint's groups are not in the tile whole."""
+        return any(footprint.partial for footprint, _ in self)
 
     @lru_cache(1 << 14)  # noqa: B019 (of few classes)
     def given(self, inner: int) -> BandClasses:
@@ -170,7 +172,7 @@ def _sums(scattered: Array, edges: Array) -> Array:
     return np.add.reduceat(_mixed(scattered), edges[:-1])
 
 
-@attrs.frozen(eq=False, slots=False)
+@attrs.frozen(slots=False)
 class Columns:
     """The columns of a matrix, a product of `ranks` (the last one fastest), in blocks and groups."""
 
@@ -178,7 +180,9 @@ class Columns:
     block: int
     n: int
     m: int
-    known: dict[tuple[Sequence[int], Sequence[int]], list[Strips]] = attrs.field(factory=dict, init=False, repr=False)
+    known: dict[tuple[Sequence[int], Sequence[int]], list[Strips]] = attrs.field(
+        factory=dict, init=False, repr=False, eq=False
+    )
     """What `strips` has found."""
 
     @cached_property

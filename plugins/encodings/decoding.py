@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-import attrs
 import numpy as np
 
 from sparsemap import Problem
@@ -17,7 +16,6 @@ from sparsemap.problem.passing import unplaced
 from .choices import compressed_tensors
 
 
-@attrs.frozen(kw_only=True)
 class Decoding(Segment):
     """A gene for each tensor that some level can decode (`decodes` of the hardware): 0, it stays compressed everywhere, or
     the first, second .. of these levels, the innermost first, holds it uncompressed, as all inside do. Levels where the tensor

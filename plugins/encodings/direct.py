@@ -19,7 +19,6 @@ from .orders import Cantor
 from .tiling import LoopTiling
 
 
-@attrs.frozen(kw_only=True)
 class DirectTiling(LoopTiling):
     """One gene per dimension and mapping level, 1..size: the loop bound (M1..M5, K1..K5, N1..N5 for a matmul).
 

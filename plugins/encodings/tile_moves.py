@@ -87,13 +87,16 @@ def _filled(
     here = index + 1
     genes = np.where(emptied & (genes == here), rng.integers(1, levels + 1, size=count), genes)
     tried = np.repeat(genes, TRIES, axis=1)
-    rows = np.arange(tried.shape[1])
-    used = np.where(tried == here, primes[:, None].astype(np.float64), 1.0).prod(axis=0)
-    keys = rng.random((len(problem.dims), len(rows)))[dims] + 0.3 * rng.random(tried.shape)
-    for gene in keys.argsort(axis=0):
-        fits = (tried[gene, rows] != here) & (used * primes[gene] <= limit)
-        used = np.where(fits, used * primes[gene], used)
-        tried[gene[fits], rows[fits]] = here
+    factors, there = primes.astype(np.float64), tried == here
+    used = np.where(there, factors[:, None], 1.0).prod(axis=0)
+    keys = rng.random((len(problem.dims), tried.shape[1]))[dims] + 0.3 * rng.random(tried.shape)
+    order = keys.argsort(axis=0)
+    comes = ~np.take_along_axis(there, order, axis=0)
+    for fits, more in zip(comes, factors[order], strict=True):
+        fits &= used * more <= limit
+        np.multiply(used, more, out=used, where=fits)
+    gene, row = np.nonzero(comes)
+    tried[order[gene, row], row] = here
     return tried[:, np.arange(count) * TRIES + used.reshape(-1, TRIES).argmax(axis=1)]
 
 
@@ -175,8 +178,12 @@ def _fit_buffers(
         for gene in range(len(genes)):
             extent[dims[gene]] *= np.where(inside[gene], float(primes[gene]), 1.0)
         needed = _tile_words(problem, level.index, extent, nonzeros, packed)
+        left = np.flatnonzero(needed > room)
         for parallel, gene in product((False, True), order):
-            over = np.flatnonzero((needed > room) & inside[gene] & (spatial[genes[gene] - 1] == parallel))
+            left = left[needed[left] > room]
+            if not left.size:
+                break
+            over = left[inside[gene, left] & (spatial[genes[gene, left] - 1] == parallel)]
             if not over.size:
                 continue
             genes[gene, over] = temporal[level.index - 1] + 1

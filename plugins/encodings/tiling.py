@@ -39,7 +39,6 @@ class Group:
     """Whether its prime is the smallest of the dimension."""
 
 
-@attrs.frozen(kw_only=True)
 class LoopTiling(Segment):
     """A segment of loop bounds: column `bounds` (L, D, B) float64."""
 
@@ -70,8 +69,8 @@ class PrimeFactors(LoopTiling):
     padding: str = attrs.field(default="prime", validator=attrs.validators.in_(("prime", "smooth", "none", "auto")))
     """`prime`, the paper's rule: a prime size goes to the next composite one. `smooth`: any size with a prime factor
     above `largest_factor` goes to the next size without (730 = 2*5*73 -> 735 = 3*5*7*7). `none`: sizes stay. `auto`:
-    `prime`, but `smooth` for those dimensions where that fills the fan-outs so much better that all computes take less than
-    0.8 times as long."""
+    `prime`, but `smooth` where that fills the fan-outs so much better, for some dimensions, that all computes take less than
+    0.8 times as long: then for all, since tiles have to fit as well, unless that fills the fan-outs worse than before."""
     prime_threshold: int = attrs.field(default=7, validator=attrs.validators.ge(1))
     """`prime` leaves primes up to this one alone: filters of 3, 5 or 7 are prime and small enough for one loop."""
     largest_factor: int = attrs.field(default=7, validator=[attrs.validators.ge(2), attrs.validators.le(31)])
@@ -94,12 +93,13 @@ class PrimeFactors(LoopTiling):
             :MOST_OPEN
         ]
         limits = [level.limit for level in problem.mapping_levels if level.spatial]
-        least, chosen = WORTH * _steps(padded, limits), padded
-        for some in (some for count in range(len(open_dims)) for some in combinations(open_dims, count + 1)):
-            variant = padded | {dim: smooth[dim] for dim in some}
-            if (steps := _steps(variant, limits)) < least:
-                least, chosen = steps, variant
-        return chosen
+        subsets = [some for count in range(len(open_dims)) for some in combinations(open_dims, count + 1)]
+        steps = [_steps(padded | {dim: smooth[dim] for dim in some}, limits) for some in subsets]
+        given = _steps(padded, limits)
+        if min(steps, default=given) >= WORTH * given:
+            return padded
+        chosen = subsets[-1] if steps[-1] < given else subsets[steps.index(min(steps))]
+        return padded | {dim: smooth[dim] for dim in chosen}
 
     def genes(self, problem: Problem) -> Genes:
         names = [f"{dim}.{i + 1}" for dim, size in problem.sizes.items() for i in range(len(prime_factors(size)))]
@@ -136,11 +136,9 @@ class PrimeFactors(LoopTiling):
         groups = self._groups(problem)
         genes = np.ones((groups[-1].last if groups else 0, bounds.shape[-1]), dtype=np.int64)
         for group in groups:
-            held = np.zeros(bounds.shape[-1], dtype=np.int64)
-            place = np.arange(group.last - group.first)[:, None]
-            for level in range(bounds.shape[0] - 1):
-                held += sum((bounds[level, group.dim] % power == 0).astype(np.int64) for power in group.powers[1:])
-                genes[group.first : group.last] += held <= place
+            place = np.arange(group.last - group.first)[:, None, None]
+            held = np.sum([bounds[:-1, group.dim] % power == 0 for power in group.powers[1:]], axis=0).cumsum(axis=0)
+            genes[group.first : group.last] += (held <= place).sum(axis=1)
         return genes
 
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:

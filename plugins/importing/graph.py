@@ -18,11 +18,10 @@ import attrs
 from sparsemap.errors import SpecError
 
 from . import counting, repeats
-from .layers import ImportedLayer
+from .layers import ImportedLayer, both, window_of
 from .model_file import OnnxModel
 from .onnx_package import attributes_of, dims_text, has_graphs, reported, told, widths
 from .products import CONVOLUTIONS, PRODUCTS, LabelledProduct, arranged, products_of
-from .windows import both, window_of
 
 INPUT = "input"
 SCOPES = re.compile(r"\.(weight|kernel)$")
@@ -215,6 +214,9 @@ class GraphWalk:
 
     def _global(self, node: Any, given: list[str]) -> ImportedLayer | None:
         image = self._shape(node, 0)
+        rows = len(image) == 3 and node.op_type == "ReduceMean" and self._reduced(node, 3) == [1]
+        if rows and self.layer_of[given[0]] != INPUT:
+            return self._layer(node, {"type": "global-average"}, given[:1])
         if len(image) != 4:
             return None
         if node.op_type == "GlobalMaxPool":

@@ -13,7 +13,7 @@ import numpy as np
 
 from sparsemap.arrays import read_arrays, write_array
 from sparsemap.errors import SpecError, listed, nearest
-from sparsemap.files import shown, write_text
+from sparsemap.files import grouped, shown, write_text
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.pieces.data_specs import Network
 from sparsemap.pieces.registry import Registry
@@ -268,11 +268,8 @@ def weights_in(model: OnnxModel, layer: ImportedLayer) -> Array:
 def check_totals(model: OnnxModel, layers: Sequence[ImportedLayer], nodes: Sequence[Node]) -> None:
     """SpecError for a node whose layers do not have the MACs and weights that follow from the shapes of its tensors."""
     by_name = {node.name: node for node in nodes}
-    groups: dict[str, list[ImportedLayer]] = {}
-    for layer in layers:
-        if layer.table["type"] in WORKLOADS:
-            groups.setdefault(layer.node.output[0] or layer.name, []).append(layer)
-    for group in groups.values():
+    workloads = (layer for layer in layers if layer.table["type"] in WORKLOADS)
+    for group in grouped(workloads, lambda layer: layer.node.output[0] or layer.name).values():
         origin, own = group[0].node, [by_name[layer.name] for layer in group]
         pairs = {
             "MACs": (counting.macs(origin, model), sum(node.repeat * node.macs for node in own)),

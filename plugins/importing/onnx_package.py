@@ -42,7 +42,6 @@ def dims_text(shape: Sequence[int]) -> str:
 
 
 def attributes_of(node: Any) -> dict[str, Any]:
-    """The attributes of a node by name."""
     return {item.name: onnx_of("onnx.helper").get_attribute_value(item) for item in node.attribute}
 
 

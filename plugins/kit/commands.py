@@ -8,10 +8,18 @@ import click
 
 from sparsemap.errors import readable
 
-from .generate import files_of, kinds
+
+class ListsKinds(click.Command):
+    """Its help ends with the kinds that a plugin can be written for."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from .generate import kinds
+
+        self.epilog = f"Kinds: {', '.join(kinds())}."
+        super().format_epilog(ctx, formatter)
 
 
-@click.command("new-plugin", epilog=f"Kinds: {', '.join(kinds())}.")
+@click.command("new-plugin", cls=ListsKinds)
 @click.argument("name")
 @click.option("--kind", required=True, help="What the plugin adds, such as format or searcher; the kinds are below.")
 @click.option(
@@ -28,6 +36,8 @@ def new_plugin(name: str, kind: str, out: Path) -> None:
     """
     from sparsemap.files import write_texts
     from sparsemap.pieces.loading import load
+
+    from .generate import files_of
 
     folder = out / name
     texts = files_of(name, kind, load())

@@ -21,14 +21,12 @@ class Dram(MemoryLevel):
     """Which off-chip energy of the technology applies, such as "lpddr4" or "hbm2"."""
 
 
-@attrs.frozen(kw_only=True)
 class Sram(MemoryLevel):
     """On-chip static RAM."""
 
     type_name: ClassVar[str] = "sram"
 
 
-@attrs.frozen(kw_only=True)
 class RegisterFile(MemoryLevel):
     """Registers or a scratchpad of a few words next to the compute units."""
 

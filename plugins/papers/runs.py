@@ -217,14 +217,6 @@ def ratio(edp: float, ours: float) -> float:
     return edp / ours if math.isfinite(edp) and math.isfinite(ours) else math.nan
 
 
-def by(items: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
-    """Items in groups, in the order in which the groups first appear."""
-    groups: dict[Any, list[T]] = {}
-    for item in items:
-        groups.setdefault(key(item), []).append(item)
-    return groups
-
-
 def typical_edp(runs: Sequence[StudyRun]) -> float:
     """The geometric mean over seeds that found a valid design; infinity if none did."""
     found = finite(run.edp for run in runs)

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 from sparsemap import hookimpl
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
     import click
+
+    from sparsemap import Problem, Result
 
 
 @hookimpl
@@ -23,6 +28,12 @@ def register_exporters():
         "pareto-plot": "front:ParetoPlot",
         "summary": "summary:SummaryText",
     }
+
+
+@hookimpl
+def search_written(result: Result, problem: Problem, folder: Path) -> Iterable[Path]:
+    """The figure of a front."""
+    return problem.registry.get("exporter", "pareto-plot").write(result, problem, folder) if result.front else ()
 
 
 @hookimpl

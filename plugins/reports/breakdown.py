@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-import attrs
-
 from sparsemap import Exporter, Result
 from sparsemap.files import percent
 from sparsemap.pieces.contracts import styled
@@ -19,7 +17,6 @@ from .tables import Cell, PageTable, number
 NONE = "the cost model reports no energy and cycles by level"
 
 
-@attrs.frozen(kw_only=True)
 class BreakdownText(Exporter):
     """Energy by level and tensor, and cycles by level, as a text table."""
 

@@ -22,7 +22,7 @@ LOG_FROM = 8.0
 """Ratio of the largest to the smallest value from which an axis is logarithmic."""
 LETTER = 0.075
 """Inches of a letter, about."""
-LONGEST = 26
+LONGEST = 30
 """Letters of a name at an axis."""
 GREY = "#8A8F98"
 
@@ -147,7 +147,8 @@ def roofs(
             dots = axes.scatter([m.value for m in some], [m.at for m in some], alpha=0.7 if sizes else 1.0, **look)
             tipped(dots, [m.tip for m in some])
         lowest = min([low * min(widths.values(), default=1.0), *(m.at for m in points)]) / 2
-        axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(lowest, peak * 2.5), xlabel=x, ylabel=y)
+        highest = max([peak, *(m.at for m in points)]) * 2.5  # what skips is above the roof
+        axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(lowest, highest), xlabel=x, ylabel=y)
         axes.annotate(f"at most {peak:,.0f}", (high / 1.1, peak * 1.15), fontsize="small", ha="right")
         for each in (axes.xaxis, axes.yaxis):
             least, most = each.get_view_interval()
@@ -156,7 +157,7 @@ def roofs(
             figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=2 if width > 4 else 1)
         return figure
 
-    return Chart(points, draw)
+    return Chart(points, draw, "roofline")
 
 
 def strips(marks: Sequence[Mark], axis: str, parts: Sequence[str], title: str = "") -> Chart:

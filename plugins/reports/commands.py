@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from functools import partial
 from pathlib import Path
 
 import click
@@ -55,10 +55,7 @@ def explain_command(
         found = explain_many(Path(design), quantity, registry)
     else:
         found = explain(Base(design_file.load(design, registry)), quantity, Searches(budget, space, seed))
-    if as_json:
-        click.echo(json.dumps(found.data, indent=2))
-    else:
-        output.show("\n".join(found.lines))
+    output.answer(found.data if as_json else None, found.lines)
 
 
 @click.command("diff")
@@ -85,19 +82,20 @@ def diff_command(first: str, second: str, plugin_dirs: tuple[str, ...], as_json:
 
     if is_many(Path(first)) or is_many(Path(second)):
         lines, data = diff_many((Path(first), Path(second)))
-        if as_json:
-            click.echo(json.dumps(data, indent=2))
-        else:
-            output.show("\n".join(lines))
-        return
-    registry = load(plugin_dirs=plugin_dirs)
-    one, other = (Base(design_file.load(path, registry)) for path in (first, second))
-    found = steps(one, other)
-    if as_json:
-        ends = {path: base.outcome.to_dict() for path, base in (("a", one), ("b", other))}
-        click.echo(json.dumps({**ends, "changes": [step.to_dict() for step in found]}, indent=2))
     else:
-        output.show("\n".join(diff_lines((first, second), one, other, found)))
+        registry = load(plugin_dirs=plugin_dirs)
+        one, other = (Base(design_file.load(path, registry)) for path in (first, second))
+        found = steps(one, other)
+        lines = diff_lines((first, second), one, other, found)
+        data = {"a": one.outcome.to_dict(), "b": other.outcome.to_dict(), "changes": [step.to_dict() for step in found]}
+    output.answer(data if as_json else None, lines)
+
+
+FIGURES = (
+    "convergence", "energy", "cycles", "chip", "busy", "timeline", "ratios", "loopnest", "roofline", "pareto", "space",
+)  # fmt: skip
+KIND_OF = {"timeline": "network", "ratios": "study"}
+"""Figures of many designs alone, and of what."""
 
 
 @click.command("plot")
@@ -106,11 +104,9 @@ def diff_command(first: str, second: str, plugin_dirs: tuple[str, ...], as_json:
     "--kind",
     required=True,
     metavar="KIND",
-    type=click.Choice(
-        ["convergence", "energy", "cycles", "chip", "busy", "timeline", "loopnest", "roofline", "pareto", "space"]
-    ),
-    help="What is drawn: convergence, energy, cycles, chip, busy, timeline, loopnest, roofline, pareto or space; "
-    "convergence and pareto need the folder of a search.",
+    type=click.Choice(FIGURES),
+    help=f"What is drawn: {listed(FIGURES)}; convergence and pareto need the folder of a search, timeline that of a network, "
+    "ratios that of a study.",
 )
 @click.option(
     "-o", "--out", required=True, type=click.Path(dir_okay=False), metavar="FIG", help="A .png, .svg or .pdf."
@@ -119,7 +115,8 @@ def diff_command(first: str, second: str, plugin_dirs: tuple[str, ...], as_json:
 def plot_command(result: str, kind: str, out: str, plugin_dirs: tuple[str, ...]) -> None:
     """Draw RESULT, a design file or the folder of a search, as a figure one column of a paper wide.
 
-    Of the folder of a network or a study, energy and cycles are drawn, a bar for each layer or cell.
+    Of the folder of a network or a study, energy and cycles are drawn, a bar for each layer, or for the best seed of each
+    cell; ratios are what a study compares, with their means and intervals.
     """
     from sparsemap.pieces.loading import load
     from sparsemap.plots import STAMPS, write_figure
@@ -134,16 +131,15 @@ def plot_command(result: str, kind: str, out: str, plugin_dirs: tuple[str, ...])
         raise SearchError(f"{path}: a figure ends in {listed(STAMPS)}")
     need("matplotlib", "a figure", "plots")
     if is_many(Path(result)):
-        write_figure(lambda: figure_of(Path(result), kind), path, dpi=300)
-        click.echo(readable(str(path)))
-        return
-    if kind not in KINDS:
-        raise SearchError(f"{result}: a figure of the kind {kind} needs the folder of a network")
-    outcome = DesignOutcome.of(design_file.load(result, load(plugin_dirs=plugin_dirs)))
-    if not outcome.valid:
-        raise SearchError(f"{result}: the design is {outcome.fault}")
-    source = PlotSource(outcome, Path(result) if Path(result).is_dir() else None)
-    write_figure(lambda: KINDS[kind](source), path, dpi=300)
+        draw = partial(figure_of, Path(result), kind)
+    elif kind not in KINDS:
+        raise SearchError(f"{result}: a figure of the kind {kind} needs the folder of a {KIND_OF[kind]}")
+    else:
+        outcome = DesignOutcome.of(design_file.load(result, load(plugin_dirs=plugin_dirs)))
+        if not outcome.valid:
+            raise SearchError(f"{result}: the design is {outcome.fault}")
+        draw = partial(KINDS[kind], PlotSource(outcome, Path(result) if Path(result).is_dir() else None))
+    write_figure(draw, path, dpi=300)
     click.echo(readable(str(path)))
 
 
@@ -167,7 +163,8 @@ def report_command(results: tuple[Path, ...], out: Path | None, plugin_dirs: tup
 
     from . import page
 
-    page.check_packages()
+    for module in ("jinja2", "matplotlib"):
+        need(module, defaults.PAGE_FILE, "report")
     if not results:  # `--report` of a search asks beforehand
         return
     folder = results[0] if len(results) == 1 and results[0].is_dir() else Path()

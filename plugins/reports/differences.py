@@ -14,7 +14,9 @@ import attrs
 
 from sparsemap.cli import output
 from sparsemap.errors import SearchError, shortened
+from sparsemap.files import aligned
 from sparsemap.pieces.contracts import styled
+from sparsemap.problem.designs import Design
 from sparsemap.problem.problem import Problem
 
 from .outcome import DesignOutcome
@@ -78,11 +80,8 @@ def differences(first: Base, second: Base) -> list[tuple[str, list[Place]]]:
     both = [place for place in _pieces(one) if _at(other, place) is not MISSING]
     values = unequal("workload", "hardware", "cost_model", "segments")
     values += [place for place in both if _bare(_at(one, place)) != _bare(_at(other, place))]
-    mapping, formats, mechanisms = (
-        unequal("mapping", "padding"),
-        unequal("formats", "beyond_format", "decoded"),
-        unequal("gate_skip"),
-    )
+    mapping, formats, mechanisms = unequal("mapping", "padding"), unequal("formats"), unequal("gate_skip")
+    beyond = unequal("beyond_format", "decoded")
     groups: list[tuple[str, list[Place]]] = []
     if _levels(a) != _levels(b):
         levels = [place for place in values if place[0] == "hardware"]
@@ -93,7 +92,10 @@ def differences(first: Base, second: Base) -> list[tuple[str, list[Place]]]:
     groups += [(_name(one, place), [place]) for place in values if place not in sizes]
     if sizes or mapping:
         groups.append(("sizes and mapping" if sizes else "mapping", [*sizes, *mapping]))
-    return [*groups, *((_name(one, place), [place]) for place in [*formats, *mechanisms])]
+    if len({len(_at(table, place)) for table in (one, other) for place in formats}) > 1:  # a design has as many for all
+        groups.append(("formats", [*formats, *beyond]))
+        formats, beyond = [], []
+    return [*groups, *((_name(one, place), [place]) for place in [*formats, *beyond, *mechanisms])]
 
 
 def _pieces(table: Mapping[str, Any]) -> list[Place]:
@@ -187,9 +189,8 @@ def diff_lines(names: tuple[str, str], first: Base, second: Base, found: Sequenc
         return [*lines, "", "the designs do not differ in anything that the numbers depend on"]
     start = first.outcome
     rows = [["", "", "alone", "", "in turn", "energy", "cycles", "limited by"]]
-    rows.append([names[0], "", "", *_edp(start), *_end(start)])
-    for before, step in zip([start, *(step.after for step in found)], found, strict=False):
-        rows.append([step.name, *_edp(step.alone, start), *_edp(step.after, before), *_end(step.after)])
+    alone = [["", ""], *(_edp(step.alone, start) for step in found)]
+    rows += [[row[0], *one, *row[1:]] for row, one in zip(_in_turn(names[0], start, found), alone, strict=True)]
     lines += ["", styled("what each change costs: EDP if it is the only one, and after those above it", "strong")]
     lines.append(output.table(rows, "<>>>>>><", margin=2, less=WIDE))
     values = [[what, before, "->", after] for step in found for what, before, after in step.texts]
@@ -197,8 +198,29 @@ def diff_lines(names: tuple[str, str], first: Base, second: Base, found: Sequenc
     return lines
 
 
+def gained_lines(name: str, given: Design, best: Design) -> list[str]:
+    """What each change from a given design to the best one is worth, after those before it; none where they are designs of
+    other workloads or hardware."""
+    end, model = Base(best), best.problem.cost_model
+    start = Base(attrs.evolve(given, problem=given.problem.variant(cost_model=model)))
+    if any(start.table[part] != end.table[part] for part in ("workload", "hardware")):
+        return []
+    rows = [["", "EDP", "", "energy", "cycles", "limited by"], *_in_turn(name, start.outcome, steps(start, end))]
+    better = f"{start.outcome.edp / end.outcome.edp:.2f}x the EDP" if start.outcome.valid else start.outcome.fault
+    return [styled(f"from {name} ({better}) to this design, one change after the other", "strong"),
+            *(f"  {line}" for line in aligned(rows, "<>>>><"))]  # fmt: skip
+
+
+def _in_turn(name: str, start: DesignOutcome, found: Sequence[DiffStep]) -> list[list[str]]:
+    """The first design and each change after those before it: EDP and its change, energy, cycles, limit."""
+    befores = [start, *(step.after for step in found)]
+    rows = [
+        [step.name, *_edp(step.after, before), *_end(step.after)] for before, step in zip(befores, found, strict=False)
+    ]
+    return [[name, *_edp(start), *_end(start)], *rows]
+
+
 def _edp(outcome: DesignOutcome, before: DesignOutcome | None = None) -> list[str]:
-    """The EDP and its change."""
     if not outcome.valid:
         return ["-", "not valid"]
     if before is None or not before.valid or before.edp <= 0:

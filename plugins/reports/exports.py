@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any, ClassVar
 
-import attrs
-
 from sparsemap import Exporter, Result
 from sparsemap.files import csv_text
 from sparsemap.problem import design_file
@@ -14,7 +12,6 @@ from sparsemap.problem.problem import Problem
 from sparsemap.spec.unstructuring import plain
 
 
-@attrs.frozen(kw_only=True)
 class EnergyTable(Exporter):
     """One line per level and tensor with its energy in pJ, and per charge; the compute units have no tensor."""
 
@@ -32,7 +29,6 @@ class EnergyTable(Exporter):
         return csv_text(rows + [{"level": f"charge {name}", "tensor": "", "energy_pj": pj} for name, pj in charges])
 
 
-@attrs.frozen(kw_only=True)
 class JsonReport(Exporter):
     """The result, its design and its breakdown by level."""
 
@@ -47,7 +43,6 @@ class JsonReport(Exporter):
         return {**result.to_dict(), "design": design, **result.breakdown().to_dict()}
 
 
-@attrs.frozen(kw_only=True)
 class DesignTable(Exporter):
     """The design file, which `sparsemap evaluate` and `sparsemap show` read."""
 

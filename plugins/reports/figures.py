@@ -19,10 +19,10 @@ from sparsemap.plots import COLOURS, Figure, subplots
 from sparsemap.searching.result import HISTORY_FILE, read_result
 from sparsemap.spec.units import format_count
 
-from .charts import GREY, Chart
+from .charts import COMPUTE, GREY, Chart
 from .chip_charts import busy_chart, tree_chart
 from .design_charts import convergence_chart, cycles_chart, energy_charts, roofline_chart
-from .front import front_chart, named_score, titled
+from .front import front_chart, named_score
 from .loop_nest import nest_levels
 from .outcome import DesignOutcome
 from .wording import einsum_text, formats_of, loop_text
@@ -57,7 +57,9 @@ def convergence(source: PlotSource) -> Figure:
 def cycles(source: PlotSource) -> Figure:
     """The cycles of each level that limits, of the compute units, and of waiting."""
     figure = _drawn(cycles_chart, "cycles by level")(source)
-    return titled(figure, f"{format_count(source.outcome.cycles)} cycles, limited by {source.outcome.column}")
+    title = f"{format_count(source.outcome.cycles)} cycles, limited by {source.outcome.column}"
+    figure.axes[0].set_title(title, fontsize="small", loc="right")
+    return figure
 
 
 def _roofline(outcome: DesignOutcome) -> Chart | None:
@@ -139,15 +141,17 @@ def loopnest(source: PlotSource) -> Figure:
     axes.set(xlim=(0, 1), ylim=(height + len(below) + 0.4, -0.1))
     row = 0
     for depth, level in enumerate(levels):
-        inset, colour = 0.03 * depth, COLOURS[depth % len(COLOURS)]
+        inset, colour = 0.03 * depth, COLOURS[COMPUTE if level is levels[-1] else depth % len(COLOURS)]
         size = 1 - 2 * inset, height - 0.3 * depth - (row + 0.05)
         corner = inset, row + 0.05
         axes.add_patch(Rectangle(corner, *size, facecolor="white", edgecolor=colour, linewidth=1.2))
         axes.add_patch(Rectangle(corner, *size, facecolor=colour, alpha=0.07, linewidth=0))
         x, y = inset + 0.02, row + 0.6
         axes.text(x, y, level.name, weight="bold", fontsize=8.5, va="center", color=colour)
-        axes.text(x + 0.15, y, plain(level.room), fontsize=7.5, va="center", color="#444444")
-        axes.text(0.985 - inset, y, level.filters or "", fontsize=7.5, va="center", ha="right", style="italic")
+        room, filters = plain(level.room), level.filters or ""
+        points = min(7.5, 7.5 * 56 * (0.8 - 2 * inset) / (len(room) + len(filters) + 2))  # 56 letters of 7.5 fit
+        axes.text(x + 0.15, y, room, fontsize=points, va="center", color="#444444")
+        axes.text(0.985 - inset, y, filters, fontsize=points, va="center", ha="right", style="italic")
         texts = [(loop_text(loop), "bold" if loop.spatial else "normal") for loop in level.loops]
         if level is levels[-1]:
             texts.append((einsum_text(problem.tensors), "normal"))

@@ -34,9 +34,6 @@ class ParetoPlot(Exporter):
     dpi: int = attrs.field(default=200, validator=attrs.validators.ge(50))
     """Resolution of the PNG."""
 
-    def wanted(self, result: Result) -> bool:
-        return bool(result.front)
-
     def write(self, result: Result, problem: Problem, path: Path) -> Iterator[Path]:
         if not result.front:
             raise SearchError(

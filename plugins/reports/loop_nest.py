@@ -30,7 +30,6 @@ from sparsemap.spec.units import format_bits
 from .wording import einsum_text, formats_of, loop_name, mechanism_text, named_mechanisms, wrapped
 
 
-@attrs.frozen(kw_only=True)
 class LoopNestText(Exporter):
     """The loop nest with storage levels, formats and skip/gate mechanisms, as text."""
 

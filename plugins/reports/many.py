@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,16 @@ from sparsemap.plots import Figure
 from sparsemap.problem import design_file
 from sparsemap.searching.result import DESIGN_FILE, RESULT_FILE
 from sparsemap.spec.units import format_energy
+from sparsemap.study.comparison import compare
 
 from .explain import OF, Explanation
 from .figures import WIDTH
+from .page.study import ratios_chart, rows_of
 from .sides import (
     TABLE,
     WORTH_NAMES,
     Compared,
+    compared,
     is_result,
     labelled,
     layer_table,
@@ -34,11 +38,11 @@ from .sides import (
     verdict,
     worth_of,
 )
-from .stacks import stack, timeline
+from .stacks import Bar, stack, timeline
 from .variants import ALL, Base, Free, freed
 from .wording import change_text, time_text
 
-FIGURES = {"energy": "energy_pj", "cycles": "seconds", "timeline": ""}
+FIGURES = {"energy": "energy_pj", "cycles": "seconds", "timeline": "", "ratios": ""}
 """Kinds of figures that are drawn of many designs, and what of them."""
 SHOWN = {"seconds": time_text, "energy_pj": format_energy}
 TELLING = 0.9
@@ -155,7 +159,7 @@ def _free(totals: dict[str, tuple[float, float]], quantity: str) -> str:
 
 def diff_many(paths: Sequence[Path]) -> tuple[list[str], dict[str, Any]]:
     """Two results next to each other: a verdict, and a row for each layer or cell that both have."""
-    found = [sides_of(path) for path in paths]
+    found = [sides_of(path, planned=True) for path in paths]
     if all(len(sides) == 1 for sides in found):
         return _layers([sides[0] for sides in found])
     return _cells(paths, found)
@@ -163,7 +167,7 @@ def diff_many(paths: Sequence[Path]) -> tuple[list[str], dict[str, Any]]:
 
 def _layers(given: Sequence[Compared]) -> tuple[list[str], dict[str, Any]]:
     one, other = labelled(given)
-    if one.problem != other.problem:
+    if len(compared((one, other))) > 1:
         names = [f"{side.subject} ({side.model})" for side in (one, other)]
         raise SearchError(f"{one.folder} is of {names[0]}, {other.folder} of {names[1]}; only the same is compared")
     shares = ranked((one, other))[1]
@@ -209,13 +213,29 @@ def figure_of(path: Path, kind: str) -> Figure:
         raise SearchError(
             f"{path}: of many designs only {listed(FIGURES)} can be drawn, not {kind}; name the folder of one"
         )
-    sides = sides_of(path)
+    if kind == "ratios":
+        if not (path / TABLE).exists():
+            raise SearchError(f"{path}: a figure of ratios needs the folder of a study")
+        return ratios_chart(compare(rows_of(path))).draw(WIDTH)
+    sides = sides_of(path, planned=True)
     if kind == "timeline":
         if (chart := timeline(sides[0].parts)) is None:
             raise SearchError(f"{path}: no layer has a design and a clock, of which a timeline is drawn")
         return chart.draw(WIDTH)
-    one = len(sides) == 1 and not (path / TABLE).exists()
-    bars = (
-        [(part.name, [part], "") for part in sides[0].parts] if one else [(s.folder.name, s.parts, "") for s in sides]
-    )
+    if len(sides) == 1 and not (path / TABLE).exists():
+        bars: list[Bar] = [(part.name, [part], "") for part in sides[0].parts]
+    else:
+        bars = [(name, side.parts, "") for name, side in _told_apart(sides).items()]
     return stack(bars, FIGURES[kind]).draw(WIDTH)
+
+
+def _told_apart(sides: Sequence[Compared]) -> dict[str, Compared]:
+    """Sides by what tells them apart; of cells of a study that differ in the seed alone, the one with the least worth."""
+    worth, names = worth_of(sides), [side.folder.name.split("--") for side in sides]
+    if len({len(parts) for parts in names}) > 1 or len(names[0]) < 4:  # not cells of a study
+        return {side.label: side for side in labelled(sides)}
+    several = [len(set(column)) > 1 for column in zip(*(parts[:-1] for parts in names), strict=True)]
+    found: dict[str, Compared] = {}
+    for side, parts in sorted(zip(sides, names, strict=True), key=lambda pair: pair[0].value(worth) or math.inf):
+        found.setdefault(" ".join(compress(parts, several)) or parts[0], side)
+    return {name: side for side in sides for name, best in found.items() if best is side}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import attrs
 import numpy as np
 
 from sparsemap import Exporter, Result
@@ -17,7 +16,6 @@ SHOWN = 12
 """Classes in the text; `--json` has all."""
 
 
-@attrs.frozen(kw_only=True)
 class OrdersText(Exporter):
     """Loop orders of a design that cost the same: with one order at all levels, and with one level's changed.
 

@@ -18,8 +18,6 @@ from .accesses import Accesses, accesses_of
 
 @attrs.frozen(eq=False, slots=False)
 class DesignOutcome:
-    """A design with its evaluation."""
-
     design: Design
     energy_pj: float
     cycles: float

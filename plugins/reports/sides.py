@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +11,8 @@ from typing import Any
 import attrs
 
 from sparsemap.errors import SearchError, listed
-from sparsemap.files import percent, read_csv, times
+from sparsemap.files import grouped, percent, read_csv, times
+from sparsemap.pieces.defaults import TECHNOLOGY
 from sparsemap.searching.breakdown import WAITING, Breakdown
 from sparsemap.searching.result import RESULT_FILE, read_result
 from sparsemap.spec.units import format_energy
@@ -83,20 +83,19 @@ class Compared:
     searched: str
     """Searcher and seed."""
     model: str
+    model_type: str
+    technology: str
     objective: str
     numbers: Mapping[str, Any]
     """`edp`, `energy_pj`, `cycles`, `costs`, `gap`, None where there is no design."""
     parts: tuple[SidePart, ...]
     folder: Path
+    planned: bool = False
+    """Whether tensors between layers stay on chip where a plan says so."""
 
     @property
     def costs(self) -> Mapping[str, float]:
         return self.numbers.get("costs") or {}
-
-    @property
-    def problem(self) -> tuple[str, str]:
-        """What only sides that have it in common are compared by."""
-        return self.subject, self.model
 
     @property
     def limit(self) -> str:
@@ -113,13 +112,14 @@ def is_result(path: Path) -> bool:
     return any((path / name).is_file() for name in (RESULT_FILE, NETWORK, TABLE))
 
 
-def sides_of(path: Path) -> list[Compared]:
+def sides_of(path: Path, planned: bool = False) -> list[Compared]:
     """The folder of a search or of a network as a side, that of a study as a side per cell, any other one that has such
-    folders as their sides; `SearchError` where there are none."""
+    folders as their sides; `SearchError` where there are none. `planned`: of networks with a plan its steps and totals,
+    otherwise layer by layer."""
     if (path / RESULT_FILE).is_file():
         return [_search(path)]
     if (path / NETWORK).is_file():
-        return [_network(path)]
+        return [_network(path, planned)]
     if (path / TABLE).is_file():
         below = [name for row in read_csv(path / TABLE) if (name := cell_folder(path, row)) is not None]
     else:
@@ -128,7 +128,7 @@ def sides_of(path: Path) -> list[Compared]:
         made = f"{RESULT_FILE} of a search, {NETWORK} of a network, or {TABLE} of a study"
         raise SearchError(f"{path}: nothing to report: expected the folder of a search, with {made}")
     prefix = f"{path.resolve().name}/" if is_result(path) else ""
-    return [attrs.evolve(side, label=f"{prefix}{side.label}") for name in below for side in sides_of(name)]
+    return [attrs.evolve(side, label=f"{prefix}{side.label}") for name in below for side in sides_of(name, planned)]
 
 
 def cell_folder(study: Path, row: Mapping[str, str]) -> Path | None:
@@ -151,28 +151,31 @@ def _side(
     path: Path, subject: str, table: dict[str, Any], known: dict[str, Any], parts: Sequence[SidePart]
 ) -> Compared:
     """`known`: the table of a search, that of a layer for a network, which says cost model and objective."""
-    model = known.get("identity", {}).get("cost_model", {}).get("name") or ""
-    about = table["hardware"], str(table["searcher"]), f"{table['searcher']}, seed {table['seed']}", model
+    identity = known.get("identity", {})
+    model, chip = identity.get("cost_model", {}), identity.get("hardware", {})
+    of = chip.get("technology") or TECHNOLOGY
+    names = model.get("name") or "", model.get("type") or "", of if isinstance(of, str) else of.get("name", "its own")
+    about = table["hardware"], str(table["searcher"]), f"{table['searcher']}, seed {table['seed']}", *names
     return Compared(path.resolve().name, subject, *about, known.get("objective", ""), table, tuple(parts), path)
 
 
-def _network(path: Path) -> Compared:
-    table = checked(path, json_of(path / NETWORK), OF_NETWORK)
+def _network(path: Path, planned: bool) -> Compared:
+    table = checked(path, read_result(path / NETWORK), OF_NETWORK)
     cycle = table["seconds"] / table["cycles"] if table.get("seconds") else math.nan
     results = {name: result_of(path / name) for name in {layer["searched"] for layer in table["layers"]}}
+    known = next(filter(None, results.values()), {})
+    if planned and (plan := table.get("fused") or {}).get("complete"):
+        steps = [
+            SidePart(row["layer"], 1, Breakdown.from_dict(row, row["by_level"]), path / row["design"], cycle, row)
+            for row in plan["layers"]
+        ]
+        return attrs.evolve(_side(path, table["network"], {**table, **plan}, known, steps), planned=True)
     parts = []
     for layer in table["layers"]:
         if (found := results[layer["searched"]]) is not None:
             costs, folder = Breakdown.from_dict(layer, found), path / layer["searched"]
             parts.append(SidePart(layer["layer"], layer["repeat"], costs, folder, cycle, layer))
-    return _side(path, table["network"], table, next(filter(None, results.values()), {}), parts)
-
-
-def json_of(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise SearchError(f"{path}: {error}") from None
+    return _side(path, table["network"], table, known, parts)
 
 
 def result_of(path: Path) -> dict[str, Any]:
@@ -201,6 +204,19 @@ def labelled(sides: Sequence[Compared]) -> list[Compared]:
         if len(set(names)) == len(names):
             return [attrs.evolve(side, label=name) for side, name in zip(sides, names, strict=True)]
     return [attrs.evolve(side, label=f"{side.folder} ({at})") for at, side in enumerate(sides, 1)]
+
+
+def compared(sides: Iterable[Compared]) -> list[list[Compared]]:
+    """Sides that are compared with each other: of one subject and cost model; of several models where each is of a type
+    of its own, and counts chips that the others do not."""
+    found: list[list[Compared]] = []
+    for every in grouped(sides, lambda side: side.subject).values():
+        models = grouped(every, lambda side: side.model)
+        counted = {(side.hardware, side.model) for side in every}
+        own = len({hardware for hardware, _ in counted}) == len(counted)
+        together = own and len({side.model_type for side in every}) == len(models)
+        found += [every] if together else models.values()
+    return found
 
 
 # ------------------------------------------------------------------------------------------------------------- verdicts
@@ -270,14 +286,12 @@ def value(side: Compared, key: str) -> float:
 
 def verdict(sides: Sequence[Compared]) -> list[str]:
     """A sentence or two for each problem that several sides have: which one is best, by how much, because of which parts."""
-    groups: dict[tuple[str, str], list[Compared]] = {}
-    for side in sides:
-        groups.setdefault(side.problem, []).append(side)
-    lines = [_best(found) for found in groups.values() if len(found) > 1]
+    groups = compared(sides)
+    lines = [_best(found) for found in groups if len(found) > 1]
     several = [text for text in lines if text]
     if len(several) <= 3:
         return several
-    return [overall(list(groups.values()))]
+    return [overall(groups)]
 
 
 def name_of(side: Compared, sides: Sequence[Compared]) -> str:
@@ -298,7 +312,9 @@ def _best(sides: Sequence[Compared]) -> str:
     if more < 1 + EQUAL:
         return f"{one} and {other} are equal for {best.subject}."
     text = f"{one} is better than {other} for {best.subject}, by {times(more)} in {WORTH_NAMES[worth]}. "
-    text += f"It takes {costs_text(best, second)}."
+    plans = [name_of(side, sides) for side in (best, second) if side.planned]
+    where = f", with tensors on chip as planned on {' and '.join(plans)}" if plans else ""
+    text += f"It takes {costs_text(best, second)}{where}."
     decide = deciding(best, second, worth)
     if len(decide) > 1:
         names: list[str] = []
@@ -313,7 +329,14 @@ def _best(sides: Sequence[Compared]) -> str:
         text += f" {'Layers that decide' if len(parts) > 1 else 'The layer that decides'}: {'; '.join(parts)}."
     elif second.limit and best.limit != second.limit:
         text += f" It is limited by {best.limit}, {other} by {second.limit}."
-    return text
+    return text + _counted(known)
+
+
+def _counted(sides: Sequence[Compared]) -> str:
+    """Who is counted by which cost model and technology, where these differ."""
+    ways = grouped(sides, lambda side: f"by {side.model} in {side.technology}")
+    told = [f"{listed(name_of(side, sides) for side in same)} {way}" for way, same in ways.items()]
+    return f" Cost models or technologies differ: {'; '.join(told)}." if len(told) > 1 else ""
 
 
 def costs_text(side: Compared, other: Compared) -> str:
@@ -330,6 +353,10 @@ def costs_text(side: Compared, other: Compared) -> str:
 
 
 def _part_text(part: SidePart, theirs: SidePart, share: float, other: str) -> str:
+    """What is told of a layer is what is less in it by more: its time, with what limits the other side, or its energy."""
+    if part.energy_pj * theirs.seconds < theirs.energy_pj * part.seconds:
+        spent = f"{format_energy(part.energy_pj)} instead of {format_energy(theirs.energy_pj)}"
+        return f"{part.name} has {percent(share)} of it, {spent}"
     about = f"{time_text(part.seconds)} instead of {time_text(theirs.seconds)}"
     limit = theirs.costs.limit.removesuffix(f", {WAITING}")
     return f"{part.name} has {percent(share)} of it, {about}" + (f", limited by {limit} on {other}" if limit else "")

@@ -10,12 +10,12 @@ from typing import cast
 from sparsemap.files import percent
 from sparsemap.plots import Figure, named_ticks, subplots, tipped
 from sparsemap.searching.breakdown import WAITING, Breakdown
-from sparsemap.spec.units import format_count, format_energy
+from sparsemap.spec.units import PREFIXES, format_count, format_energy
 
 from .charts import COMPUTE, Chart, Mark, bars, colour
 from .design_charts import energy_scale
 from .sides import SidePart
-from .wording import PREFIXES, time_text
+from .wording import time_text
 
 Bar = tuple[str, Sequence[SidePart], str]
 """A name, the parts that it is the sum of, and a text at its end, by default the value."""
@@ -44,7 +44,7 @@ def stack(rows: Sequence[Bar], key: str, among: Sequence[SidePart] = ()) -> Char
     for (name, _, end), total, row in zip(rows, totals, sums, strict=True):
         for part, spent in row.items():
             value = math.fsum(each for each, _ in spent)
-            tip = f"{name}, {part}\n{tell(value)}, {percent(value / total, 1)}"
+            tip = f"{name}, {part}\n{tell(value)}, {percent(value / (total or 1.0), 1)}"
             if len(spent) > 1:
                 most = sorted(spent, reverse=True)[:3]
                 tip += "\n" + ", ".join(f"{of} {percent(each / value)}" for each, of in most if value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import attrs
@@ -11,6 +12,7 @@ import attrs
 from sparsemap import Best, Exporter, Objective, Result
 from sparsemap.files import aligned, percent
 from sparsemap.pieces.contracts import styled
+from sparsemap.problem.designs import Design
 from sparsemap.problem.problem import Problem
 from sparsemap.spec.units import format_count, format_energy
 
@@ -24,7 +26,6 @@ FRONT_SHOWN = 8
 EXECUTED = ("energy_pj", "cycles")
 
 
-@attrs.frozen(kw_only=True)
 class SummaryText(Exporter):
     """Numbers, loop nest, energies and reasons of a result, as text."""
 
@@ -59,14 +60,16 @@ class SummaryText(Exporter):
             seen = f"{result.evaluations:,} designs in {seconds_text(result.seconds)}"
             valid = f"{percent(result.valid_fraction)} valid"
             numbers.append(["search", f"{seen}, {valid}   {result.searcher}, seed {result.seed}"])
+        given = [] if best.scenarios else given_lines(result, best.design)
         starts = [row for row in result.start if row["score"] is not None]
-        if starts:
+        if starts and not given:
             row = min(starts, key=lambda row: row["score"])
             far = f"distance {row['distance']:g}"
             numbers.append(["start", f"{row['workload']} ({far}): {row['score'] / best.score:.2f}x of the end"])
         blocks = [
             problem_lines(problem),
             [_labelled(line) for line in aligned(numbers, "<")],
+            *given,
             [loop_nest(best.design, best.detail, width).rstrip("\n")],
             breakdown_lines(found, problem),
         ]
@@ -79,6 +82,19 @@ class SummaryText(Exporter):
         if result.rejects:
             blocks.append(reject_lines(result))
         return "\n\n".join("\n".join(block) for block in blocks) + "\n"
+
+
+def given_lines(result: Result, best: Design) -> list[list[str]]:
+    """For each design of the same problem that the search started from, what made the best one better."""
+    files = [Path(row["file"]) for row in result.start if row["file"] and not row["distance"]]
+    if not files:
+        return []
+    from sparsemap.problem import design_file
+
+    from .differences import gained_lines
+
+    given = ((file, design_file.load(file, best.problem.registry)) for file in files if file.is_file())
+    return [lines for file, design in given if (lines := gained_lines(file.name, design, best))]
 
 
 def problem_lines(problem: Problem) -> list[str]:

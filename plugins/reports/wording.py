@@ -12,7 +12,7 @@ from sparsemap import Format, Mechanism, Tensor
 from sparsemap.problem.designs import Design, Loop, Rank
 from sparsemap.problem.levels import Level, Place
 from sparsemap.problem.problem import Problem
-from sparsemap.spec.units import format_count, format_energy
+from sparsemap.spec.units import format_count, format_energy, scaled_text
 
 HARD_BLANK = "\N{NO-BREAK SPACE}"
 
@@ -134,17 +134,6 @@ def bandwidth_text(level: Level) -> str:
     """`read 8, write 4`, in words a cycle; "" where nothing is limited."""
     known = {"read": level.read_bandwidth, "write": level.write_bandwidth, "both": level.bandwidth}
     return ", ".join(f"{name} {value:.4g}" for name, value in known.items() if value is not None)
-
-
-PREFIXES = ((1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"))
-
-
-def scaled_text(value: float, unit: str) -> str:
-    """Seconds or watts with a prefix: `8.39 us`, `4.36 mW`; a dash for what is not finite."""
-    if not math.isfinite(value):
-        return "-"
-    size, prefix = next(((size, name) for size, name in PREFIXES if abs(value) >= size), PREFIXES[-1])
-    return f"{value / size:,.3g} {prefix}{unit}" if value else f"0 {unit}"
 
 
 def time_text(seconds: float) -> str:

@@ -11,7 +11,7 @@ import attrs
 
 from sparsemap import Objective, SpecError
 from sparsemap.cli import output
-from sparsemap.files import aligned, times
+from sparsemap.files import aligned, grouped, times
 from sparsemap.pieces.contracts import styled
 from sparsemap.problem.designs import Design
 
@@ -130,12 +130,8 @@ def table_text(tensor: str, unit: str, what: str, sweeps: Mapping[str, Sequence[
 
 def _notes(name: str, tensor: str, points: Sequence[SweepPoint]) -> list[str]:
     """Where a design is invalid, and why, a line per set of reasons with what it lacks at the first of them."""
-    groups: dict[tuple[str, ...], list[SweepPoint]] = {}
-    for point in points:
-        if not point.valid:
-            groups.setdefault(point.reasons, []).append(point)
     lines = []
-    for reasons, same in groups.items():
+    for reasons, same in grouped((point for point in points if not point.valid), lambda point: point.reasons).items():
         where = ", ".join(f"{point.density:g}" for point in same)
         lacks = f"   {same[0].text} at {tensor} = {same[0].density:g}" if same[0].text else ""
         lines.append(f"{name} at {tensor} = {where}: {', '.join(reasons)}{lacks}")

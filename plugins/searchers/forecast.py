@@ -123,7 +123,7 @@ def _kernel(features: Array, genes: Array, others: Array, other_genes: Array) ->
     product = _products(features, others)
     squared = (features**2).sum(axis=1)[:, None] + (others**2).sum(axis=1) - 2.0 * product
     for own, other in zip(genes.T, other_genes.T, strict=True):
-        squared = squared + APART * (own[:, None] != other)
+        squared += APART * (own[:, None] != other)
     far = np.sqrt(np.maximum(squared, 0.0)) / REACH
     return (1.0 + far) * np.exp(-far) + (product + 1.0) / features.shape[1]
 
@@ -136,12 +136,12 @@ def _products(rows: Array, others: Array) -> Array:
 
 def _inverse(matrix: Array) -> Array:
     """Of a symmetric positive definite one (n, n), by Gauss and Jordan."""
-    found = matrix.copy()
+    found, change = matrix.copy(), np.empty_like(matrix)
     for k in range(len(found)):
         pivot, factors = found[k, k], found[:, k].copy()
         factors[k] = 0.0
         found[:, k] = 0.0
         found[k, k] = 1.0
         found[k] /= pivot
-        found -= factors[:, None] * found[k]
+        found -= np.multiply(factors[:, None], found[k], out=change)
     return found

@@ -19,7 +19,7 @@ from sparsemap.errors import DesignError
 from sparsemap.problem.levels import Level
 from sparsemap.problem.problem import Problem
 
-from .names import Names
+from .problem import Names
 
 LIMIT = 2**32 - 1
 """Timeloop keeps depths, and the bits of a metadata memory, in 32 bits."""

@@ -1,4 +1,7 @@
-"""Writes a design as the complete input of `timeloop-model`, with a README: how to run it, and what it should say."""
+"""Writes a design as the complete input of `timeloop-model`, with a README: how to run it, and what it should say.
+
+Timeloop concatenates its input files, so each is a block mapping without document marks.
+"""
 
 from __future__ import annotations
 
@@ -19,18 +22,47 @@ from sparsemap.problem.designs import Design
 from sparsemap.problem.problem import Problem
 from sparsemap.searching.result import Result
 
-from . import yaml_text
 from .architecture import architecture, area_table, energy_table
-from .mapping import mapping
-from .names import Names
-from .problem import problem_table
+from .problem import Names, mapping, problem_table
 from .sparse import crashing, sparse_optimizations
+
+
+def yaml_text(table: Mapping[str, Any], comment: str = "") -> str:
+    """The text of a table of tables, lists, text, numbers and booleans, under a comment."""
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        """Tables in blocks, lists without a table in one line; nothing is an alias."""
+
+        def ignore_aliases(self, data: Any) -> bool:
+            return True
+
+        def increase_indent(self, flow: bool = False, indentless: bool = False) -> Any:
+            return super().increase_indent(flow, False)
+
+        def represent_sequence(self, tag: str, sequence: Any, flow_style: bool | None = None) -> Any:
+            return super().represent_sequence(tag, sequence, flow_style=not _has_table(sequence))
+
+        def represent_float(self, data: float) -> Any:
+            if not math.isfinite(data):
+                raise ValueError(f"{data} is not a number that Timeloop reads")
+            return super().represent_float(data)
+
+    Dumper.add_representer(float, Dumper.represent_float)
+    text = yaml.dump(
+        table, Dumper=Dumper, default_flow_style=False, sort_keys=False, allow_unicode=True, width=math.inf
+    )
+    return "".join(f"{f'# {line}'.rstrip()}\n" for line in comment.splitlines()) + text
+
+
+def _has_table(value: Any) -> bool:
+    return isinstance(value, Mapping) or (isinstance(value, list | tuple) and any(map(_has_table, value)))
+
 
 COLUMNS = ("bounds", "order", "formats", "mechanisms", "decoded")
 QUIRKS = "timeloop-v3"
 
 
-@attrs.frozen(kw_only=True)
 class TimeloopExporter(Exporter):
     """A folder with the input files of Timeloop v3.0.3, `README.md`, and the expected numbers in `expected.json`."""
 
@@ -40,7 +72,7 @@ class TimeloopExporter(Exporter):
         best = result.found
         written, looks = unlimited(best.design)
         texts = {
-            name: yaml_text.dumps(table, f"{problem.workload.name} on {problem.hardware.name}: {ABOUT[name]}.")
+            name: yaml_text(table, f"{problem.workload.name} on {problem.hardware.name}: {ABOUT[name]}.")
             for name, table in tables(written).items()
         }
         own = {"cycles": float(best.cycles), "energy_pj": float(best.energy_pj)}

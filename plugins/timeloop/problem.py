@@ -1,15 +1,85 @@
-"""The problem: dimensions, the projections of the tensors, sizes and densities."""
+"""The problem in the names that Timeloop accepts: dimensions, the projections of the tensors, sizes and densities; and a mapping.
+
+Dimensions are single letters, levels letters, digits and underscores. Of the mapping there are per storage level its temporal
+loops, its spatial loops, and the tensors that it keeps. Timeloop writes loops from inner to outer and calls a tensor that a
+level does not store bypassed. All spatial loops go along X. Transfers between neighbours, which Timeloop assumes by default,
+are switched off, but for those of `links`.
+"""
 
 from __future__ import annotations
 
+import re
+import string
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
+import attrs
+
 from sparsemap.errors import DesignError
 from sparsemap.pieces.contracts import Tensor
+from sparsemap.problem.designs import Design, Loop
 from sparsemap.problem.problem import Problem
 
-from .names import Names
+TAKEN_LEVELS = ("wire",)
+"""A component of this name in the energy table is taken for the wires."""
+
+
+@attrs.frozen
+class Names:
+    """Timeloop's names for the dimensions and levels of a problem."""
+
+    dims: Mapping[str, str]
+    """Letter by dimension, in the order of the workload."""
+    lone: str | None
+    """Letter of a dimension of size one that indexes tensors without any index; None if there is no such tensor."""
+    levels: tuple[str, ...]
+    """Storage levels, outermost first."""
+    compute: str
+
+    @property
+    def letters(self) -> tuple[str, ...]:
+        return (*self.dims.values(), *([self.lone] if self.lone else []))
+
+    @classmethod
+    def of(cls, problem: Problem) -> Names:
+        letters = dim_letters(problem.dims)
+        lone = None
+        if any(not tensor.ranks for tensor in problem.tensors):
+            lone = _free("", set(letters.values()))
+        wanted = [*(level.name for level in problem.levels), problem.compute_name]
+        *levels, compute = level_names(wanted)
+        return cls(letters, lone, tuple(levels), compute)
+
+
+def dim_letters(dims: Iterable[str]) -> dict[str, str]:
+    """A letter per dimension: its name if that is one letter, else a free letter, preferably one of its own."""
+    dims = tuple(dims)
+    letters = {dim: dim for dim in dims if re.fullmatch("[A-Za-z]", dim)}
+    for dim in dims:
+        if dim not in letters:
+            letters[dim] = _free(dim, set(letters.values()))
+    return {dim: letters[dim] for dim in dims}
+
+
+def _free(name: str, taken: set[str]) -> str:
+    own = [letter for letter in name if letter in string.ascii_letters]
+    for letter in (*own, *(letter.swapcase() for letter in own), *string.ascii_uppercase, *string.ascii_lowercase):
+        if letter not in taken:
+            return letter
+    raise DesignError("Timeloop names dimensions by single letters, and there are more than 52")
+
+
+def level_names(names: Iterable[str]) -> list[str]:
+    """Names without brackets, points and blanks, all different."""
+    found: list[str] = []
+    for name in names:
+        plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
+        while plain in found or plain.lower() in TAKEN_LEVELS:
+            plain += "_"
+        found.append(plain)
+    return found
+
 
 LIMIT = 2**31
 """Timeloop keeps sizes and coefficients in 32 bits, with sign."""
@@ -63,3 +133,34 @@ def density(tensor: Tensor) -> dict[str, Any]:
         case _:
             text = f"density type '{model.type_name}' has no counterpart in Timeloop v3.0.3"
     raise DesignError(f"tensor '{tensor.name}': {text}")
+
+
+def mapping(design: Design, names: Names) -> dict[str, Any]:
+    """The table of the file `map.yaml`."""
+    problem = design.problem
+    tensors = [tensor.name for tensor in problem.tensors]
+    directives: list[dict[str, Any]] = []
+    for mapping_level, group in zip(problem.mapping_levels, design.groups, strict=True):
+        level = mapping_level.storage
+        target, loops = {"target": names.levels[level]}, _loops(names, group)
+        if not mapping_level.spatial:
+            kept = [name for t, name in enumerate(tensors) if problem.stores(t, level)]
+            lists = {"keep": kept, "bypass": [name for name in tensors if name not in kept]}
+            stored = {key: listed for key, listed in lists.items() if listed}
+            directives += [{**target, "type": "temporal", **loops}, {**target, "type": "bypass", **stored}]
+        elif problem.levels[level].fanout > 1:  # Timeloop has no spatial loops where there is a single child
+            inner = level == len(problem.levels) - 1
+            alone = [name for t, name in enumerate(tensors) if not (inner and problem.links(t))]
+            more = {"split": len(names.letters), **({"no_link_transfer": alone} if alone else {})}
+            directives.append({**target, "type": "spatial", **loops, **more})
+    return {"mapping": directives}
+
+
+def _loops(names: Names, group: tuple[Loop, ...]) -> dict[str, Any]:
+    bounds = {loop.dim: loop.bound for loop in group}
+    factors = [f"{letter}={bounds[dim]}" for dim, letter in names.dims.items()]
+    inner_to_outer = [names.dims[loop.dim] for loop in reversed(group)]
+    if names.lone:
+        factors.append(f"{names.lone}=1")
+        inner_to_outer.append(names.lone)
+    return {"factors": " ".join(factors), "permutation": "".join(inner_to_outer)}

@@ -19,7 +19,7 @@ from sparsemap.files import shown, write_texts
 from sparsemap.spec import toml_io
 
 from .importer import workload_table
-from .project_hardware import Component, components, hardware_table
+from .project_hardware import Component, Stack, components, hardware_table
 from .project_mapping import (
     Directive,
     ProjectNest,
@@ -182,7 +182,8 @@ def _rest(
     for level in levels:
         if (passed := bypass.get(level.name)) and level.name not in hollow:
             notes.taken(level.table.source, f"{level.name}: {', '.join(passed)} pass by")
-    hardware = hardware_table(project, levels, compute, bypass, hollow, acting, notes)
+    stack = Stack(levels, compute, tensors, bypass, hollow, targets, acting)
+    hardware = hardware_table(project, stack, notes)
     if notes.stops("hardware"):
         return
     streams = {one.target: one.row.names("stream") for one in decisive if older and one.kind == "lists"}
@@ -194,12 +195,10 @@ def _rest(
     if not workload:
         return
     sizes = _sizes(project)
-    fanouts = [row.get("fanout", 1) for row in hardware["levels"]]
-    kept = [level.name for level in levels]
-    space = space_table(constraints, kept, fanouts, sizes, list(tensors), notes) if constraints else None
-    if space:
-        tables["space"] = {**space, "name": "imported"}
-    _design(project, targets, mapped, parts, levels, compute, tensors, bypass, sizes, older, tables, notes)
+    model = {"extends": "timeloop", "quirks": OLDER_QUIRKS} if older else "timeloop"
+    space = space_table(constraints, hardware["levels"], hollow, sizes, list(tensors), notes)
+    tables["space"] = {**space, "cost_model": model, "name": "imported"}
+    _design(project, stack, mapped, sizes, older, tables, notes)
 
 
 def _streaming(row: Mapping[str, Any], named: Sequence[str]) -> dict[str, list[str]]:
@@ -213,30 +212,20 @@ def _loops_in(one: Directive, sizes: Mapping[str, int]) -> bool:
 
 
 def _design(
-    project: YamlTable,
-    targets: Mapping[str, YamlTable],
-    mapped: list[Any],
-    parts: list[Component],
-    levels: list[Component],
-    compute: Component,
-    tensors: Mapping[str, set[str]],
-    bypass: Mapping[str, list[str]],
-    sizes: Mapping[str, int],
-    older: bool,
-    tables: dict[str, Mapping[str, Any]],
-    notes: Notes,
-) -> None:
+    project: YamlTable, stack: Stack, mapped: list[Any], sizes: Mapping[str, int], older: bool,
+    tables: dict[str, Mapping[str, Any]], notes: Notes,
+) -> None:  # fmt: skip
     if not mapped:
         notes.assumed(project.at("mapping"), "no mapping is given; there is no design")
         return
-    nest = nest_of(mapped, parts, sizes, notes)
+    nest = nest_of(mapped, sizes, notes)
     if nest is None:
         return
-    condensed = [name for name, own in targets.items() if condenses(own)]
-    _check_fanouts(nest, [level for level in levels if level.name not in condensed], tables["hardware"], notes)
+    condensed = [name for name, own in stack.targets.items() if condenses(own)]
+    _check_fanouts(nest, [level for level in stack.levels if level.name not in condensed], tables["hardware"], notes)
     dense = [name for name, given in tables["workload"]["density"].items() if given.get("density") == 1.0]
     places = [row["name"] for row in tables["hardware"]["levels"] if row.get("gate_skip")]
-    sparse = sparse_design(targets, levels, compute, places, tensors, dense, bypass, nest, older, notes)
+    sparse = sparse_design(stack, places, dense, nest, older, notes)
     if sparse is None or notes.stops("design"):
         return
     table: dict[str, Any] = {
@@ -244,8 +233,8 @@ def _design(
         "name": "imported",
         "workload": _inlined(tables["workload"]),
         "hardware": _inlined(tables["hardware"]),
-        "cost_model": {"extends": "timeloop", "quirks": OLDER_QUIRKS} if older else "timeloop",
-        "mapping": nest.table([level.name for level in levels]),
+        "cost_model": tables["space"]["cost_model"],
+        "mapping": nest.table([level.name for level in stack.levels]),
         "formats": dict(sparse.formats),
         "beyond_format": "uncompressed",
         **({"decoded": dict(sparse.decoded)} if sparse.decoded else {}),
@@ -254,7 +243,7 @@ def _design(
     if sparse.pieces:
         table["pieces"] = dict(sparse.pieces)
     tables["design"] = table
-    notes.taken(mapped[0].row.source, f"mapping of {len(levels)} levels")
+    notes.taken(mapped[0].row.source, f"mapping of {len(stack.levels)} levels")
 
 
 def _inlined(table: Mapping[str, Any]) -> dict[str, Any]:

@@ -216,22 +216,32 @@ def _nodes(nodes: Sequence[YamlTable], times: list[int], inherited: YamlTable) -
 # ----------------------------------------------------------------------------------------------------------- the hardware
 
 
-def hardware_table(
-    project: YamlTable,
-    levels: list[Component],
-    compute: Component,
-    bypass: Mapping[str, list[str]],
-    hollow: Collection[str],
-    acting: Collection[str],
-    notes: Notes,
-) -> dict[str, Any]:
-    """The table of a hardware; `levels` store something, `bypass` has the tensors that
-    pass by, `hollow` levels keep none and only spread what is below them."""
+@attrs.frozen
+class Stack:
+    """The storage levels of a project, outermost first, and what its other parts say of them."""
+
+    levels: Sequence[Component]
+    compute: Component
+    tensors: Mapping[str, set[str]]
+    """Dimensions by tensor."""
+    bypass: Mapping[str, list[str]]
+    """Tensors that pass by, by level."""
+    hollow: Collection[str]
+    """Levels that keep no tensor and only spread what is below them."""
+    targets: Mapping[str, YamlTable]
+    """Sparse optimisations by component."""
+    acting: Collection[str]
+    """Components that skip or gate."""
+
+
+def hardware_table(project: YamlTable, stack: Stack, notes: Notes) -> dict[str, Any]:
+    """The table of a hardware."""
+    levels, compute, hollow, acting = stack.levels, stack.compute, stack.hollow, stack.acting
     prices, dated = _prices(project)
     rows = [
-        _hollow(level, child, bypass[level.name], notes)
+        _hollow(level, child, stack.bypass[level.name], notes)
         if level.name in hollow
-        else _level(level, child, bypass.get(level.name, []), prices, dated, notes)
+        else _level(level, child, stack.bypass.get(level.name, []), prices, dated, notes)
         for level, child in zip(levels, [*levels[1:], compute], strict=True)
     ]
     for row in rows[0 if levels[0].name in acting else 1 :]:

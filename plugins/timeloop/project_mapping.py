@@ -71,13 +71,10 @@ def list_unread(rows: Sequence[Directive], notes: Notes, stops: str = "") -> Non
                 numbers = key in ("no_multicast_no_reduction", "no_temporal_reuse")
                 text = f"{one.target}: {key} = {value}"
                 notes.missing(one.row.at(key), "keys of directives that are not read", text, stops if numbers else "")
-        if one.kind == "spatial" and stops and factors_above_one(one) and not one.row.get("no_link_transfer"):
+        spread = any(int(number) > 1 for number in re.findall(r"\d+", str(one.row.get("factors", ""))))
+        if one.kind == "spatial" and stops and spread and not one.row.get("no_link_transfer"):
             text = f"{one.target}: neighbours hand each other no words of windows"
             notes.assumed(one.row.source, text)
-
-
-def factors_above_one(one: Directive) -> bool:
-    return any(int(number) > 1 for number in re.findall(r"\d+", str(one.row.get("factors", ""))))
 
 
 def constraint_rows(project: YamlTable, parts: Sequence[Component]) -> list[YamlTable]:
@@ -190,9 +187,7 @@ class ProjectNest:
         }
 
 
-def nest_of(
-    rows: Sequence[Directive], parts: Sequence[Component], sizes: Mapping[str, int], notes: Notes
-) -> ProjectNest | None:
+def nest_of(rows: Sequence[Directive], sizes: Mapping[str, int], notes: Notes) -> ProjectNest | None:
     """The loops; None, with notes, if the factors do not multiply up to the sizes."""
     given: dict[tuple[str, str], dict[str, int]] = {}
     orders: dict[tuple[str, str], list[str]] = {}
@@ -221,24 +216,21 @@ def nest_of(
             text = f"factors of {dim} multiply up to {product}, its size is {size}"
             notes.missing(source, "factors that do not multiply up to the size", text)
             return None
-    names = {part.name: part for part in parts}
-    loops = {
-        key: tuple((dim, given[key][dim]) for dim in orders[key] if given[key].get(dim, 1) > 1)
-        for key in given
-        if key[0] in names
-    }
-    return ProjectNest(loops)
+    return ProjectNest(
+        {key: tuple((dim, own[dim]) for dim in orders[key] if own.get(dim, 1) > 1) for key, own in given.items()}
+    )
 
 
 # -------------------------------------------------------------------------------------------------------------- the space
 
 
 def space_table(
-    rows: Sequence[Directive], levels: Sequence[str], fanouts: Sequence[int], sizes: Mapping[str, int],
+    rows: Sequence[Directive], hardware: Sequence[Mapping[str, Any]], hollow: Sequence[str], sizes: Mapping[str, int],
     tensors: Sequence[str], notes: Notes,
-) -> dict[str, Any] | None:  # fmt: skip
-    """The table of a space with the constraints of the mapper; None if there are none that it can hold. Tensors that they
-    neither keep at a level nor let pass by may do either."""
+) -> dict[str, Any]:  # fmt: skip
+    """The table of a space with the constraints of the mapper, where formats and mechanisms are free. Tensors that the mapper
+    has neither to keep at a level nor to let pass by may do either, but at the `hollow` ones, which keep nothing."""
+    levels, fanouts = [row["name"] for row in hardware], [row.get("fanout", 1) for row in hardware]
     factors: dict[str, dict[str, Any]] = {}
     orders: dict[str, list[str]] = {}
     for one in rows:
@@ -265,13 +257,6 @@ def space_table(
             text = f"{one.target}: only the innermost loops are given"
             notes.missing(one.row.at("permutation"), "orders of some of the loops", text, "")
         notes.taken(one.row.source, f"{key}: constraints of {one.target}, {one.kind}")
-    if not factors and not orders:
-        return None
-    mapping = {
-        "type": "dataflow",
-        **({"factors": factors} if factors else {}),
-        **({"orders": orders} if orders else {}),
-    }
     told = {
         (one.target, name)
         for one in rows
@@ -279,9 +264,24 @@ def space_table(
         for names in told_of(one.row, tensors)
         for name in names
     }
-    free = {level: [f"name:{name}" for name in tensors if (level, name) not in told] for level in levels[1:]}
+    able = [level for level in levels[1:] if rows and level not in hollow]
+    free = {level: [f"name:{name}" for name in tensors if (level, name) not in told] for level in able}
     free = {level: names for level, names in free.items() if names}
-    passing = {"passing": {"levels": free}} if free else {}
-    return {"kind": "space", "segments": ["mapping", "formats", *passing, "gate-skip"], "mapping": mapping,
-            "formats": {"type": "rank-formats", "candidates": CANDIDATES}, **passing,
-            "gate-skip": {"candidates": MECHANISMS}}  # fmt: skip
+    strategy = [
+        "formats",
+        *(["decoding"] if any(row.get("decodes") for row in hardware) else []),
+        *(["passing"] if free else []),
+        "gate-skip",
+    ]
+    table: dict[str, Any] = {"extends": "full", "segments": ["orders", "tiling", *strategy]}
+    if factors or orders:
+        idle = (f"L{levels.index(level) + 1}_T" for level in hollow)  # loops in time mean the same further out
+        factors |= {key: {dim: 1 for dim, size in sizes.items() if size > 1} for key in idle if key not in factors}
+        constrained = {"factors": factors, "orders": orders}
+        table = {
+            "segments": ["mapping", *strategy],
+            "mapping": {"type": "dataflow", **{key: value for key, value in constrained.items() if value}},
+            "formats": {"type": "rank-formats", "candidates": CANDIDATES},
+            "gate-skip": {"candidates": MECHANISMS},
+        }
+    return {"kind": "space", **table, **({"passing": {"levels": free}} if free else {})}

@@ -15,7 +15,7 @@ import attrs
 
 from sparsemap.errors import unknown
 
-from .project_hardware import Component
+from .project_hardware import Component, Stack
 from .project_mapping import ProjectNest
 from .project_yaml import Notes, YamlSource, YamlTable, error
 from .sparse import ACTIONS as EXPORTED
@@ -274,25 +274,18 @@ def condenses(target: YamlTable) -> bool:
 
 
 def sparse_design(
-    targets: Mapping[str, YamlTable],
-    levels: Sequence[Component],
-    compute: Component,
-    spots: Sequence[str],
-    tensors: Mapping[str, set[str]],
-    dense: Sequence[str],
-    bypass: Mapping[str, list[str]],
-    nest: ProjectNest,
-    older: bool,
-    notes: Notes,
+    stack: Stack, spots: Sequence[str], dense: Sequence[str], nest: ProjectNest, older: bool, notes: Notes
 ) -> SparseDesign | None:
     """Formats and mechanisms of a design; None, with notes, for what SparseMap does not have."""
-    names = [level.name for level in levels]
+    names, tensors, compute = [level.name for level in stack.levels], stack.tensors, stack.compute
     pieces: dict[str, dict[str, Any]] = {"format": {}, "mechanism": {}}
     chosen: dict[str, TensorFormats] = {}
     failed = False
     lists: dict[str, dict[str, ListedRanks]] = {tensor: {} for tensor in tensors}
-    for level in levels:
-        spaces = targets.get(level.name, YamlTable(YamlSource())).table("representation_format").rows("data_spaces")
+    for level in stack.levels:
+        spaces = (
+            stack.targets.get(level.name, YamlTable(YamlSource())).table("representation_format").rows("data_spaces")
+        )
         for space in spaces:
             tensor = str(space.get("name"))
             if tensor not in lists:
@@ -300,15 +293,16 @@ def sparse_design(
             if space.rows("ranks"):
                 lists[tensor][level.name] = rank_list(space, level, older, notes)
     for tensor, dims in tensors.items():
-        storing = [name for name in names if tensor not in bypass.get(name, [])]
+        storing = [name for name in names if tensor not in stack.bypass.get(name, [])]
         lists[tensor] = {name: listed for name, listed in lists[tensor].items() if name in storing}
         ranks = tensor_formats(tensor, dims, lists[tensor], storing, nest, names, notes)
         chosen[tensor], failed = ranks or TensorFormats(), failed or ranks is None
     mechanisms: dict[str, dict[str, Any] | None] = {}
     bare = [tensor for tensor in dense if not chosen[tensor].runs]
     for place in names:
-        mechanisms[place] = mechanism(targets.get(place, YamlTable(YamlSource())), place, list(tensors), bare, notes)
-    unit = targets.get(compute.name, YamlTable(YamlSource()))
+        target = stack.targets.get(place, YamlTable(YamlSource()))
+        mechanisms[place] = mechanism(target, place, list(tensors), bare, notes)
+    unit = stack.targets.get(compute.name, YamlTable(YamlSource()))
     if unit.rows("action_optimization"):
         text = f"{compute.name}: an action with a leader"
         notes.missing(unit.at("action_optimization"), "a compute unit's action with a leader", text)

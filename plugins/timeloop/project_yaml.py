@@ -6,7 +6,7 @@ Only plain data is made: a tag on a table, such as `!Component`, is kept as text
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -218,8 +218,10 @@ def _value(loader: Any, node: Any, source: YamlSource, above: tuple[int, ...]) -
             key = str(key_node.value).replace("-", "_") if isinstance(key_node, yaml.ScalarNode) else ""
             table.lines[key] = key_node.start_mark.line + 1
             table[key] = _value(loader, child, table.at(key), above)
-        for base in _bases(table.pop("<<<", None)):
-            table.fill(base)
+        bases = table.pop("<<<", None)
+        for base in bases if isinstance(bases, list) else [bases]:
+            if isinstance(base, YamlTable):
+                table.fill(base)
         return table
     if isinstance(node, yaml.SequenceNode):
         _tag(node, source, "seq")
@@ -245,12 +247,6 @@ def _tag(node: Any, source: YamlSource, usual: str) -> str:
     if usual == "map" and node.tag[:1] == "!" and node.tag[1:] in TAGS:
         return str(node.tag[1:])
     raise error(source, f"tag {shortened(node.tag)} is not one of Timeloop's: {', '.join('!' + tag for tag in TAGS)}")
-
-
-def _bases(value: Any) -> Iterator[YamlTable]:
-    for base in value if isinstance(value, list) else [value]:
-        if isinstance(base, YamlTable):
-            yield base
 
 
 def merged(paths: list[Path]) -> YamlTable:

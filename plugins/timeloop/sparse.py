@@ -22,7 +22,7 @@ from sparsemap.problem.levels import Level, Place
 from sparsemap.problem.problem import Problem
 from sparsemap.spec.expressions import Expression
 
-from .names import Names
+from .problem import Names
 
 UNITS = {
     "B": ("fibers * length", "fibers * ceil(occupied)"),

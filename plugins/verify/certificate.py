@@ -80,7 +80,6 @@ class Certified:
         return "\n".join(lines) + "\n"
 
     def table(self) -> dict[str, Any]:
-        """For JSON."""
         return attrs.asdict(self) | {"correct": self.correct}
 
 

@@ -16,8 +16,8 @@ import click
     "designs",
     nargs=-1,
     required=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="DESIGN.toml...|CERTIFICATE.json",
+    type=click.Path(exists=True, path_type=Path),
+    metavar="DESIGN...|CERTIFICATE.json",
 )
 @click.option("--trials", default=20, show_default=True, type=click.IntRange(min=1), help="Random tensors to draw.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Same seed, same report.")
@@ -34,7 +34,7 @@ def verify_command(
     as_json: bool,
     plugin_dirs: tuple[str, ...],
 ) -> None:
-    """Execute a design on random sparse tensors and compare with the cost model.
+    """Execute a design, a TOML file or the folder of a search, on random sparse tensors and compare with the cost model.
 
     The simulator walks the mapped loop nest, skips and gates on real zeros, builds the formats' metadata, and checks
     that the output equals the dense product. Every quantity is printed with what the cost model expects, the measured

@@ -107,7 +107,8 @@ class Turns:
         """(words of what the layer before makes,) where each is in this layer's operand, padding around it."""
         box = self.nest.shape(self.taken)
         if len(box) != len(shape):
-            raise DesignError(f"{self._name} takes {self._tensor} of {len(box)} ranks, and is given {len(shape)}")
+            tensor = self.sim.problem.tensors[self.taken].name
+            raise DesignError(f"{self._name} takes {tensor} of {len(box)} ranks, and is given {len(shape)}")
         begin = [max(0, width - size) // 2 for width, size in zip(box, shape, strict=True)]
         index = np.indices(shape).reshape(len(shape), -1) + np.array(begin)[:, None]
         there = (index < np.array(box)[:, None]).all(axis=0)
@@ -116,10 +117,6 @@ class Turns:
     @property
     def _name(self) -> str:
         return f"'{self.sim.problem.workload.name}'"
-
-    @property
-    def _tensor(self) -> str:
-        return self.sim.problem.tensors[self.taken].name
 
 
 class Buffer:

@@ -48,6 +48,5 @@ ACTIONS = [prefix + action for action in ("read", "fill", "update") for prefix i
 
 
 def metadata_of(action: str) -> str:
-    """The action's metadata."""
     prefix, _, name = action.rpartition("_")
     return f"{prefix}_metadata_{name}" if prefix else f"metadata_{name}"

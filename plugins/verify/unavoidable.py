@@ -19,8 +19,6 @@ LESS = 1.0 - 2e-6
 
 @attrs.frozen
 class OneTensor:
-    """A tensor of a problem."""
-
     tensor: Tensor
     occupancy: Occupancy
     density: float
@@ -44,8 +42,6 @@ class OneTensor:
 
 @attrs.frozen(eq=False)
 class Unavoidable:
-    """One problem."""
-
     problem: Problem
     tensors: tuple[OneTensor, ...]
     charges: frozenset[str]

@@ -17,8 +17,6 @@ import click
 from sparsemap.cli.group import json_option, loaded, names_with_texts, plugin_dirs
 from sparsemap.errors import SpecError, readable
 
-from .quirks import quirks_of
-
 if TYPE_CHECKING:
     from sparsemap.plots import Report
 
@@ -53,6 +51,7 @@ def wbs(name: str, quirks: str, out: Path) -> None:
     holds those that are committed.
     """
     from .pages import MeshSchedules
+    from .quirks import quirks_of
 
     if quirks != "both":
         quirks_of(quirks, path="--quirks")
@@ -116,6 +115,7 @@ def compile_command(
     from .machine import CoreMesh
     from .networks import layers_of, read_masks
     from .pages.timelines import draw
+    from .quirks import quirks_of
     from .schedule import best_tiles, chains, compile_layers, compile_tiled
     from .schedule_file import write_schedule
     from .searched import SplitSearch

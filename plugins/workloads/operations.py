@@ -33,31 +33,28 @@ class Pool(Operation):
         return ((1, 1), (self.stride[0], self.r), (self.stride[1], self.s))
 
 
-@attrs.frozen(kw_only=True)
 class MaxPool(Pool):
     """The largest value of every window."""
 
     type_name: ClassVar[str] = "max-pool"
 
 
-@attrs.frozen(kw_only=True)
 class AveragePool(Pool):
     """The mean of every window."""
 
     type_name: ClassVar[str] = "average-pool"
 
 
-@attrs.frozen(kw_only=True)
 class GlobalAverage(Operation):
-    """The mean of every channel."""
+    """The mean of every channel, or of every column of rows."""
 
     type_name: ClassVar[str] = "global-average"
 
     def shape(self, inputs: Sequence[Shape]) -> Shape:
-        return (one_of(inputs)[0], 1, 1)
+        given = one_of(inputs)
+        return (given[0], 1, 1) if len(given) == 3 else given[-1:]
 
 
-@attrs.frozen(kw_only=True)
 class Add(Operation):
     """The sum of inputs of one shape, as at the end of a residual block."""
 
@@ -71,7 +68,6 @@ class Add(Operation):
         return ((1, 1),) * ranks
 
 
-@attrs.frozen(kw_only=True)
 class Concat(Operation):
     """Inputs one behind the other along the first axis, which are the channels of images."""
 
@@ -84,7 +80,6 @@ class Concat(Operation):
         return (sum(shape[0] for shape in inputs), *inputs[0][1:])
 
 
-@attrs.frozen(kw_only=True)
 class Multiply(Operation):
     """The product of inputs of one shape, word by word, as where a gate opens a layer."""
 
@@ -113,14 +108,12 @@ class Rowwise(Operation):
         return (*((1, 1),) * (ranks - whole), *((0, 0),) * whole)
 
 
-@attrs.frozen(kw_only=True)
 class Softmax(Rowwise):
     """Shares of a row, as of the scores of attention."""
 
     type_name: ClassVar[str] = "softmax"
 
 
-@attrs.frozen(kw_only=True)
 class Norm(Rowwise):
     """A row over its deviation or its root mean square, with or without its mean."""
 
@@ -160,10 +153,12 @@ class Take(Operation):
 
 
 def alike(inputs: Sequence[Shape]) -> Shape:
-    """The shape that all inputs have."""
-    if len(inputs) < 2 or len(set(inputs)) > 1:
+    """The shape that all inputs have; that of rows where an image, which has a row for every pixel, is one of them."""
+    shapes = dict.fromkeys(inputs)
+    shapes = shapes if len(shapes) == 1 else dict.fromkeys(map(as_rows, shapes))
+    if len(inputs) < 2 or len(shapes) > 1:
         raise ValueError("expected two inputs or more, of one shape")
-    return inputs[0]
+    return next(iter(shapes))
 
 
 def as_rows(given: Shape) -> tuple[int, int]:

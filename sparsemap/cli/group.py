@@ -133,9 +133,9 @@ def _fail_for_system(error: OSError) -> NoReturn:
 
 def _others_installed() -> bool:
     """Whether there are plugins that are not built in."""
-    from importlib.metadata import entry_points
+    from ..pieces.installed import entry_points
 
-    return bool(os.environ.get("SPARSEMAP_PLUGIN_DIRS") or entry_points(group="sparsemap"))
+    return bool(os.environ.get("SPARSEMAP_PLUGIN_DIRS") or entry_points())
 
 
 def _built_in_with_verbs() -> Iterator[str]:

@@ -35,7 +35,7 @@ def cli(ctx: click.Context, traceback: bool) -> None:
 
 @cli.command()
 @click.argument("workload", shell_complete=completing("workload"))
-@click.argument("hardware", shell_complete=completing("hardware"))
+@click.argument("hardware", required=False, shell_complete=completing("hardware"))
 @click.option(
     "--objective",
     default=defaults.OBJECTIVE,
@@ -95,7 +95,7 @@ def cli(ctx: click.Context, traceback: bool) -> None:
 @click.option("--quiet", "-q", is_flag=True, help="No progress, and a single line about the best design.")
 def search(
     workload: str,
-    hardware: str,
+    hardware: str | None,
     objective: str,
     searcher: str | None,
     space: str | None,
@@ -118,9 +118,11 @@ def search(
 ) -> None:
     """Search for the best design of WORKLOAD on HARDWARE.
 
-    Both are names (see `sparsemap list workload`) or TOML files. Ctrl-C ends the search and keeps the best design so
-    far. With --out the same command resumes a search that was stopped, and ends with the same result. With --prove it
-    ends when nothing can be better by more than a factor; `sparsemap verify DIR/certificate.json` checks that.
+    Both are names (see `sparsemap list workload`) or TOML files, or WORKLOAD alone is the folder of a project, as
+    `sparsemap import-timeloop` writes it: its space is searched from its design, and compared with it. Ctrl-C ends the
+    search and keeps the best design so far. With --out the same command resumes a search that was stopped, and ends
+    with the same result. With --prove it ends when nothing can be better by more than a factor; `sparsemap verify
+    DIR/certificate.json` checks that.
     """
     from ..problem.load import load_problem
     from ..searching.budget import Budget
@@ -131,6 +133,14 @@ def search(
 
     if report and not out:
         raise click.UsageError("--report needs a folder for the report: --out DIR")
+    if hardware is None:
+        from ..problem.load import project_files
+
+        if not os.path.isdir(workload):
+            raise click.UsageError("Missing argument 'HARDWARE'; only the folder of a project is searched without.")
+        parts = project_files(workload)
+        workload, hardware, space = parts["workload"], parts["hardware"], space or parts.get("space")
+        start = start or (() if "design" not in parts else (parts["design"],))
     report = report and can_report(plugin_dirs)
     problem = load_problem(workload, hardware, space, objective, cost_model, registry=loaded(plugin_dirs))
     how: Any = searcher
@@ -181,7 +191,7 @@ def search(
     else:
         cli_output.show_result(result, problem)
     place = str(result.place(out)) if out else ""
-    more = cli_output.write_wanted(result, problem, place) if out else []
+    more = cli_output.write_more(result, problem, place) if out else []
     if out and not quiet:
         cli_output.say(f"wrote {', '.join(path.name for path in [*result.files(out), *more])} to {place}")
     cli_output.say_place(result, out)

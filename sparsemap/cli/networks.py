@@ -84,36 +84,18 @@ WIDE_PLAN = (9, 8, 6, 7)
 """The same of `FusedResult.table`: reasons, limits, times and utilisation."""
 
 
-def run_network(
-    hardware: str,
-    given: Mapping[str, Any],
-    as_json: bool,
-    quiet: bool,
-    study: str,
-    out: str | None,
-    jobs: int,
-    cluster: str,
-    plugin_dirs: tuple[str, ...],
-) -> None:
-    """`sparsemap run NETWORK --hardware HARDWARE`: searches the layers, prints table and totals."""
+def run_network(hardware: str, given: Mapping[str, Any], as_json: bool, quiet: bool, study: str, **where: Any) -> None:
+    """`sparsemap run NETWORK --hardware HARDWARE`: searches the layers, prints table and totals. `where`: other options."""
     import attrs
 
     from ..study.cells import NETWORK_FILES
     from ..study.network_result import NetworkResult
     from ..study.networks import search_network
 
-    one_of_both(cluster, jobs)
-    with cli_output.study_progress(quiet, (), out or "") as progress:
-        found = search_network(
-            study,
-            hardware,
-            **given,
-            out=out or "",
-            jobs=jobs,
-            cluster=cluster,
-            plugin_dirs=plugin_dirs,
-            progress=progress,
-        )
+    one_of_both(where["cluster"], where["jobs"])
+    out = where["out"] = where["out"] or ""
+    with cli_output.study_progress(quiet, (), out) as progress:
+        found = search_network(study, hardware, **given, **where, progress=progress)
     fused = None if isinstance(found, NetworkResult) else found
     result = found if isinstance(found, NetworkResult) else attrs.evolve(found.base, fused=found.to_dict())
     if as_json:
@@ -134,7 +116,6 @@ def run_network(
 
 
 def totals_text(result: NetworkResult) -> str:
-    """The totals of a network."""
     about = f"{result.network} on {result.hardware}"
     layers = f"{sum(layer.repeat for layer in result.layers)} layers, {result.searches} searches"
     each = f"of {result.budget:,} designs each   {result.searcher}, seed {result.seed}, warm start {result.warm_start}"

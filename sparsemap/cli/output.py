@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sys
@@ -84,6 +85,14 @@ def show(text: str) -> None:
     Console(highlight=False).print(coloured, soft_wrap=True)
 
 
+def answer(table: Any, lines: Iterable[str]) -> None:
+    """Prints what `--json` asked for, or else a report."""
+    if table is None:
+        show("\n".join(lines))
+    else:
+        click.echo(json.dumps(table, indent=2))
+
+
 def say(text: str, colour: str | None = None) -> None:
     """Prints a note to stderr, where it does not mix with results."""
     click.secho(readable(text), err=True, fg=colour)
@@ -106,18 +115,19 @@ def one_line(result: Result) -> str:
     return f"{result.workload} on {result.hardware}: {numbers}"
 
 
-def write_wanted(result: Result, problem: Problem, folder: str) -> list[Path]:
-    """Writes what exporters want beside every result, such as the figure of a front; their errors become notes."""
-    registry, written = problem.registry, []
-    for name in registry.names("exporter"):
-        piece: Any = registry.get("exporter", name)
-        if piece.wanted(result):
-            try:
-                written += piece.write(result, problem, Path(folder))
-            except SearchError as error:
-                say(str(error), "yellow")
-            except OSError as error:
-                say(f"{system_error_text(error)}; {name} was not written", "yellow")
+def write_more(result: Result, problem: Problem, folder: str) -> list[Path]:
+    """Has plugins write what they add to a result, such as the figure of a front; their errors become notes."""
+    from ..pieces.boundary import guarded
+
+    written: list[Path] = []
+    with guarded("hook", "search_written"):
+        try:
+            for paths in problem.registry.hook.search_written(result=result, problem=problem, folder=Path(folder)):
+                written += paths
+        except SearchError as error:
+            say(str(error), "yellow")
+        except OSError as error:
+            say(f"{system_error_text(error)}; the result was written", "yellow")
     return written
 
 

@@ -34,10 +34,8 @@ def list_(kind: str | None, plugin_dirs: tuple[str, ...], as_json: bool) -> None
     registry = loaded(plugin_dirs)
     if kind is None:
         kinds = {name: len(registry.names(name)) for name in registry.kinds()}
-        if as_json:
-            click.echo(json.dumps(kinds, indent=2))
-        else:
-            click.echo(cli_output.table([["kind", "pieces"], *([name, str(count)] for name, count in kinds.items())]))
+        table = cli_output.table([["kind", "pieces"], *([name, str(count)] for name, count in kinds.items())])
+        cli_output.answer(kinds if as_json else None, [table])
         return
     kind = kind if kind in registry.kinds() else _singular(kind, registry)
     rows = [[name, _one_line_about(registry, kind, name)] for name in _natural(registry.names(kind))]
@@ -92,13 +90,10 @@ def describe(kind: str, name: str, plugin_dirs: tuple[str, ...], as_json: bool) 
     kind = kind if kind in registry.kinds() else _singular(kind, registry)
     if kind == Network.kind and (is_path(name) or registry.has(kind, name)):
         about, rows = described_network(registry, name)
-        click.echo(json.dumps(rows, indent=2) if as_json else about, nl=as_json)
+        cli_output.answer(rows if as_json else None, [about])
         return
     found = described(registry, kind, name)
-    if as_json:
-        click.echo(json.dumps(found.to_dict(), indent=2))
-        return
-    click.echo(found.text(cli_output.width()), nl=False)
+    cli_output.answer(found.to_dict() if as_json else None, [found.text(cli_output.width())])
 
 
 @click.command()
@@ -157,11 +152,8 @@ def plugins(plugin_dirs: tuple[str, ...], as_json: bool) -> None:
         {"name": plugin.name, "version": plugin.version, "file": plugin.file, "hooks": list(plugin.hooks)}
         for plugin in loaded(plugin_dirs).plugins
     ]
-    if as_json:
-        click.echo(json.dumps(found, indent=2))
-        return
     rows = [[row["name"], row["version"] or "-", ", ".join(row["hooks"]) or "specs only", row["file"]] for row in found]
-    click.echo(cli_output.table([["plugin", "version", "hooks", "file"], *rows]))
+    cli_output.answer(found if as_json else None, [cli_output.table([["plugin", "version", "hooks", "file"], *rows])])
 
 
 @click.command()

@@ -21,7 +21,7 @@ HEAD = """# Reference of keys
 
 Every key that a spec file may have, by kind and type, as `sparsemap schema --all --markdown` prints it. All specs have
 `kind` and `name`; any may have `type` (its class; each section names the default), `description`, `source`, `extends`
-(a spec to start from) and `override`. `sparsemap describe KIND NAME` shows the values that a piece has,
+(a spec to start from, a name or a file) and `override`. `sparsemap describe KIND NAME` shows what a piece has,
 `sparsemap schema KIND` the same as a JSON Schema.
 """
 WORDS = {int: "whole number", float: "number", str: "text", bool: "true or false"}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import SearchError, readable, unknown
-from ..files import aligned, percent
+from ..files import aligned, grouped, percent
 from .group import json_option, loaded, plugin_dirs
 
 if TYPE_CHECKING:
@@ -196,9 +196,7 @@ def space_lines(problem: Problem, width: int) -> list[str]:
     from .output import fitted
 
     found: Space = problem.space
-    by_storage: dict[int, list[str]] = {}
-    for level in problem.mapping_levels:
-        by_storage.setdefault(level.storage, []).append(level.name)
+    by_storage = grouped(problem.mapping_levels, lambda level: level.storage).values()
     rows = []
     for name, segment in found.segments.items():
         genes = found.segment_genes[name]
@@ -206,7 +204,7 @@ def space_lines(problem: Problem, width: int) -> list[str]:
         # `1..7`; the widest where genes of a segment differ
         values = f"{int(min(genes.low))}..{int(max(genes.high))}" if len(genes.names) else "-"
         rows.append([name, str(len(genes.names)), word, f" {values}", f"   {segment.explain(problem)}"])
-    levels = "mapping levels  " + "  ".join(" ".join(names) for names in by_storage.values())
+    levels = "mapping levels  " + "  ".join(" ".join(level.name for level in same) for same in by_storage)
     lines, total = [levels, *aligned(fitted(rows, gap=1), "<><", gap=1)], f"total {len(found)} genes"
     room = width - len(lines[-1])
     if room >= len(total) + 2:

@@ -33,7 +33,7 @@ def _study_options(verb: Callable[..., Any]) -> Callable[..., Any]:
     return verb
 
 
-SHORT = {"evaluations": "designs", "valid_fraction": "valid", "energy_pj": "energy, pJ"}
+SHORT = {"evaluations": "designs", "valid_fraction": "valid", "energy_pj": "energy, pJ", "seconds": "time"}
 """Names of columns in a terminal."""
 OF_NETWORKS = (
     "objective", "searcher", "space", "cost_model", "budget", "count", "seed", "warm_start", "start", "fuse", "operations",
@@ -93,6 +93,7 @@ def run(as_json: bool, quiet: bool, hardware: str | None, report: bool, **given:
     changes them; a network needs --out for that. Results do not depend on --jobs or --cluster.
     """
     from ..study.cells import TABLE_FILES
+    from ..study.comparison import compare as compared
     from ..study.study import shown_rows
     from . import output as cli_output
 
@@ -125,8 +126,10 @@ def run(as_json: bool, quiet: bool, hardware: str | None, report: bool, **given:
     elif not quiet:
         head, *shown = shown_rows(rows)
         head = [SHORT.get(name, name) for name in head]
-        last = len(head) - 1  # the share of valid designs, then how many were evaluated, and energy or cycles
-        click.echo(cli_output.table([head, *shown], "<" * head.index("seed") + ">", less=(last, last - 1, last - 3)))
+        less = [head.index(SHORT[name]) for name in ("valid_fraction", "evaluations")] + [head.index("cycles")]
+        click.echo(cli_output.table([head, *shown], "<" * head.index("seed") + ">", less=less))
+        if "time" in head:
+            click.echo("\n" + cli_output.wrapped(compared(rows, by="hardware").verdict))
     if report:
         write_report(folder, given["plugin_dirs"])
     _tell(outcomes, folder, TABLE_FILES, quiet)
@@ -191,8 +194,9 @@ def _comparison(network: str, hardware: str, given: dict[str, Any]) -> dict[str,
     """The table of a study of one network on several hardware."""
     from ..study.cells import labels_of
 
-    if "start" in given:
-        raise click.UsageError("--start is for one hardware")
+    for name in ("start", "operations", "formats"):
+        if name in given:
+            raise click.UsageError(f"--{name} is for one hardware")
     lists = {f"{key}s": [given.pop(key)] for key in ("searcher", "seed") if key in given}
     chips = [name for name in hardware.split(",") if name]
     return {"name": labels_of([network])[network], "networks": [network], "hardware": chips, **lists, **given}

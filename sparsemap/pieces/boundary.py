@@ -139,7 +139,7 @@ def numbers(
     piece: of.Piece, method: str, what: str, value: Any, shape: tuple[int, ...], kinds: str = "fiu"
 ) -> of.Array:
     """`value`, if it is a plain array of this shape and of these kinds of `numpy.dtype`."""
-    if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray) or value.shape != shape:
+    if not isinstance(value, np.ndarray) or hasattr(value, "mask") or value.shape != shape:
         raise wrong(piece, method, f"returned {described(value)} for '{what}', expected an array of shape {shape}")
     if value.dtype.kind not in kinds:
         expected = "numbers" if "f" in kinds else "integers" if "i" in kinds else "unsigned integers"

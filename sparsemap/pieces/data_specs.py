@@ -54,7 +54,8 @@ class SparseUnits:
 
 @attrs.frozen(kw_only=True)
 class Converter:
-    """A unit that rewrites a tensor between two layers, from the format of one to that of the other, in a pass of its own."""
+    """A unit that rewrites a tensor between two layers, from the format of one to that of the other, in a pass of its own, and
+    encodes outputs on their way out."""
 
     words_per_cycle: float = attrs.field(validator=attrs.validators.gt(0))
     """Words of the tensor, zeros among them, that it takes in a cycle."""
@@ -194,6 +195,8 @@ class Study(Piece):
     """Which designs count against the budget; with `valid`, invalid ones cost nothing, up to 1,000 times the budget."""
     warm_start: str = attrs.field(default="", validator=attrs.validators.in_(("", *WARM_STARTS)))
     """Of networks: which earlier layers a layer starts from; absent: "edit", if the searcher takes designs."""
+    fuse: bool = False
+    """Of networks: plan which tensors stay on chip between layers, as `run --fuse` does."""
     seeds: tuple[int, ...] = attrs.field(default=(0,), validator=SOME)
     """Seeds of the random numbers, a search for each."""
     out: str = ""

@@ -8,7 +8,7 @@ None runs in an evaluation.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import pluggy
@@ -140,6 +140,11 @@ def search_progressed(snapshot: Snapshot) -> None:
 @hookspec
 def search_finished(result: Result, problem: Problem) -> None:
     """Called after every finished search, with its result."""
+
+
+@hookspec
+def search_written(result: Result, problem: Problem, folder: Path) -> Iterable[Path]:  # type: ignore[empty-body]
+    """Called when `search --out` has written a result into a folder; what it writes there itself, such as a figure."""
 
 
 @hookspec(firstresult=True)

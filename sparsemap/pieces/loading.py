@@ -2,7 +2,8 @@
 
 In this order: the built-in folder `sparsemap_plugins`, scanned like any plugin folder, and the specs in
 `sparsemap_specs`; installed packages with an entry point in the group `sparsemap`; plugin folders that the user names;
-specs that the user names. Whatever is wrong with any of them is collected and raised at once.
+specs that the user names. Whatever is wrong with any of them is collected and raised at once; specs of SparseMap itself
+are read when they are asked for.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from . import hookspecs
 from .boundary import plugin_line
 from .contracts import Piece
 from .data_specs import DESIGN_KIND, Hardware, Network, SpaceSpec, Study
-from .registry import Origin, Plugin, Registry, Type
+from .installed import entry_points
+from .registry import Origin, Plugin, Registry, Spec, Type
 
 SPEC_KINDS: tuple[type[Piece], ...] = (Hardware, Network, SpaceSpec, Study)
 """The kinds that are data only."""
@@ -158,9 +160,7 @@ class _Loader:
         self.builtin = frozenset(self.packages)
 
     def add_installed(self) -> None:
-        from importlib.metadata import entry_points  # slow to import, and only needed here
-
-        for entry in entry_points(group=hookspecs.PROJECT):
+        for entry in entry_points():
             version = entry.dist.version if entry.dist else ""
             self._add(entry.name, entry.value, version, (), partial(pkgutil.resolve_name, entry.value))
 
@@ -232,16 +232,13 @@ class _Loader:
             tomls += [(path, origin) for path in own]
         for given in specs:
             tomls += [(path, Origin("command line")) for path in (_tomls(given) if given.is_dir() else [given])]
-        seen: set[str] = set()
+        seen: set[object] = set()
         for path, origin in tomls:
-            real = os.path.realpath(path)
-            if real in seen:
+            if (identity := _file_identity(path)) in seen:
                 continue
-            seen.add(real)
+            seen.add(identity)
             try:
-                table = toml_io.read(path)
-                if table.get("kind") != DESIGN_KIND or path in specs:  # a folder may hold what a search has written
-                    registry.add_spec(table, attrs.evolve(origin, file=shown(path)))
+                self._add_spec(registry, path, attrs.evolve(origin, file=shown(path)), path in specs)
             except SpecError as error:
                 self.spec_mistakes.extend(error.mistakes)
             except PluginError as error:  # a class whose name the spec has
@@ -252,6 +249,17 @@ class _Loader:
             raise SpecError(self.spec_mistakes)
         registry.hook = self.manager.hook
         return registry
+
+    def _add_spec(self, registry: Registry, path: Path, origin: Origin, named: bool) -> None:
+        """Those of SparseMap itself by kind and name alone; others are read, so that what is wrong is told at once."""
+
+        head = toml_io.head(path) if origin.plugin in self.builtin else None
+        if head is not None and head[0] in registry.kinds():
+            registry.add_spec_name(*head, Spec(origin, lambda: registry.headed(toml_io.read(path), origin.file)))
+            return
+        table = toml_io.read(path)
+        if table.get("kind") != DESIGN_KIND or named:  # a folder may hold what a search has written
+            registry.add_spec(table, origin)
 
     def _hooks(self, package: _Package) -> dict[str, Any]:
         """The functions of a plugin by hook; from here on its observers are called."""
@@ -340,10 +348,18 @@ class _Loader:
 
 
 def _plugin_folders(folder: Path) -> Iterator[Path]:
-    """The sub-folders that are plugins."""
     for below in sorted(folder.iterdir()):
         if below.is_dir() and below.name[0] not in "._" and ((below / "__init__.py").exists() or any(_tomls(below))):
             yield below
+
+
+def _file_identity(path: Path) -> object:
+    """The same for a file under all of its names."""
+    try:
+        found = path.stat()
+        return found.st_dev, found.st_ino
+    except (OSError, ValueError):  # which reading it tells
+        return path
 
 
 def _is_spec(path: Path) -> bool:

@@ -2,8 +2,8 @@
 
 A registry is an ordinary object. `loading.load` fills one from plugins and spec folders; tests fill small ones by hand.
 Classes that need no TOML are pieces under their `type_name`; one that is registered by name is imported when it is first
-asked for. Specs are read when they are added but become pieces when they are first asked for, so that a wrong spec
-nobody uses disturbs nobody.
+asked for. Specs become pieces when they are first asked for, so that a wrong spec nobody uses disturbs nobody; one that
+is registered by name is read no earlier.
 """
 
 from __future__ import annotations
@@ -72,6 +72,19 @@ class Type:
         return [key for key, field in keys(self.cls).items() if field.default is attrs.NOTHING]
 
 
+@attrs.frozen(eq=False, slots=False)
+class Spec:
+    """The table of a piece, read when it is first asked for."""
+
+    origin: Origin
+    load: Callable[[], Mapping[str, Any]]
+    """Reads the table; SpecError if it cannot be read, or is not of its kind and name."""
+
+    @cached_property
+    def table(self) -> Mapping[str, Any]:
+        return self.load()
+
+
 class Registry:
     """Types and specs by kind and name.
 
@@ -88,7 +101,7 @@ class Registry:
         """pluggy's relay, such as `registry.hook.search_finished(result=..., problem=...)`; None if filled by hand."""
         self._types: dict[str, dict[str, Type]] = {}
         self._default_types: dict[str, str] = {}
-        self._specs: dict[str, dict[str, tuple[Mapping[str, Any], Origin]]] = {}
+        self._specs: dict[str, dict[str, Spec]] = {}
         self._pieces: dict[tuple[str, str], Any] = {}
         self._read: dict[Hashable, Any] = {}
 
@@ -141,18 +154,27 @@ class Registry:
         Raises SpecError if the name is taken, unless one of the two specs sets `override = true`: then that one wins. A
         spec may share the name of its type; it then gives that type's defaults.
         """
-        mistakes = list(self._header_mistakes(mapping, origin.file))
-        if mistakes:
-            raise SpecError(mistakes)
-        kind, name = mapping["kind"], mapping["name"]
-        first: tuple[Any, Origin] | None = self._specs[kind].get(name)
-        bases = {mapping[key] for key in ("type", "extends") if key in mapping} or {self._default_type(kind)}
-        if first is None and name not in bases and name in self._types[kind]:
+        self.headed(mapping, origin.file)
+        self.add_spec_name(mapping["kind"], mapping["name"], Spec(origin, lambda: mapping))
+
+    def add_spec_name(self, kind: str, name: str, item: Spec) -> None:
+        """Adds a spec of a known kind whose table is read when it is first asked for, or when its name is taken."""
+        spec = self._specs[kind].get(name)
+        first: tuple[Any, Origin] | None = None if spec is None else (spec.table, spec.origin)
+        if spec is None and name in self._types[kind]:
+            bases = {item.table[key] for key in ("type", "extends") if key in item.table} or {self._default_type(kind)}
             own = self._types[kind][name]
-            first = (own.cls, own.origin) if not own.lacking else None
-        if first is None or _wins(mapping, origin, *first, f"{kind} {name!r}"):
-            self._specs[kind][name] = (mapping, origin)
+            if name not in bases and not own.lacking:
+                first = own.cls, own.origin
+        if first is None or _wins(item.table, item.origin, *first, f"{kind} {name!r}"):
+            self._specs[kind][name] = item
             self._pieces.clear()
+
+    def headed(self, mapping: Mapping[str, Any], file: str) -> Mapping[str, Any]:
+        """The same table. Raises SpecError unless it says which piece it is."""
+        if mistakes := list(self._header_mistakes(mapping, file)):
+            raise SpecError(mistakes)
+        return mapping
 
     def _header_mistakes(self, mapping: Mapping[str, Any], file: str) -> Iterator[Mistake]:
         for key in ("kind", "name"):
@@ -200,7 +222,7 @@ class Registry:
     def origin(self, kind: str, name: str) -> Origin:
         """Where the piece came from."""
         self._known(kind, name)
-        return self._specs[kind][name][1] if name in self._specs[kind] else self._types[kind][name].origin
+        return (self._specs if name in self._specs[kind] else self._types)[kind][name].origin
 
     def type_origin(self, kind: str, type_name: str) -> Origin:
         """Where the class came from."""
@@ -249,7 +271,7 @@ class Registry:
         if isinstance(value, Piece) and value.kind == kind:
             return value
         if isinstance(value, Mapping):
-            return self._build(kind, self._inline_table(kind, value), file)
+            return self._build(kind, self._inline_table(kind, value, file), file)
         if not isinstance(value, str):
             raise SpecError.at("", "", f"expected the name or the table of {a(kind)}, found {value!r}")
         if self.has(kind, value):
@@ -297,8 +319,8 @@ class Registry:
             text = f"cannot be built: {type(error).__name__}: {error}"
             raise PluginError([Mistake(file, f"class {cls.__name__}", text)]) from error
 
-    def _inline_table(self, kind: str, value: Mapping[str, Any]) -> dict[str, Any]:
-        """The table with what it extends merged in; it has a name."""
+    def _inline_table(self, kind: str, value: Mapping[str, Any], file: str) -> dict[str, Any]:
+        """The table with what it extends merged in; it has a name. `file` is where it stands."""
         for key in ("type", "extends"):
             if not isinstance(value.get(key, ""), str):
                 raise SpecError.at("", key, expected_found(str, value[key]))
@@ -311,27 +333,39 @@ class Registry:
         if base is None:
             return {"name": self._type(kind, own)[0], **own}
         with placed(key):
-            below = self._table(kind, base)
-        changed = own.keys() - {"name"}
-        return toml_io.merge({"name": f"{base}-changed" if changed else base, **below}, own)
+            below = self._table(kind, base, file)
+        changed, stem = own.keys() - {"name"}, Path(base).stem if is_path(base) else base
+        return toml_io.merge({"name": f"{stem}-changed" if changed else stem, **below}, own)
 
-    def _table(self, kind: str, name: str, seen: tuple[str, ...] = ()) -> dict[str, Any]:
-        """The table of a named piece, without name, with everything that it extends merged in."""
+    def _table(self, kind: str, name: str, file: str = "", seen: tuple[tuple[str, str], ...] = ()) -> dict[str, Any]:
+        """The table of a piece by name, or by its file beside `file`, without name, with everything that it extends merged
+        in; `seen` are those that extend it, and their files."""
         types, specs = self._types[kind], self._specs[kind]
-        if name in types and (name not in specs or name in seen[-1:]):  # a spec may extend the type of its own name
-            return {"type": name}
-        if name not in specs:
+        if name in types and (name not in specs or name in [one for one, _ in seen[-1:]]):
+            return {"type": name}  # a spec may extend the type of its own name
+        if is_path(name) and name not in specs:
+            place = os.path.normpath(Path(file).parent / Path(name).expanduser())
+            spec: Mapping[str, Any] = toml_io.read(place, kind)
+            own_file = shown(place)
+            if spec.get("kind", kind) != kind:
+                raise SpecError.at(own_file, "kind", f"expected {kind!r}, found {spec['kind']!r}")
+            name = place
+        elif name not in specs:
             raise SpecError.at("", "", self._no_name(kind, name, {*self.names(kind), *types}))
-        spec, origin = specs[name]
-        if name in seen:
-            raise SpecError.at(specs[seen[0]][1].file, "extends", f"goes in a circle: {' -> '.join([*seen, name])}")
+        else:
+            spec, own_file = specs[name].table, specs[name].origin.file
+        if name in [one for one, _ in seen]:
+            circle = " -> ".join([*(one for one, _ in seen), name])
+            raise SpecError.at(seen[0][1], "extends", f"goes in a circle: {circle}")
         own = {key: value for key, value in spec.items() if key not in ("kind", "name", "extends", "override")}
         if "extends" not in spec:
             return own
-        with placed("extends", origin.file):
-            below = self._table(kind, spec["extends"], (*seen, name))
+        with placed("extends", own_file):
+            if not isinstance(spec["extends"], str):
+                raise SpecError.at("", "", expected_found(str, spec["extends"]))
+            below = self._table(kind, spec["extends"], own_file, (*seen, (name, own_file)))
         below.pop("description", None)
-        with placed("", origin.file):
+        with placed("", own_file):
             return toml_io.merge(below, own)
 
     def _default_type(self, kind: str) -> str:

@@ -129,7 +129,14 @@ def _settled(design: Design) -> dict[str, dict[str, Any]]:
 
 def load(path: str | os.PathLike[str], registry: Registry) -> Design:
     """The design of a file, or of the folder of a search, with its problem; `SpecError` with everything that is wrong."""
-    path = os.path.join(path, defaults.DESIGN_FILE) if os.path.isdir(path) else path
+    if os.path.isdir(path):
+        folder, path = Path(path), os.path.join(path, defaults.DESIGN_FILE)
+        if not os.path.lexists(path):
+            below = next((name.parent for name in sorted(folder.glob(f"*/{defaults.DESIGN_FILE}"))), None)
+            guess = f"; name the folder of one of its designs, such as {shown(below)}" if below else ""
+            raise SpecError.at(
+                shown(folder), "", f"has no {defaults.DESIGN_FILE}, as the folder of a search has{guess}"
+            )
     return structure(SpecTable.of(toml_io.read(path, "design"), shown(path)), registry, shown(path))
 
 

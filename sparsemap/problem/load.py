@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from ..errors import Mistake, SpecError, unknown
+from ..errors import Mistake, SpecError, listed, unknown
 from ..pieces import defaults
 from ..pieces.contracts import Array, Piece
 from ..pieces.registry import Registry, is_path
@@ -83,6 +83,16 @@ def make_problem(
         registry=registry,
         files={kind: _file(registry, kind, value, file) for kind, value in parts.items()},
     )
+
+
+def project_files(folder: str | os.PathLike[str]) -> dict[str, str]:
+    """The files of a project's folder by part: `workload` and `hardware`, and where there are such `space` and `design`."""
+    parts = ("workload", "hardware", "space", "design")
+    found = {part: str(file) for part in parts if (file := Path(folder) / f"{part}.toml").is_file()}
+    if absent := [f"{part}.toml" for part in parts[:2] if part not in found]:
+        expected = "a project's folder holds workload.toml and hardware.toml, and may hold space.toml and design.toml"
+        raise SpecError.at(str(folder), "", f"has no {listed(absent)}; {expected}")
+    return found
 
 
 def piece_of(registry: Registry, kind: str, value: Any, file: str = "") -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 import attrs
 
 from ..errors import Mistake, SpecError, placed, unknown
+from ..files import grouped
 from ..pieces.boundary import described, guarded, wrong
 from ..pieces.contracts import Loops, Operation, Shape, Tensor, Workload
 from ..pieces.data_specs import Network
@@ -104,11 +105,7 @@ def nodes_of(network: Network, registry: Registry, base: Path = Path("."), file:
 
 def distinct(nodes: Iterable[Node]) -> dict[str, list[Node]]:
     """The nodes with loops by content, in order: each list is one search."""
-    groups: dict[str, list[Node]] = {}
-    for node in nodes:
-        if node.loops:
-            groups.setdefault(node.content, []).append(node)
-    return groups
+    return grouped((node for node in nodes if node.loops), lambda node: node.content)
 
 
 def _name(table: Mapping[str, Any], index: int) -> str:

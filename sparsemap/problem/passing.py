@@ -88,6 +88,6 @@ def layouts(problem: Problem, segment: Segment) -> tuple[Problem, ...]:
     values = genes.high - genes.low + 1
     if math.prod(values.tolist()) > MOST:
         return ()
-    grid = np.indices(values).reshape(len(values), -1) + genes.low[:, None]
+    grid = np.indices(values).reshape(len(values), math.prod(values.tolist())) + genes.low[:, None]
     designs = Designs(segment.decode(grid, problem))
     return tuple(passing(problem, passed_in(some)[0]) for _, some in by_layout(designs))

@@ -288,9 +288,7 @@ class Space:
     def repaired(self, genomes: Genomes, rng: np.random.Generator) -> Decoded:
         """Like `repair`, with the designs that the genomes then decode to."""
         by_gene = np.array(genomes.T, dtype=np.int64, order="C")
-        columns: dict[str, Array] = {}
-        for name, segment in self.segments.items():
-            columns.update(self._columns(segment, by_gene[self.slices[name]]))
+        columns = {**self.decode(by_gene.T).columns}
         for name, segment in self.segments.items():
             if type(segment).repair is Segment.repair:
                 continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -14,8 +15,10 @@ from ..pieces.boundary import guarded
 from ..pieces.contracts.base import Array
 from ..problem.evaluation import Evaluation
 from ..problem.problem import Problem
-from .front import Front
 from .hull import HullOfDesigns
+
+if TYPE_CHECKING:
+    from .front import Front
 
 HISTORY_ROWS = 20_000
 """Rows kept; beyond it neighbouring rows are merged two by two."""
@@ -135,8 +138,8 @@ class Archive:
     fewest: int = 65
     """Reasons that each genome of `closest` has."""
     history: History = attrs.field(factory=History)
-    front: Front = attrs.field(factory=Front)
-    """The best trade-offs between several objectives; empty where there is one."""
+    front: Front | None = None
+    """The best trade-offs between several objectives; None where there is one."""
     hull: HullOfDesigns = attrs.field(factory=HullOfDesigns)
     """The designs on the hull of energy and cycles, whatever the objective."""
 
@@ -166,6 +169,10 @@ class Archive:
             every = (evaluation, *evaluation.scenarios.values())
             self.names = tuple(evaluation.costs.own)
             numbers = [scores, *(one.costs[name] for one in every for name in self.names)]
+            if self.front is None:
+                from .front import Front
+
+                self.front = Front()
             self.front.add(genomes, values, np.stack(numbers, axis=1))
         if evaluation is not None:
             self.hull.add(genomes, evaluation.energy_pj, evaluation.cycles)

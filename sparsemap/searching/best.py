@@ -226,7 +226,7 @@ def best_of(problem: Problem, archive: Archive) -> Best | None:
 def front_of(problem: Problem, archive: Archive) -> tuple[Best, ...]:
     """The designs on the front of an archive, by ascending values of the first objective."""
     front = archive.front
-    if front.genomes is None:
+    if front is None or front.genomes is None:
         return ()
     found, width = [], len(archive.names)
     for genome, values, (score, *columns) in zip(front.genomes, front.values, front.numbers.tolist(), strict=True):

@@ -33,7 +33,6 @@ from .archive import Archive, shortfalls_of
 from .best import best_of, front_of, gap_of
 from .budget import Budget as Budget
 from .budget import budget_of
-from .identity import identity_of
 from .result import Result, result_of
 
 if TYPE_CHECKING:
@@ -242,6 +241,8 @@ class Search:
     @property
     def identity(self) -> dict[str, Any]:
         """What the search is, see `identity_of`."""
+        from .identity import identity_of
+
         return identity_of(self.problem, self.searcher, self.budget, self.seed, self.start)
 
     def result(self) -> Result:

@@ -34,8 +34,6 @@ def above(a: Corner[T], b: Corner[T], c: Corner[T]) -> bool:
 
 @attrs.define(eq=False)
 class HullOfDesigns:
-    """The designs of a search that are on the hull."""
-
     corners: list[Corner[Array]] = attrs.field(factory=list)
     """With genomes (G,)."""
 

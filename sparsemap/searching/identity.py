@@ -9,16 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import platform
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
-import numpy as np
 
 from ..pieces.contracts import Piece, Searcher
-from ..pieces.registry import Registry
 from ..problem.problem import Problem
 from .budget import Budget, budget_of
 
@@ -31,19 +28,6 @@ SCENARIOS = "scenarios"
 """The key with the names of a problem's scenarios, where it has any."""
 DIFFERENCES = 4
 """How many of the differences between two identities a message names."""
-
-
-def versions_of(registry: Registry) -> dict[str, Any]:
-    """What a result was made with: sparsemap, numpy, python, and the plugins that the registry has loaded."""
-    from .. import __version__
-
-    plugins = {plugin.name: plugin.version for plugin in registry.plugins}
-    return {
-        "sparsemap": __version__,
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-        "plugins": dict(sorted(plugins.items())),
-    }
 
 
 def identity_of(

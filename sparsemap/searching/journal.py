@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 import os
-import socket
+import platform
 import struct
 import time
 import zlib
@@ -244,7 +244,7 @@ def _header(file: FileIO, path: Path) -> dict[str, Any] | None:
 
 
 def _owner() -> bytes:
-    text = f"process {os.getpid()} on {socket.gethostname()}".encode(errors="replace")
+    text = f"process {os.getpid()} on {platform.node()}".encode(errors="replace")
     return text[:OWNER_BYTES].ljust(OWNER_BYTES)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import platform
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from ..files import csv_text, percent, write_texts
 from ..pieces.contracts import plain
 from ..pieces.contracts.base import Array
 from ..pieces.defaults import CERTIFICATE_FILE, DESIGN_FILE, REPORT
+from ..pieces.registry import Registry
 from ..problem.costs import BASIC
 from ..problem.problem import Problem
 from .archive import Row, Shortfall
@@ -26,7 +27,6 @@ from .best import Best, gap_of, relative_to
 from .breakdown import Breakdown
 from .budget import PROPOSALS
 from .hull import Corner
-from .identity import versions_of
 
 if TYPE_CHECKING:
     from .executed import ExecutedDesign
@@ -111,6 +111,8 @@ class Result:
 
     def _repr_html_(self) -> str:
         """For notebooks: the report that `sparsemap search` prints; the short form where there is none."""
+        from html import escape
+
         registry = self.best.problem.registry if self.best is not None else None
         shown = registry is not None and registry.has("exporter", REPORT)
         return f"<pre style='line-height:1.25'>{escape(self.report(REPORT) if shown else repr(self))}</pre>"
@@ -211,7 +213,7 @@ class Result:
         """Where `write` puts the files: into the folder, or below it into `partial` if this result is that of an
         interrupted search and the folder holds a complete one."""
         folder = Path(folder)
-        return folder / PARTIAL_FOLDER if self.interrupted and is_complete(folder) else folder
+        return folder / PARTIAL_FOLDER if self.interrupted and _says_interrupted(folder) is False else folder
 
     def files(self, folder: Path | str) -> list[Path]:
         """The files that `write` has made, those in the folder `front` aside."""
@@ -293,11 +295,6 @@ def result_of(problem: Problem, best: Best | None, **found: Any) -> Result:
     )
 
 
-def is_complete(folder: Path) -> bool:
-    """Whether a folder holds the result of a search that came to its end."""
-    return _says_interrupted(folder) is False
-
-
 def _says_interrupted(folder: Path) -> bool | None:
     """What the result in a folder says of its search; None if there is none."""
     try:
@@ -309,7 +306,7 @@ def _says_interrupted(folder: Path) -> bool | None:
 
 
 def read_result(path: Path | str) -> dict[str, Any]:
-    """The table of a `result.json`, given the file or its folder."""
+    """The table of a `result.json`, given its folder, or of another file that a search or a run has written."""
     path = Path(path)
     path = path / RESULT_FILE if path.is_dir() else path
     try:
@@ -320,3 +317,16 @@ def read_result(path: Path | str) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def versions_of(registry: Registry) -> dict[str, Any]:
+    """What a result was made with: sparsemap, numpy, python, and the plugins that the registry has loaded."""
+    from .. import __version__
+
+    plugins = {plugin.name: plugin.version for plugin in registry.plugins}
+    return {
+        "sparsemap": __version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "plugins": dict(sorted(plugins.items())),
+    }

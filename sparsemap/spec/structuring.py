@@ -21,12 +21,12 @@ from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import attrs
-from cattrs import ClassValidationError, Converter, IterableValidationError, override
+from cattrs import Converter, IterableValidationError
 from cattrs.cols import list_structure_factory, mapping_structure_factory
-from cattrs.gen import make_dict_structure_fn_from_attrs, make_hetero_tuple_structure_fn
+from cattrs.gen import make_hetero_tuple_structure_fn
 
 from ..errors import Mistake, PluginError, SpecError, a, listed, nearest, shortened
 from ..files import class_line
@@ -172,15 +172,6 @@ def _base(cls: Any) -> Any:
     return typing.get_origin(cls) or cls
 
 
-@cache
-def _arguments(cls: Any) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """The function that gives the arguments of a class for a table: a dict, so that validators get what is right."""
-    fields = [field.evolve(name=key, alias=field.alias, default=None) for key, field in typed_keys(cls).items()]
-    read = override(struct_hook=_converter().structure)
-    contained: dict[str, Any] = {field.name: read for field in fields if field.converter in _CONTAINERS}
-    return make_dict_structure_fn_from_attrs(fields, dict, _converter(), **contained)
-
-
 def _filled(table: Any, cls: Any) -> Any:
     """The object whose fields a table sets."""
     if isinstance(table, cls):
@@ -188,21 +179,18 @@ def _filled(table: Any, cls: Any) -> Any:
     table = getattr(cls, "from_table", lambda table: table)(table)
     if not isinstance(table, Mapping):
         raise ValueError(expected_found(cls, table))
-    known, wrong = keys(cls), {}
-    try:
-        values = _arguments(cls)(table)
-    except ClassValidationError as error:
-        wrong = {note.name: inside for inside, note in error.group_exceptions()[0]}
-        values = _arguments(cls)({key: item for key, item in table.items() if key not in wrong})
+    known = typed_keys(cls)
+    values: dict[str, Any] = {}
     mistakes: list[Mistake] = []
     whole: list[Mistake] = []
-    for key in table:
+    for key, item in table.items():
         with collecting(mistakes, join("", key)):
-            if key in wrong:
-                raise wrong[key]
             if key not in known:
                 guess = nearest(key, known)
                 raise ValueError(f"unknown key; {f'did you mean {guess!r}?' if guess else f'known: {listed(known)}'}")
+            field, type_ = known[key], known[key].type
+            as_it_is = type_ is None or field.converter not in (None, *_CONTAINERS)
+            values[field.alias or field.name] = item if as_it_is else _converter().structure(item, cast(Any, type_))
     missing = [key for key, field in known.items() if field.default is attrs.NOTHING and key not in table]
     mistakes += [Mistake("", key, f"missing; expected {expected(known[key].type)}") for key in missing]
     if not mistakes:

@@ -52,6 +52,15 @@ def read(path: str | os.PathLike[str], kind: str = "") -> dict[str, Any]:
         raise SpecError.at(shown(path), "", "is not TOML: a number has too many digits") from None
 
 
+HEAD = re.compile(rb'(?:\s*#[^\n]*\n)*\s*kind = "([\w-]+)"\r?\nname = "([\w-]+)"\r?\n')
+
+
+def head(path: str | os.PathLike[str]) -> tuple[str, str] | None:
+    """Kind and name of a spec that begins with them, or None; the rest of the file is not looked at."""
+    found = HEAD.match(read_bytes(path))
+    return found and (found[1].decode(), found[2].decode())
+
+
 def _meant(path: Path, kind: str) -> str | None:
     """The file in the folder whose name is near this one, those of another kind left out."""
     names, entries = {}, list[Path]()

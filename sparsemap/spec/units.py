@@ -166,3 +166,14 @@ def format_energy(energy: float) -> str:
     if 0 < abs(energy) < 1:
         return _scaled(energy * 1e3, 1000.0, ("fJ", "pJ"))
     return _scaled(energy, 1000.0, ("pJ", "nJ", "uJ", "mJ", "J"))
+
+
+PREFIXES = ((1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"))
+
+
+def scaled_text(value: float, unit: str) -> str:
+    """Seconds or watts with a prefix: `8.39 us`, `4.36 mW`; a dash for what is not finite."""
+    if not math.isfinite(value):
+        return "-"
+    size, prefix = next(((size, name) for size, name in PREFIXES if abs(value) >= size), PREFIXES[-1])
+    return f"{value / size:,.3g} {prefix}{unit}" if value else f"0 {unit}"

@@ -28,6 +28,9 @@ logger = logging.getLogger("sparsemap")
 
 TABLE_FILES = ("table.csv", "table.md")
 NETWORK_FILES = ("layers.csv", "layers.md", "network.json")
+FUSED_FILES = ("fused.csv", "fused.md")
+PLAN_FOLDER = "plan"
+"""Where the designs of a plan are, below the folder of a network."""
 COMPARISON_FILES = ("comparison.csv", "comparison-means.csv", "comparison.md")
 NAMES = ("workload", "hardware", "searcher", "seed")
 AXES = {"space": "spaces", "formats": "formats", "mechanisms": "mechanisms", "cost_model": "cost_models"}
@@ -235,9 +238,9 @@ def _is_of_study(entry: Path) -> bool:
 def _is_result(folder: Path, layers: bool) -> bool:
     """Whether a search, or one per layer of a network, wrote all that is in this folder."""
     return (folder / RESULT_FILE).is_file() or all(
-        _is_result(below, layers=False)
+        below.name == PLAN_FOLDER or _is_result(below, layers=False)
         if layers and below.is_dir()
-        else below.name in (JOURNAL_FILE, *NETWORK_FILES, PAGE_FILE) or is_temporary(below)
+        else below.name in (JOURNAL_FILE, *NETWORK_FILES, *FUSED_FILES, PAGE_FILE) or is_temporary(below)
         for below in folder.iterdir()
     )
 

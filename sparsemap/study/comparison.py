@@ -179,7 +179,7 @@ class Comparison:
             counts = f"{row.cells} of {row.of}", str(row.better), str(row.worse)
             mean = times(row.ratio.mean if row.ratio else None)
             rows.append([row.hardware, row.variant, mean, row.range, row.word, times(row.arithmetic), *counts])
-        return rows
+        return [row[self.by == "hardware" :] for row in rows]
 
     def use_rows(self) -> list[list[str]]:
         """What the designs use, the share of the designs of each variant."""

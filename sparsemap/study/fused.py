@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import SearchError
 from ..pieces.contracts import Operation
+from ..pieces.contracts.base import Array
 from ..problem.evaluation import Evaluation
 from ..problem.network import INPUT, distinct
 from ..problem.problem import Problem
@@ -174,9 +175,8 @@ class FusedPlan:
         for (content, group), cell in zip(distinct(self.plan.nodes).items(), self.plan.cells, strict=True):
             words, cells = self._words(content), dict[Kept, Cell]({(): cell})
             some = [kept for kept in self.wanted[content] if kept and sum(words[t] for t in kept) < self.capacity]
-            for kept in some:
-                if any(set(kept) < set(other) for other in some):
-                    continue  # designs for more tensors that stay are tried with fewer as well
+            kept = max(reversed(some), key=lambda one: sum(words[t] for t in one), default=())
+            if kept:  # its designs are tried with other tensors on chip as well
                 workload = {
                     **cell.parts["workload"],
                     "resides": dict.fromkeys(kept, self.places[1]),
@@ -201,6 +201,10 @@ class FusedPlan:
 
     # -- problems
 
+    def loaded(self, cell: Cell) -> Problem:
+        """What a cell searches: that of a layer by itself is kept, as the plan needs it again."""
+        return self.plan.loaded(cell) if "resides" in cell.parts["workload"] else self.plan.problem(cell)
+
     def variant(self, content: str, kept: Kept) -> Problem:
         """A layer with tensors on chip; these take no room in it, as the join knows what lives there."""
         base = self.plan.problem(self.searched[content][()])
@@ -212,6 +216,9 @@ class FusedPlan:
 
     def value(self, energy_pj: float, cycles: float) -> float:
         """The objective of the sums."""
-        costs = {"energy_pj": np.array([energy_pj]), "cycles": np.array([cycles])}
-        there = Evaluation(costs, np.zeros(1, np.uint64), ()).on(self.problem.chip)
-        return float(self.problem.evaluator.score(there)[0])
+        return float(self.values(np.array([[energy_pj, cycles]]))[0])
+
+    def values(self, sums: Array) -> Array:
+        """(n,) the objective of sums (n, 2) of pJ and cycles."""
+        costs = {"energy_pj": sums[:, 0], "cycles": sums[:, 1]}
+        return self.problem.evaluator.score(Evaluation(costs, np.zeros(len(sums), np.uint64), ()).on(self.problem.chip))

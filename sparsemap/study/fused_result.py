@@ -12,11 +12,8 @@ import attrs
 from ..files import csv_text, four_digits, markdown_table, percent, times, write_texts
 from ..problem.costs import Costs
 from ..spec import units
+from .cells import FUSED_FILES
 from .network_result import NetworkResult
-
-PLAN_FOLDER = "plan"
-"""Where the designs of a plan are, below the folder of the run."""
-FUSED_FILES = ("fused.csv", "fused.md")
 
 
 @attrs.frozen(kw_only=True)
@@ -69,7 +66,7 @@ class FusedLayer:
         return f"{self.place}, {self.slides}" if self.slides else self.place
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, repr=False)
 class FusedResult:
     """`base` has the searches layer by layer; without `rows` some of them have no design yet."""
 
@@ -88,6 +85,9 @@ class FusedResult:
     matched: bool = False
     """Whether tensors are read in the packets in which they were written; otherwise formats change at no cost."""
     error: str = ""
+
+    def __repr__(self) -> str:
+        return f"FusedResult({self.base.told(self)})"
 
     @property
     def complete(self) -> bool:
@@ -150,7 +150,7 @@ class FusedResult:
             **{key: getattr(self, key) for key in keys},
             "costs": self.costs,
             "layer_by_layer": dict(zip(("energy_pj", "cycles"), self.layer_by_layer, strict=True)),
-            "operations": self.operations,
+            "operations": self.operations if self.rows[0].words else "not counted, since it does not say its shapes",
             "formats": "matched" if self.matched else "free",
             "stay": stays,
             "tensors": between,
@@ -160,12 +160,16 @@ class FusedResult:
 
     def table(self) -> list[list[str]]:
         """A row per step, in the order of the plan."""
-        head = ["step", "inputs from", "output to", "on chip", "energy used", "cycles"]
-        head += ["ms", "busy", "limit", "why not"]
+        head = ["step", "inputs from", "output to", "on chip", "energy", "cycles"]
+        head += ["time", "busy", "limit", "why not"]
         rows, clock = [head], float(self.base.chip.clock_hz)
         for row in self.rows:
             places = [row.layer, ", ".join(dict.fromkeys(row.from_places)), row.home]
-            costs = [units.format_energy(row.energy_pj), f"{row.cycles:,.0f}", f"{1e3 * row.cycles / clock:,.3g}"]
+            costs = [
+                units.format_energy(row.energy_pj),
+                f"{row.cycles:,.0f}",
+                units.scaled_text(row.cycles / clock, "s"),
+            ]
             busy = "-" if row.utilisation is None else percent(row.utilisation)
             rows.append(
                 [*places, percent(row.used_words / self.capacity), *costs, busy, row.limit or "-", row.why or "-"]
@@ -196,6 +200,8 @@ class FusedResult:
         formats = (
             "what is written is what is read, or converted" if self.matched else "formats change on the way at no cost"
         )
+        if not self.rows[0].words:
+            free = "are not counted, and no tensor stays, since the network does not say its shapes"
         lines.append(f"         operations between layers {free}; {formats}")
         return "\n".join(lines)
 

@@ -1,150 +1,39 @@
-"""What designs of the layers of a network cost, by where their tensors live: the tables that a plan is joined from."""
+"""The steps that a plan is joined from: nodes, and layers that take turns, with what they cost by where tensors live."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import attrs
-import numpy as np
 
-from ..errors import SearchError
 from ..pieces.contracts import Operation
 from ..primes import divisors
-from ..problem.designs import Designs
-from ..problem.evaluation import Detail, Evaluation
 from ..problem.network import INPUT
-from ..problem.passing import by_layout
-from ..problem.problem import Problem
-from .cells import Outcome
-from .fused import FusedPlan, Kept, Key
-from .graph import GraphNode, passed
+from .fused import Kept, Key
+from .graph import GraphNode, converted, passed
 from .interleaved import Member, interleaved
 from .join import Fitting, JoinedPlan, Step, TablePoint, joined
-from .packets import PLAIN, Packet, TensorPlace, packets, uncompressed, with_conversions
-from .slides import Outermost, made, outermost, sliced
-
-Tables = Mapping[str, Mapping[Kept, Sequence[TablePoint]]]
-"""By content and tensors that stay, what designs cost; their `design` is the genome."""
-
+from .layer_tables import LayerTables
+from .packets import PLAIN, Packet, TensorPlace, encoded, with_conversions
+from .slides import Outermost, made
 
 MOST_TARGETS = 4
 """Packets of a tensor that a conversion may write: those of the consumers' best designs."""
 
 
-def alike(problem: Problem, genomes: Sequence[tuple[int, ...]]) -> Iterator[tuple[list[int], Evaluation]]:
-    """Rows in which the same tensors pass by the same levels, and what designs cost, with the details."""
-    designs = problem.space.decode(np.array(genomes, dtype=np.int64)) if genomes else Designs({})
-    for rows, some in by_layout(designs):
-        yield rows.tolist(), problem.evaluator.evaluate_designs(some, detail=True)
-
-
 @attrs.frozen(slots=False)
-class FusedTables:
-    """The tables of a plan, made of the outcomes of its cells by folder."""
+class FusedTables(LayerTables):
+    """The tables of a plan by where tensors live, layer by layer and for layers that take turns."""
 
-    fused: FusedPlan
-    outcomes: Mapping[str, Outcome]
     fitting: Fitting = attrs.field(factory=dict, init=False)
     """What joins of these tables share."""
     _read: dict[Any, tuple[tuple[Packet, ...] | None, Packet | None]] = attrs.field(factory=dict, init=False)
     """By node and genome, `_written`."""
-
-    @cached_property
-    def genomes(self) -> dict[str, list[tuple[int, ...]]]:
-        """By content, the designs that searches of a layer have kept, and those made of them: with tensors between layers
-        uncompressed, and with one loop outside that tensors can slide by."""
-        found = {}
-        for content, cells in self.fused.searched.items():
-            some: list[tuple[int, ...]] = []
-            for cell in cells.values():
-                numbers = self.outcomes[cell.folder].numbers if cell.folder in self.outcomes else {}
-                some += [tuple(row["genome"]) for row in numbers.get("hull") or ()]
-            base = self.fused.plan.problem(cells[()])
-            if self.fused.matched and some:
-                some += uncompressed(base, some, self.edges[content])
-            walks = self.walks[content]
-            if walks and some:
-                some += sliced(base, some, walks)
-            found[content] = list(dict.fromkeys(some))
-        return found
-
-    @cached_property
-    def walks(self) -> dict[str, list[str]]:
-        """By content, the dimensions along which tensors may slide by."""
-        fused, found = self.fused, dict[str, list[str]]()
-        for content, group in fused.layers.items():
-            made = [slide.made for one in group for slide in fused.sliding.get(one.name, ())]
-            taken = [slide.taken for one in group for name in one.inputs for slide in fused.sliding.get(name, ())]
-            base = fused.plan.problem(fused.searched[content][()])
-            sizes = fused.layers[content][0].node.loops
-            assert sizes is not None
-            found[content] = [d for d in dict.fromkeys([*made, *taken]) if base.sizes[d] == sizes.sizes[d]]
-        return found
-
-    @cached_property
-    def edges(self) -> dict[str, list[int]]:
-        """By content, the tensors of a layer that another node makes or takes."""
-        found = {}
-        for content, group in self.fused.layers.items():
-            base = self.fused.plan.problem(self.fused.searched[content][()])
-            taken = {t for one in group for t, name in zip(one.operands, one.inputs, strict=False) if name != INPUT}
-            found[content] = [t for t, tensor in enumerate(base.tensors) if tensor.output or tensor.name in taken]
-        return found
-
-    @cached_property
-    def tables(self) -> Tables:
-        return {
-            content: {
-                kept: self._points(self.fused.variant(content, kept), genomes) for kept in self.fused.wanted[content]
-            }
-            for content, genomes in self.genomes.items()
-        }
-
-    @cached_property
-    def packets(self) -> dict[str, dict[Any, dict[int, Packet]]]:
-        """By content and genome, the packets of each tensor that is handed over; empty where formats change at no cost."""
-        found: dict[str, dict[Any, dict[int, Packet]]] = {}
-        for content, genomes in self.genomes.items() if self.fused.matched else ():
-            base, edges = self.fused.plan.problem(self.fused.searched[content][()]), self.edges[content]
-            told = packets(base, base.space.decode(np.array(genomes, dtype=np.int64)), edges) if genomes else []
-            found[content] = {g: dict(zip(edges, p, strict=True)) for g, p in zip(genomes, told, strict=True)}
-        return found
-
-    @cached_property
-    def outermost(self) -> dict[str, dict[Any, Outermost]]:
-        """By content and genome, the first loop outside the level on chip."""
-        found = {}
-        for content, genomes in self.genomes.items():
-            base = self.fused.plan.problem(self.fused.searched[content][()])
-            told = outermost(base, base.space.decode(np.array(genomes, dtype=np.int64))) if genomes else []
-            found[content] = dict(zip(genomes, told, strict=True))
-        return found
-
-    def _points(self, problem: Problem, genomes: Sequence[tuple[int, ...]]) -> list[TablePoint]:
-        if not genomes:
-            return []
-        found: dict[int, TablePoint] = {}
-        for rows, told in alike(problem, genomes):
-            room = self._room(problem, told.detail or Detail())
-            for at in np.flatnonzero(told.valid).tolist():
-                costs = float(told.energy_pj[at]), float(told.cycles[at]), float(room[at])
-                found[rows[at]] = TablePoint(*costs, genomes[rows[at]])
-        return [found[row] for row in sorted(found)]
-
-    def _room(self, problem: Problem, detail: Detail) -> np.ndarray:
-        """(n,) words of the level on chip that designs need for what does not live there."""
-        s, chip = self.fused.home, problem.chip
-        if detail.data_words_max is None or detail.metadata_bits_max is None:
-            raise SearchError(
-                f"cost model '{problem.cost_model.name}' does not tell the room that designs need: no --fuse"
-            )
-        copies = problem.cost_model.copies(problem)
-        words = detail.data_words_max[:, s] * (1.0 if copies is None else np.asarray(copies)[:, s, None])
-        bits = detail.metadata_bits_max[s] if np.all(chip.shared_capacity[s]) else np.zeros(words.shape[1])
-        return np.asarray(words.sum(axis=0) + np.ceil(bits / chip.word_bits[s]))
+    _made: dict[Any, Any] = attrs.field(factory=dict, init=False)
+    """Tables of nodes by what they depend on."""
 
     # -- steps
 
@@ -202,49 +91,49 @@ class FusedTables:
             found[one.name] = mine if self.fused.takers[one.name] else {}
         return found
 
-    @cached_property
-    def sizes(self) -> dict[str, dict[Any, list[float]]]:
-        """By content and genome, the words of each tensor with its metadata, of all of it."""
-        found: dict[str, dict[Any, list[float]]] = {}
-        for content, genomes in self.genomes.items():
-            base = self.fused.plan.problem(self.fused.searched[content][()])
-            found[content], width = {}, float(base.chip.word_bits[0])
-            for rows, told in alike(base, genomes):
-                words, cells = (told.detail.data_words_max, told.detail.cells) if told.detail else (None, None)
-                if words is None or cells is None:
-                    raise SearchError(
-                        f"cost model '{base.cost_model.name}' does not tell what tensors take: no conversions"
-                    )
-                totals = []
-                for t in range(len(base.tensors)):
-                    cell = cells[t][0]
-                    ranks = cell.metadata if cell is not None else None
-                    bits = ranks.bits(ranks.largest) if ranks is not None else 0.0
-                    totals.append(words[t, 0] + np.ceil(bits / width))
-                found[content] |= {genomes[row]: [float(one[at]) for one in totals] for at, row in enumerate(rows)}
-        return found
-
     def _kept(self, one: GraphNode, key: Key) -> Sequence[TablePoint]:
         if one.node.loops is None:
             return [self.passed(one, key)]
         return self.tables[one.node.content][self.fused.kept(one, key)]
 
+    @cached_property
+    def _alike(self) -> dict[str, Any]:
+        """By node, what `_written` and its tables depend on."""
+        fused, found = self.fused, dict[str, Any]()
+        for one in fused.graph:
+            makers = [None if name == INPUT else fused.named[name].node.loops for name in one.inputs]
+            ranks = [len(next(t.ranks for t in loops.tensors if t.output)) if loops else 0 for loops in makers]
+            given = tuple(name == INPUT or count for name, count in zip(one.inputs, ranks, strict=True))
+            found[one.name] = (one.node.content, given, bool(fused.takers[one.name])) if one.node.loops else one.name
+        return found
+
     def _step(self, one: GraphNode, tables: Mapping[Key, Sequence[TablePoint]]) -> Step:
-        made: dict[Any, list[TablePoint]] = {}
-        for key, points in tables.items():
-            for point in points:
-                given, own = self._written(one, point)
-                if given is not None and own is not None:
-                    inputs = tuple(TensorPlace(*both) for both in zip(key[0], given, strict=True))
-                    made.setdefault((inputs, TensorPlace(key[1], own)), []).append(point)
+        like = self._alike[one.name], tuple(tables)
+        if (made := self._made.get(like)) is None:
+            made = self._made[like] = dict[Any, list[TablePoint]]()
+            for key, points in tables.items():
+                for point in points:
+                    given, own = self._written(one, point)
+                    if given is not None and own is not None:
+                        inputs = tuple(TensorPlace(*both) for both in zip(key[0], given, strict=True))
+                        made.setdefault((inputs, TensorPlace(key[1], own)), []).append(self.paid(one, point, own))
         before = tuple(name for name in one.inputs if name != INPUT)
         words: dict[Any, float] = {place: float(one.words) for _, place in made if place.level == self.fused.places[1]}
         return Step(name=one.name, inputs=before, tables=made, words=words, in_place=one.node.loops is None)
 
+    def paid(self, one: GraphNode, point: TablePoint, own: Packet | None = None) -> TablePoint:
+        """A design of a layer with what encoding its output in packets costs, `own` or those that it has: by the unit of the
+        hardware, if that has one and no level encodes it on its way out."""
+        converter = self.fused.problem.hardware.converter
+        if converter is None or not self.fused.matched or point.design in self.recoded[one.node.content]:
+            return point
+        own = self._written(one, point)[1] if own is None else own
+        return point if not own else encoded(point, one.words, converter)
+
     def _written(self, one: GraphNode, point: TablePoint) -> tuple[tuple[Packet, ...] | None, Packet | None]:
         """The packets in which a design reads the inputs of a layer that other nodes make, and writes its output; None where
         nobody can write or read them: operations work word by word, and ranks that are split or merged have no packets."""
-        key = one.name, point.design
+        key = self._alike[one.name], point.design
         if key not in self._read:
             self._read[key] = self._packed(one, point)
         return self._read[key]
@@ -292,32 +181,27 @@ class FusedTables:
     def groups(self) -> list[Step]:
         """Layers that run interleaved, as steps of their own."""
         nodes = [self._member(one) for one in self.fused.graph]
-        found = interleaved(nodes, self.fused.places[1], self.fused.capacity)
+        fused, converter = self.fused, self.fused.problem.hardware.converter
+
+        def convert(read: float, written: float, words: float) -> tuple[float, float]:
+            assert converter is not None
+            return converted(converter, read, written, words, fused.home, fused.problem.chip)
+
+        how = convert if converter is not None and fused.matched else None
+        found = interleaved(nodes, fused.places[1], fused.capacity, how)
         return [self._rewritten(self.fused.named[group.name], group) for group in found]
 
     def _member(self, one: GraphNode) -> Member:
         fused, before = self.fused, tuple(name for name in one.inputs if name != INPUT)
         if not any(name in fused.sliding for name in (*before, one.name)):
             return Member(name=one.name, inputs=before)
-        tables: dict[Any, dict[Outermost, list[TablePoint]]] = {}
-        sizes = one.node.loops.sizes if one.node.loops else {walk.dim: walk.size for walk in made(one.node) if walk.dim}
-        for key in fused.keys(one, sliding=True):
-            if one.node.loops is None:  # an operation takes turns of any size, along any rank
-                turns = [(dim, size // n) for dim, size in sizes.items() for n in divisors(size)[:-1]]
-                places = tuple(map(TensorPlace, key[0])), TensorPlace(key[1])
-                tables[places] = {turn: [self.passed(one, key)] for turn in (None, *turns)}
-                continue
-            for point in self.tables[one.node.content][fused.kept(one, key)]:
-                given, own = self._written(one, point)
-                if given is not None and own is not None:
-                    both = (
-                        tuple(TensorPlace(*place) for place in zip(key[0], given, strict=True)),
-                        TensorPlace(key[1], own),
-                    )
-                    loop = self.outermost[one.node.content][point.design]
-                    if loop and one.node.loops.sizes[loop[0]] % loop[1]:
-                        continue  # it walks along a padded dimension
-                    tables.setdefault(both, {}).setdefault(loop, []).append(point)
+        keys = fused.keys(one, sliding=True)
+        like: Any = self._alike[one.name], tuple(keys), "turns"
+        if like not in self._made:
+            self._made[like] = self._by_turns(one, keys)
+        sizes, tables = self._made[like]
+        if one.node.loops is None:
+            like = tuple(sizes.items()), tuple((key, some[None][0]) for key, some in tables.items())
         return Member(
             name=one.name,
             inputs=before,
@@ -326,8 +210,51 @@ class FusedTables:
             words=one.words,
             sizes=sizes,
             tables=tables,
-            alike=(one.node.content if one.node.loops else one.name, tuple(tables)),
+            written=self._stored(one, one.name, one.words),
+            read={
+                p: size
+                for name in one.inputs
+                if name in fused.sliding
+                for p, size in self._stored(one, name, fused.named[name].words).items()
+            },
+            alike=like,
         )
+
+    def _stored(self, one: GraphNode, name: str, words: int) -> dict[Packet, float]:
+        """Words and metadata of the output of a node, or of an input of so many words, by the packets of its designs."""
+        found, loops = {PLAIN: float(words)}, one.node.loops
+        if loops is None or self.fused.problem.hardware.converter is None or one.node.content not in self.packets:
+            return found
+        mine = dict(zip(one.inputs, one.operands, strict=False)).get(name) or next(
+            t.name for t in loops.tensors if t.output
+        )
+        t = next(i for i, tensor in enumerate(loops.tensors) if tensor.name == mine)
+        share = words / math.prod(loops.tensors[t].shape(loops.sizes))
+        for genome, told in self.packets[one.node.content].items():
+            size = self.sizes[one.node.content][genome][t] * share
+            found[told[t]] = max(size, found.get(told[t], 0.0)) if told[t] else float(words)
+        return found
+
+    def _by_turns(self, one: GraphNode, keys: Sequence[Key]) -> tuple[Mapping[str, int], Any]:
+        """The sizes of a node by what its turns walk along, and its points by places and turns."""
+        tables: dict[Any, dict[Outermost, list[TablePoint]]] = {}
+        if one.node.loops is None:  # an operation takes turns of any size, along any rank
+            walks = {walk.dim: walk.size for walk in made(one.node) if walk.dim}
+            turns = [(dim, size // n) for dim, size in walks.items() for n in divisors(size)[:-1]]
+            for key in keys:
+                places = tuple(map(TensorPlace, key[0])), TensorPlace(key[1])
+                tables[places] = {turn: [self.passed(one, key)] for turn in (None, *turns)}
+            return walks, tables
+        sizes, loops = one.node.loops.sizes, self.outermost[one.node.content]
+        for key in keys:
+            for point in self.tables[one.node.content][self.fused.kept(one, key)]:
+                given, own = self._written(one, point)
+                loop = loops[point.design]
+                if given is None or own is None or (loop and sizes[loop[0]] % loop[1]):
+                    continue  # nobody can read it, or it walks along a padded dimension
+                places = tuple(TensorPlace(*at) for at in zip(key[0], given, strict=True)), TensorPlace(key[1], own)
+                tables.setdefault(places, {}).setdefault(loop, []).append(self.paid(one, point, own))
+        return sizes, tables
 
     # -- the bound
 
@@ -355,4 +282,4 @@ class FusedTables:
                 made[tuple(map(TensorPlace, key[0])), TensorPlace(key[1])] = table
             before = tuple(name for name in one.inputs if name != INPUT)
             steps.append(Step(name=one.name, inputs=before, tables=made, words={}))
-        return joined(steps, fused.capacity, fused.value)
+        return joined(steps, fused.capacity, fused.value, reorder=False)  # no order needs less room than none

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,29 @@ from ..errors import DesignError
 from ..files import write_texts
 from ..problem.network import INPUT
 from ..searching.best import Best
-from .cells import Outcome, labels_of
+from .cells import PLAN_FOLDER, Outcome, labels_of
 from .fused import FusedPlan, Kept
-from .fused_result import PLAN_FOLDER, FusedLayer, FusedResult
+from .fused_result import FusedLayer, FusedResult
 from .fused_tables import FusedTables
 from .graph import GraphNode
-from .join import Chosen, JoinedPlan, Step, TablePoint, joined
-from .packets import PLAIN, Converted, TensorPlace
+from .join import Chosen, JoinedPlan, TablePoint, joined, plans_with
+from .network_result import NetworkResult
+from .packets import PLAIN, Converted, TensorPlace, bare
+from .plan import Plan
+
+
+def kept(whole: Plan | FusedPlan, outcomes: Sequence[Outcome], write: bool = True) -> NetworkResult | FusedResult:
+    """The result of the outcomes that there are, and its files in the folder of the run."""
+    if isinstance(whole, Plan):
+        found = whole.result(outcomes)
+        if write:
+            found.write(whole.folder)
+        return found
+    result = result_of(whole, outcomes)
+    if write:
+        result.write(whole.plan.folder)
+        write_designs(whole, result)
+    return result
 
 
 def result_of(fused: FusedPlan, outcomes: Sequence[Outcome]) -> FusedResult:
@@ -37,13 +54,12 @@ def result_of(fused: FusedPlan, outcomes: Sequence[Outcome]) -> FusedResult:
     return _Told(fused, tables, plan).result(base)
 
 
-@attrs.frozen
+@attrs.frozen(slots=False)
 class _Told:
     fused: FusedPlan
     tables: FusedTables
     plan: JoinedPlan
     _limited: dict[Any, dict[str, Any]] = attrs.field(factory=dict, init=False)
-    _reasons: dict[Any, str] = attrs.field(factory=dict, init=False)
 
     def result(self, base: Any) -> FusedResult:
         fused = self.fused
@@ -66,8 +82,8 @@ class _Told:
         fused, rows = self.fused, []
         labels, files, held = labels_of(fused.named), dict[Any, str](), dict[str, int]()
         for step in self.plan.steps:
-            made = step.point.design
-            chosen = attrs.evolve(step, point=made.point) if isinstance(made, Converted) else step
+            point, passes = bare(step.point)
+            chosen = attrs.evolve(step, point=point)
             one = fused.named[chosen.step]
             live: dict[str, Any] = dict(chosen.live)
             place: TensorPlace = live[one.name]
@@ -106,16 +122,17 @@ class _Told:
                     **self._limits(one, kept, chosen),
                 )
             )
-            if isinstance(made, Converted):
-                rows.append(self._pass(rows[-1], made))
+            rows += [self._pass(rows[-1], made) for made in passes]
         return tuple(rows)
 
     def _pass(self, row: FusedLayer, made: Converted) -> FusedLayer:
-        """The conversion of a layer's output, as a step of its own."""
+        """The encoding or conversion of a layer's output, as a step of its own."""
         used = row.live_words + (row.words if row.place == self.fused.places[1] else 0)
+        name, kind = ("encoded", "encoding") if made.encodes else ("converted", "conversion")
         return attrs.evolve(
-            row, layer=f"{row.layer} converted", type="conversion", searched="", macs=0, inputs=(row.layer,),
-            from_places=(row.place,), slides="", energy_pj=made.energy_pj, cycles=made.cycles, used_words=used, kept=(),
+            row, layer=f"{row.layer} {name}", type=kind, searched="", macs=0, inputs=(row.layer,),
+            from_places=(row.place,), slides="", energy_pj=made.energy_pj, cycles=made.cycles,
+            used_words=row.used_words if made.encodes or row.slides else used, kept=(),
             kept_words={}, walks={}, design="", genome=(), utilisation=None, limit="", by_level={},
         )  # fmt: skip
 
@@ -132,38 +149,36 @@ class _Told:
     def _own(self, one: GraphNode, own: Mapping[str, Any]) -> TablePoint:
         """What a node costs layer by layer: its best design for itself, with all tensors outside."""
         if one.node.name in own:
-            return TablePoint(own[one.node.name].energy_pj, own[one.node.name].cycles)
+            best = own[one.node.name].energy_pj, own[one.node.name].cycles
+            points = self.tables.tables[one.node.content][()]
+            return next(
+                (self.tables.paid(one, p) for p in points if (p.energy_pj, p.cycles) == best), TablePoint(*best)
+            )
         return self.tables.passed(one, self.fused.keys(one)[0])
 
     def _why(self, one: GraphNode, place: TensorPlace) -> str:
         """Why the output of a node is not on chip; empty if it is."""
-        fused, inside = self.fused, self.fused.places[1]
-        if place.level == inside:
+        fused = self.fused
+        if place.level == fused.places[1]:
             return ""
         if fused.stuck[one.name] and one.name not in fused.sliding:
             return fused.stuck[one.name]
-        around = (one, *(fused.named[name] for name in one.inputs if name != INPUT), *fused.takers[one.name])
-        alike = tuple((node.node.piece.type_name, node.node.content, node.words) for node in around)
-        if alike not in self._reasons:
-            self._reasons[alike] = self._without(one, inside)
-        return self._reasons[alike]
-
-    def _without(self, one: GraphNode, inside: str) -> str:
-        """What it would cost to have the output of a node on chip; equal nodes with equal neighbours share the answer."""
-        fused = self.fused
-
-        def forced(step: Step) -> Step:
-            if step.name != one.name:
-                return step
-            tables: Any = step.tables
-            return attrs.evolve(step, tables={key: some for key, some in tables.items() if key[1].level == inside})
-
-        steps, groups = (list(map(forced, some)) for some in (self.tables.steps, self.tables.groups))
-        other = joined(steps, fused.capacity, fused.value, reorder=False, groups=groups, known=self.tables.fitting)
-        if other is None:
+        if one.name not in self._on_chip:
             return f"no room beside tiles and what lives ({one.words:,} words)"
-        ratio = fused.value(other.energy_pj, other.cycles) / fused.value(self.plan.energy_pj, self.plan.cycles)
-        return f"on chip the network is {ratio:.3f}x worse" if ratio > 1 else "nothing gained"
+        ratio = self._on_chip[one.name] / fused.value(self.plan.energy_pj, self.plan.cycles)
+        return f"on chip the network is {ratio:.3f}x worse" if ratio > 1.0 + 1e-9 else "nothing gained"
+
+    @cached_property
+    def _on_chip(self) -> dict[str, float]:
+        """By node, what the network would cost at least with its output on chip."""
+        fused, tables, inside = self.fused, self.tables, self.fused.places[1]
+
+        def wanted(place: Any) -> bool:
+            return bool(place.level == inside)
+
+        found = plans_with(tables.steps, fused.capacity, wanted, tables.groups, tables.fitting)
+        values = iter(fused.values(np.array([plan for plans in found.values() for plan in plans])).tolist())
+        return {name: min(next(values) for _ in plans) for name, plans in found.items()}
 
     def _limits(self, one: GraphNode, kept: Kept, chosen: Chosen) -> dict[str, Any]:
         """Utilisation of the compute units, what limits a layer, and its breakdown."""

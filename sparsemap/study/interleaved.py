@@ -6,7 +6,8 @@ moves what it does alone with these tensors on chip, and energies and cycles add
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -14,12 +15,20 @@ import attrs
 import numpy as np
 
 from .join import Step, TablePoint, Together
-from .packets import TensorPlace
+from .packets import PLAIN, Packet, TensorPlace, followed
 from .slides import Outermost, Slide
 from .thinning import thinned, thinned_rows
 
 MOST_LAYERS = 8
 """Layers of a chain."""
+
+
+Turn = tuple[Outermost, Packet, Packet] | None
+"""The outermost loop of a layer, and the packets of the tensors that slide by into and out of it; None: the last layer's."""
+
+
+Convert = Callable[[float, float, float], tuple[float, float]]
+"""pJ and cycles of rewriting a tensor on chip: what is read, what is written, and its words."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -40,6 +49,10 @@ class Member:
         attrs.field(factory=dict)
     )
     """By places of the inputs and of the output, and by the outermost loop of the design."""
+    written: Mapping[Packet, float] = attrs.field(factory=dict)
+    """Words and metadata of its output in packets that designs write .."""
+    read: Mapping[Packet, float] = attrs.field(factory=dict)
+    """.. and of the input that slides by in those that they read."""
     alike: Any = None
     """Equal for nodes with equal tables."""
 
@@ -63,18 +76,29 @@ class _Row:
     def costs(self) -> tuple[float, float, float]:
         return self.energy_pj, self.cycles, self.room
 
-    def after(self, slid: TensorPlace, place: TensorPlace | None, point: TablePoint) -> _Row:
+    def after(self, slid: _Slid, place: TensorPlace | None, point: TablePoint) -> _Row:
         *before, (_, last) = self.parts
-        room = self.room + slid.words + point.room
-        parts = (*before, (slid, last), (place, point))
-        return _Row(self.energy_pj + point.energy_pj, self.cycles + point.cycles, room, parts)
+        last = followed(last, slid.energy_pj, slid.cycles, last.room) if slid.converts else last
+        energy, cycles = self.energy_pj + slid.energy_pj + point.energy_pj, self.cycles + slid.cycles + point.cycles
+        room = self.room + slid.place.words + point.room
+        return _Row(energy, cycles, room, (*before, (slid.place, last), (place, point)))
 
 
-Chains = dict[tuple[tuple[TensorPlace, ...], TensorPlace | None], dict[Outermost, list[_Row]]]
-"""By places of the inputs and of the last output (None: it slides by), and by the outermost loop of the last layer."""
+@attrs.frozen
+class _Slid:
+    """What lives of a tensor between two layers, and what it costs to rewrite it for the second one."""
+
+    place: TensorPlace
+    energy_pj: float = 0.0
+    cycles: float = 0.0
+    converts: bool = False
 
 
-def interleaved(nodes: Sequence[Member], home: str, capacity: float) -> Iterator[Step]:
+Chains = dict[tuple[tuple[TensorPlace, ...], TensorPlace | None], dict[Turn, list[_Row]]]
+"""By places of the inputs and of the last output (None: it slides by), and by the turn of the last layer."""
+
+
+def interleaved(nodes: Sequence[Member], home: str, capacity: float, convert: Convert | None = None) -> Iterator[Step]:
     """The chains of nodes that follow each other, as far as they fit into `capacity` words of the level `home`."""
     known: dict[Any, Chains] = {}
     for first, one in enumerate(nodes):
@@ -92,31 +116,32 @@ def interleaved(nodes: Sequence[Member], home: str, capacity: float) -> Iterator
             before, after = nodes[last - 1], nodes[last]
             if not before.slides or not chains:
                 break
-            ended = _extended(known, history, before, after, TensorPlace(home), capacity, slides=False)
+            ended = _extended(known, history, before, after, TensorPlace(home), capacity, convert, slides=False)
             if ended:
                 yield _step(nodes[first : last + 1], ended, home)
             if not after.slides:
                 break
-            chains = _extended(known, history, before, after, TensorPlace(home), capacity, slides=True)
+            chains = _extended(known, history, before, after, TensorPlace(home), capacity, convert, slides=True)
             history = (*history, after.role(before.name, TensorPlace(home), True))
 
 
 def _roles(
     one: Member, sliding: str, home: TensorPlace, slides: bool
-) -> dict[tuple[tuple[TensorPlace, ...], TensorPlace | None], dict[Outermost, list[TablePoint]]]:
+) -> dict[tuple[tuple[TensorPlace, ...], TensorPlace | None], dict[Turn, list[TablePoint]]]:
     """The points of a node in a chain, by places of its inputs but for the one that slides by, and of its output."""
-    found: dict[Any, dict[Outermost, list[TablePoint]]] = {}
+    found: dict[Any, dict[Turn, list[TablePoint]]] = {}
     for (inputs, place), by_loop in one.tables.items():
         others = [(name, at) for name, at in zip(one.inputs, inputs, strict=True) if name != sliding]
         slid = [at for name, at in zip(one.inputs, inputs, strict=True) if name == sliding]
-        if any(at != home for at in slid) or (slides and place != home):
+        if any(at.level != home.level for at in (*slid, *([place] if slides else []))):
             continue
+        packets = slid[0].packet if slid else PLAIN, place.packet if slides else PLAIN
         kept = [*others, *([] if slides else [(one.name, place)])]
         if any(at.level == home.level and name in one.stuck for name, at in kept):
             continue
         for loop, points in by_loop.items():
             key = tuple(at for _, at in others), None if slides else place
-            found.setdefault(key, {}).setdefault(loop, []).extend(points)
+            found.setdefault(key, {}).setdefault((loop, *packets), []).extend(points)
     return {
         key: {loop: thinned(some, lambda p: (p.energy_pj, p.cycles, p.room)) for loop, some in by_loop.items()}
         for key, by_loop in found.items()
@@ -125,30 +150,34 @@ def _roles(
 
 def _extended(
     known: dict[Any, Chains], history: tuple[Any, ...], before: Member, after: Member, home: TensorPlace, capacity: float,
-    slides: bool,
+    convert: Convert | None, slides: bool,
 ) -> Chains:  # fmt: skip
     """Chains with one more layer."""
     name = (*history, after.role(before.name, home, slides))
     if name in known:
         return known[name]
-    found: dict[Any, list[dict[Outermost, list[_Row]]]] = {}
-    roles, live = _roles(after, before.name, home, slides), dict[Any, TensorPlace | None]()
+    found: dict[Any, list[dict[Turn, list[_Row]]]] = {}
+    roles = _roles(after, before.name, home, slides)
+    live: Any = known.setdefault((before.alike, before.slides, after.alike), {})
     for (given, _), by_loop in known[history].items():
         for (more, place), by_next in roles.items():
             for pair in product(by_loop, by_next):
                 if pair not in live:
-                    live[pair] = _slid(before, pair[0], after, pair[1], home)
+                    live[pair] = _slid(before, pair[0], after, pair[1], home, convert)
+            fitting = {at: some for at, some in by_next.items() if any(live[turn, at] for turn in by_loop)}
+            if not fitting:
+                continue
             made = found.setdefault(((*given, *more), place), [])
-            parts = {at: {at: points} for at, points in by_next.items()} if slides else {None: by_next}
+            parts = {at: {at: points} for at, points in fitting.items()} if slides else {None: fitting}
             made.append({at: _sums(by_loop, some, live, place, capacity) for at, some in parts.items()})
     known[name] = {key: _merged(some) for key, some in found.items()}
     return known[name]
 
 
 def _sums(
-    by_loop: Mapping[Outermost, Sequence[_Row]],
-    by_next: Mapping[Outermost, Sequence[TablePoint]],
-    live: Mapping[Any, TensorPlace | None],
+    by_loop: Mapping[Turn, Sequence[_Row]],
+    by_next: Mapping[Turn, Sequence[TablePoint]],
+    live: Mapping[Any, _Slid | None],
     place: TensorPlace | None,
     capacity: float,
 ) -> list[_Row]:
@@ -158,7 +187,9 @@ def _sums(
     if not rows or not points:
         return []
     between = [[live[loop, following] for following in by_next] for loop in by_loop]
-    words = np.array([[np.inf if slid is None else slid.words for slid in some] for some in between])
+    none = _Slid(TensorPlace("", words=math.inf))
+    costs = [[(at.energy_pj, at.cycles, at.place.words) for at in (slid or none for slid in some)] for some in between]
+    energy, cycles, words = np.array(costs).transpose(2, 0, 1)
     first, second = np.array([i for i, _ in rows]), np.array([i for i, _ in points])
     mine = np.array([row.costs for _, row in rows])
     theirs = np.array([(point.energy_pj, point.cycles, point.room) for _, point in points])
@@ -166,7 +197,10 @@ def _sums(
     one, two = np.nonzero(room <= capacity)
     order = np.lexsort((two, one, second[two], first[one]))  # loop by loop: of equal ones the first is kept
     one, two = one[order], two[order]
-    kept = thinned_rows(mine[one, 0] + theirs[two, 0], mine[one, 1] + theirs[two, 1], room[one, two])
+    pair = first[one], second[two]
+    kept = thinned_rows(
+        mine[one, 0] + energy[pair] + theirs[two, 0], mine[one, 1] + cycles[pair] + theirs[two, 1], room[one, two]
+    )
     found = []
     for i, j in zip(one[kept].tolist(), two[kept].tolist(), strict=True):
         slid = between[first[i]][second[j]]
@@ -175,9 +209,9 @@ def _sums(
     return found
 
 
-def _merged(some: Sequence[Mapping[Outermost, list[_Row]]]) -> dict[Outermost, list[_Row]]:
+def _merged(some: Sequence[Mapping[Turn, list[_Row]]]) -> dict[Turn, list[_Row]]:
     """Tables of the same places as one."""
-    found: dict[Outermost, list[_Row]] = {}
+    found: dict[Turn, list[_Row]] = {}
     for by_loop in some:
         for loop, rows in by_loop.items():
             found.setdefault(loop, []).extend(rows)
@@ -187,22 +221,32 @@ def _merged(some: Sequence[Mapping[Outermost, list[_Row]]]) -> dict[Outermost, l
 
 
 def _slid(
-    before: Member, loop: Outermost, after: Member, following: Outermost, home: TensorPlace
-) -> TensorPlace | None:
-    """What lives of the tensor between two layers with these outermost loops; None: they cannot run interleaved."""
-    best: TensorPlace | None = None
-    for slide in before.slides:
-        if (loop and loop[0] != slide.made) or (following and following[0] != slide.taken):
+    before: Member, turn: Turn, after: Member, following: Turn, home: TensorPlace, convert: Convert | None
+) -> _Slid | None:
+    """What lives of the tensor between two layers with these turns, as the second one reads it; None: they cannot run
+    interleaved."""
+    assert turn is not None and following is not None
+    (loop, _, made_in), (then, taken_in, _) = turn, following
+    converts, best = made_in != taken_in, None
+    for slide in before.slides if convert or not converts else ():
+        if (loop and loop[0] != slide.made) or (then and then[0] != slide.taken):
             continue
         made, taken = (
             one.sizes[dim] // (at[1] if at else 1)
-            for one, dim, at in ((before, slide.made, loop), (after, slide.taken, following))
+            for one, dim, at in ((before, slide.made, loop), (after, slide.taken, then))
         )
-        live = slide.live(made, taken)
-        if best is None or live * slide.across < best.words:
-            text = f"{live} of {slide.rows} {slide.made}"
-            best = attrs.evolve(home, slides=text, words=float(live * slide.across))
-    return best
+        sizes = [math.prod(bound for rank, bound, _ in some if rank == slide.rank) for some in (made_in, taken_in)]
+        if not all(slide.whole(size, made, taken) for size in sizes):
+            continue
+        live, copied = slide.live(made, taken), made if converts else 0  # a turn has both copies
+        words = float((live + copied) * slide.across)
+        if best is None or words < best.words:
+            best = attrs.evolve(home, packet=taken_in, slides=f"{live} of {slide.rows} {slide.made}", words=words)
+    if best is None:
+        return None
+    if not converts or convert is None:
+        return _Slid(best)
+    return _Slid(best, *convert(before.written[made_in], after.read[taken_in], before.words), converts=True)
 
 
 def _step(members: Sequence[Member], chains: Chains, home: str) -> Step:

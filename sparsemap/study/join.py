@@ -7,12 +7,13 @@ quasi-concave cost has its least value there, and vertices of a sum of sets are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, TypeVar
 
 import attrs
 
-from ..searching.hull import hull
+from ..searching.hull import Corner, hull
 
 Place = Hashable
 """Where a tensor lives and how it is written there, whatever the caller calls it."""
@@ -38,7 +39,7 @@ class Together:
     """Step, place of its output, and its point."""
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, slots=False)
 class Step:
     """One node of the graph: `tables` has its points by the places of its inputs and of its output, (inputs, output)."""
 
@@ -52,6 +53,14 @@ class Step:
     """Whether the output may take the place of inputs that nobody needs afterwards."""
     parts: tuple[str, ...] = ()
     """The steps, one after the other, in whose place this one runs them interleaved; its points have `Together` as designs."""
+
+    @cached_property
+    def by_inputs(self) -> dict[tuple[Place, ...], list[tuple[Place, Sequence[TablePoint]]]]:
+        """By places of the inputs, the tables by place of the output."""
+        found: dict[Any, list[tuple[Place, Sequence[TablePoint]]]] = {}
+        for (inputs, place), points in self.tables.items():
+            found.setdefault(inputs, []).append((place, points))
+        return found
 
 
 @attrs.frozen
@@ -116,10 +125,8 @@ def joined(
     quasi-concave, and to grow with both. `known` has what several joins of the same points share.
     """
     known = {} if known is None else known
-    words = {step.name: step.words for step in steps}
-    by_last: dict[str, list[Step]] = {}
-    for group in groups:
-        by_last.setdefault(group.parts[-1], []).append(group)
+    steps, groups = matching(steps, groups)
+    words, by_last = {step.name: step.words for step in steps}, _by_last(groups)
     labels: dict[Live, list[Label]] = {(): [(0.0, 0.0, None)]}
     for block, chain in stretches(steps):
         after = {name for step in steps[block[-1] + 1 :] for name in step.inputs}
@@ -142,7 +149,7 @@ def joined(
                     )
                     into = done.setdefault(before | {branch}, {})
                     for state, some in ended.items():
-                        into[state] = hull([*into[state], *some]) if state in into else some
+                        _into(into, state, some)
         labels = done[frozenset(range(len(parts)))]
     every = [label for some in labels.values() for label in some]
     if not every:
@@ -168,6 +175,89 @@ def _parts(chosen: Chosen) -> list[Chosen]:
     return found
 
 
+def plans_with(
+    steps: Sequence[Step],
+    capacity: float,
+    wanted: Callable[[Place], bool],
+    groups: Sequence[Step] = (),
+    known: Fitting | None = None,
+) -> dict[str, list[tuple[float, float]]]:
+    """By step, the hull of energies and cycles of plans whose output of this step is where it is `wanted`, with the steps in
+    this order; none for steps of which no such plan fits. What is between the parts of a group is wanted."""
+    known = {} if known is None else known
+    steps, groups = matching(steps, groups)
+    words = {step.name: step.words for step in steps}
+    before: list[dict[Live, list[Label]]] = [{(): [(0.0, 0.0, None)]}, *({} for _ in steps)]
+    moves = []
+    for begin, end, step, needed in _turns(steps, set(), _by_last(groups)):
+        for state, left, place, fitting, _ in _moves(step, before[begin], needed, words, capacity, known):
+            moves.append((begin, end, step, state, left, place, fitting))
+            _into(before[end], left, _summed(before[begin][state], fitting))
+    behind: list[dict[Live, list[Label]]] = [{} for _ in before]
+    behind[-1] = {state: [(0.0, 0.0, None)] for state in before[-1]}
+    found: dict[str, list[Label]] = {}
+    for begin, end, step, state, left, place, fitting in reversed(moves):
+        if left not in behind[end]:
+            continue
+        rest = _summed(fitting, behind[end][left])
+        _into(behind[begin], state, rest)
+        plans = _summed(before[begin][state], rest)
+        for name in step.parts or (step.name,):
+            if name != step.name or wanted(place):
+                found[name] = hull([*found.get(name, ()), *plans])
+    return {name: [(energy, cycles) for energy, cycles, _ in plans] for name, plans in found.items()}
+
+
+def matching(steps: Sequence[Step], groups: Sequence[Step]) -> tuple[list[Step], list[Step]]:
+    """The same, with those tables whose tensors all who make and take them have where the tables say."""
+    takers = {one.name: [step.name for step in steps if one.name in step.inputs] for one in steps}
+    every, count = [*steps, *groups], -1
+    while count != (count := sum(len(step.tables) for step in every)):
+        there: dict[tuple[str, str], set[Place]] = {}
+        for step in every:
+            mine = step.parts or (step.name,)
+            for inputs, place in step.tables:
+                there.setdefault((step.name, ""), set()).add(place)
+                for name, at in zip(step.inputs, inputs, strict=True):
+                    for taker in takers[name]:
+                        if taker in mine:
+                            there.setdefault((name, taker), set()).add(at)
+
+        def goes(step: Step, inputs: tuple[Place, ...], place: Place, there: Any = there) -> bool:
+            given = dict(zip(step.inputs, inputs, strict=True))
+            alike = all(given[name] == at for name, at in zip(step.inputs, inputs, strict=True))
+            made = alike and all(at in there.get((name, ""), ()) for name, at in given.items())
+            return made and all(place in there.get((step.name, taker), ()) for taker in takers[step.name])
+
+        kept = ({key: some for key, some in step.tables.items() if goes(step, *key)} for step in every)
+        every = [
+            step if len(tables) == len(step.tables) else attrs.evolve(step, tables=tables)
+            for step, tables in zip(every, kept, strict=True)
+        ]
+    return every[: len(steps)], every[len(steps) :]
+
+
+def _by_last(groups: Sequence[Step]) -> dict[str, list[Step]]:
+    found: dict[str, list[Step]] = {}
+    for group in groups:
+        found.setdefault(group.parts[-1], []).append(group)
+    return found
+
+
+def _turns(
+    steps: Sequence[Step], after: set[str], groups: Mapping[str, Sequence[Step]]
+) -> Iterator[tuple[int, int, Step, set[str]]]:
+    """Steps, and groups of them, from and to where each goes, and the outputs that are needed then; `after`: those that are
+    at the end."""
+    names = tuple(step.name for step in steps)
+    for end, last in enumerate(steps, start=1):
+        needed = after.union(*(step.inputs for step in steps[end:]))
+        for step in (last, *groups.get(last.name, ())):  # of equal plans the one without chains
+            begin = end - max(1, len(step.parts))
+            if not step.parts or names[max(begin, 0) : end] == step.parts:
+                yield begin, end, step, needed
+
+
 def _run(
     steps: Sequence[Step],
     labels: dict[Live, list[Label]],
@@ -178,37 +268,33 @@ def _run(
     known: Fitting,
 ) -> dict[Live, list[Label]]:
     """What the labels become with some steps one after the other; `after`: outputs that steps after them take."""
-    names = tuple(step.name for step in steps)
-    found = [labels]
-    for end, last in enumerate(steps, start=1):
-        needed = after.union(*(step.inputs for step in steps[end:]))
-        made: dict[Live, list[Label]] = {}
-        for step in (last, *groups.get(last.name, ())):  # of equal plans the one without chains
-            begin = end - max(1, len(step.parts))
-            if not step.parts or names[max(begin, 0) : end] == step.parts:
-                for state, some in _after(step, found[begin], needed, words, capacity, known).items():
-                    made.setdefault(state, []).extend(some)
-        found.append({state: hull(some) for state, some in made.items()})
+    found: list[dict[Live, list[Label]]] = [labels, *({} for _ in steps)]
+    for begin, end, step, needed in _turns(steps, after, groups):
+        for state, left, place, fitting, used in _moves(step, found[begin], needed, words, capacity, known):
+            here = (*state, (step.name, place))
+            made = [
+                (a[0] + b[0], a[1] + b[1], (step.name, place, b[2], here, used, a[2]))
+                for a, b in sums(found[begin][state], fitting)
+            ]
+            _into(found[end], left, made)
     return found[-1]
 
 
-def _after(
+def _moves(
     step: Step,
-    labels: Mapping[Live, list[Label]],
+    states: Iterable[Live],
     needed: set[str],
     words: Mapping[str, Mapping[Place, float]],
     capacity: float,
     known: Fitting,
-) -> dict[Live, list[Label]]:
-    """What the labels become with this step; `needed`: outputs that later steps take."""
-    found: dict[Live, list[Label]] = {}
-    for state, some in labels.items():
+) -> Iterator[tuple[Live, Live, Place, list[Corner[TablePoint]], float]]:
+    """From states with this step to others: both, the place of its output, the hull of the points that fit, and the words
+    that live while it runs; `needed`: outputs that later steps take."""
+    for state in states:
         live = dict(state)
-        held = {name: float(words[name].get(place, 0.0)) for name, place in state}
-        before = tuple(live[name] for name in step.inputs)
-        for (inputs, place), points in step.tables.items():
-            if inputs != before:
-                continue
+        tables = step.by_inputs.get(tuple(live[name] for name in step.inputs), ())
+        held = {name: float(words[name].get(place, 0.0)) for name, place in state} if tables else {}
+        for place, points in tables:
             own = float(step.words.get(place, 0.0))
             dying = [held[name] for name in set(step.inputs) - needed if held[name] > 0.0]
             replaced = min(own, sum(dying)) if step.in_place else 0.0
@@ -221,11 +307,17 @@ def _after(
                 continue
             left = {name: part for name, part in live.items() if name in needed}
             left |= {step.name: place} if step.name in needed else {}
-            here = (*state, (step.name, place))
-            found.setdefault(tuple(sorted(left.items(), key=lambda item: item[0])), []).extend(
-                (a[0] + b[0], a[1] + b[1], (step.name, place, b[2], here, used, a[2])) for a, b in sums(some, fitting)
-            )
-    return {state: hull(some) for state, some in found.items()}
+            yield state, tuple(sorted(left.items(), key=lambda item: item[0])), place, fitting, used
+
+
+def _summed(a: Sequence[Corner[Any]], b: Sequence[Corner[Any]]) -> list[Label]:
+    """The hull of all sums of two hulls, without what they are of."""
+    return [(one[0] + two[0], one[1] + two[1], None) for one, two in sums(a, b)]
+
+
+def _into(labels: dict[Live, list[Label]], state: Live, more: list[Label]) -> None:
+    """Adds labels to those of a state, and keeps their hull; of equal ones the first."""
+    labels[state] = hull([*labels.get(state, ()), *more])
 
 
 def sums(

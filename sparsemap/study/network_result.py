@@ -16,7 +16,7 @@ from typing import Any
 
 import attrs
 
-from ..files import csv_text, four_digits, markdown_table, percent, times, write_texts
+from ..files import csv_text, four_digits, grouped, markdown_table, percent, times, write_texts
 from ..problem.chip import Chip
 from ..problem.costs import Costs
 from ..spec import units
@@ -63,7 +63,7 @@ class LayerResult:
     error: str = ""
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, repr=False)
 class NetworkResult:
     """The layers of a network with their designs, and the totals. A total is None unless every layer has a design."""
 
@@ -84,6 +84,19 @@ class NetworkResult:
     """What no layer has and no total counts."""
     between: tuple[int, float, float] = (0, 0.0, 0.0)
     """Operations between layers, which totals do not count either, and pJ and cycles of what they move."""
+
+    def __repr__(self) -> str:
+        return f"NetworkResult({self.told(self)})"
+
+    def told(self, whole: Any) -> str:
+        """The totals of `whole`, of this result or of its plan, and how they were found, in a line."""
+        costs = "not every layer has a design"
+        if whole.complete:
+            cycles = units.format_count(whole.cycles)
+            costs = f"EDP {whole.edp:.3e} pJ * cycles, {units.format_energy(whole.energy_pj)}, {cycles} cycles"
+            costs += f", within {whole.gap:.2f}x of the optimum" if whole.gap else ""
+        search = f"{self.searches} searches of {self.budget:,} designs, {self.searcher}, seed {self.seed}"
+        return f"{self.network} on {self.hardware}: {costs}; {search}"
 
     @property
     def complete(self) -> bool:
@@ -173,9 +186,7 @@ class NetworkResult:
 
     def groups(self) -> list[list[str]]:
         """The table for a terminal: like `markdown`, with a row for all layers that are equal."""
-        groups: dict[str, list[LayerResult]] = {}
-        for layer in self.layers:
-            groups.setdefault(layer.searched, []).append(layer)
+        groups = grouped(self.layers, lambda layer: layer.searched)
         return [HEAD, *(_cells(self, group) for group in groups.values()), self._last_row()]
 
     def _last_row(self) -> list[str]:
@@ -196,7 +207,7 @@ class NetworkResult:
         return write_texts({place / name: text for name, text in zip(NETWORK_FILES, texts, strict=True)})
 
 
-HEAD = ["layer", "times", "EDP", "energy used", "cycles", "gap", "of energy", "of cycles"]
+HEAD = ["layer", "times", "EDP", "energy", "cycles", "gap", "of energy", "of cycles"]
 
 
 def _cells(result: NetworkResult, layers: Sequence[LayerResult]) -> list[str]:

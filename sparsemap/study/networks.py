@@ -17,7 +17,7 @@ from ..problem.load import Reference
 from .cells import Outcome
 from .fused import FusedPlan
 from .fused_result import FusedResult
-from .fused_told import result_of, write_designs
+from .fused_told import kept
 from .network_result import NetworkResult
 from .plan import plan_of
 from .study import Progress, run_cells
@@ -87,12 +87,7 @@ def search_network(
         results: list[NetworkResult | FusedResult] = []
 
         def keep(outcomes: Sequence[Outcome]) -> None:
-            result = result_of(whole, outcomes) if isinstance(whole, FusedPlan) else whole.result(outcomes)
-            results.append(result)
-            if out:
-                result.write(plan.folder)
-                if isinstance(whole, FusedPlan) and isinstance(result, FusedResult):
-                    write_designs(whole, result)
+            results.append(kept(whole, outcomes, write=bool(out)))
 
-        run_cells(whole.cells, keep, {"plugin_dirs": plugin_dirs}, jobs, progress, cluster, registry)
+        run_cells(whole.cells, keep, {"plugin_dirs": plugin_dirs}, jobs, progress, cluster, whole.loaded)
         return results[-1]

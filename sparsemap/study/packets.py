@@ -6,6 +6,7 @@ reads it agree if their packets are equal; without a compressed rank there are n
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -80,11 +81,28 @@ def uncompressed(problem: Problem, genomes: Sequence[tuple[int, ...]], tensors: 
 
 @attrs.frozen
 class Converted:
-    """A point after which its output is rewritten: `point` without the pass, and what that costs."""
+    """A point whose output is rewritten once it is there, or encoded on its way out: `point` without that, and what it adds."""
 
     point: TablePoint
     energy_pj: float
     cycles: float
+    encodes: bool = False
+
+
+def encoded(point: TablePoint, words: int, converter: Converter) -> TablePoint:
+    """A point whose output of so many `words` passes the unit as it leaves, which may hold the layer up."""
+    late = max(0.0, math.ceil(words / converter.words_per_cycle) - point.cycles)
+    made = Converted(point, converter.pj * words, late, encodes=True)
+    return attrs.evolve(point, energy_pj=point.energy_pj + made.energy_pj, cycles=point.cycles + late, design=made)
+
+
+def bare(point: TablePoint) -> tuple[TablePoint, tuple[Converted, ...]]:
+    """A point of a layer without what is done to its output, and that, in the order in which it is done."""
+    passes: list[Converted] = []
+    while isinstance(point.design, Converted):
+        passes.append(point.design)
+        point = point.design.point
+    return point, tuple(passes[::-1])
 
 
 def with_conversions(
@@ -107,9 +125,11 @@ def with_conversions(
                 continue
             other = attrs.evolve(here, packet=packet)
             for point in points:
-                costs = converted(converter, stored(_last(point).design), written, words, levels[here.level], chip)
+                costs = converted(
+                    converter, stored(bare(_last(point))[0].design), written, words, levels[here.level], chip
+                )
                 room = max(point.room, step.words.get(place, 0.0))
-                tables.setdefault((inputs, other), []).append(_followed(point, *costs, room))
+                tables.setdefault((inputs, other), []).append(followed(point, *costs, room))
             if place in step.words:
                 sizes[other] = step.words[place]
     return attrs.evolve(step, tables=tables, words=sizes)
@@ -120,11 +140,11 @@ def _last(point: TablePoint) -> TablePoint:
     return point.design.parts[-1][2] if isinstance(point.design, Together) else point
 
 
-def _followed(point: TablePoint, energy_pj: float, cycles: float, room: float) -> TablePoint:
+def followed(point: TablePoint, energy_pj: float, cycles: float, room: float) -> TablePoint:
     """A point with a pass behind it."""
     costs = point.energy_pj + energy_pj, point.cycles + cycles
     if isinstance(point.design, Together):
         *before, (name, place, last) = point.design.parts
-        together = Together((*before, (name, place, _followed(last, energy_pj, cycles, last.room))))
+        together = Together((*before, (name, place, followed(last, energy_pj, cycles, last.room))))
         return TablePoint(*costs, room, together)
     return TablePoint(*costs, room, Converted(point, energy_pj, cycles))

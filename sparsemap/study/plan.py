@@ -94,11 +94,15 @@ class Plan:
     """By folder of the cell, those asked for."""
 
     def problem(self, cell: Cell) -> Problem:
-        """What a cell searches."""
+        """What a cell searches, kept with its tables."""
         if cell.folder not in self._problems:
-            parts = {key: value for key, value in cell.parts.items() if key != "searcher"}
-            self._problems[cell.folder] = load_problem(**parts, registry=self.registry)
+            self._problems[cell.folder] = self.loaded(cell)
         return self._problems[cell.folder]
+
+    def loaded(self, cell: Cell) -> Problem:
+        """What a cell searches."""
+        parts = {key: value for key, value in cell.parts.items() if key != "searcher"}
+        return load_problem(**parts, registry=self.registry)
 
     def started(self, given: Sequence[str | os.PathLike[str]]) -> Plan:
         """The plan with cells that start from the nearest of these designs as well. DesignError if none suits any layer."""
@@ -163,27 +167,30 @@ class Plan:
         ]
         return len(costs), math.fsum(pj for pj, _ in costs), math.fsum(cycles for _, cycles in costs)
 
-    def outcome(self, cell: Cell, outcomes: Sequence[Outcome]) -> Outcome:
-        """How the whole network ended, as that of one cell: its totals, and what failed."""
+    def outcome(self, cell: Cell, outcomes: Sequence[Outcome], whole: Any) -> Outcome:
+        """How the `whole` network ended, layer by layer or as planned, as that of one cell: its totals, and what failed."""
         result = self.result(outcomes)
         layers = {layer.searched: layer for layer in result.layers}.values()
         tried = [(layer.evaluations or 0, layer.valid_fraction or 0.0) for layer in layers]
         evaluations = sum(count for count, _ in tried)
-        numbers: dict[str, Any] = dict.fromkeys(KEPT) | {key: result.totals.get(key) for key in ("edp", "energy_pj")}
-        numbers |= {"cycles": result.cycles, "gap": result.gap, "evaluations": evaluations, "costs": result.costs}
-        numbers |= {"score": self._score(result), "chosen": chosen_in(outcome.numbers for outcome in outcomes)}
+        numbers: dict[str, Any] = dict.fromkeys(KEPT) | {"evaluations": evaluations}
+        if whole.complete:
+            numbers |= {key: getattr(whole, key) for key in ("edp", "energy_pj", "cycles", "gap", "costs")}
+            numbers["score"] = self._score(whole.costs)
+        numbers["chosen"] = chosen_in(outcome.numbers for outcome in outcomes)
         numbers["valid_fraction"] = sum(count * share for count, share in tried) / max(evaluations, 1)
         failed = [f"{outcome.cell.workload}: {outcome.error}" for outcome in outcomes if outcome.state == "failed"]
+        failed += list(filter(None, [getattr(whole, "error", "")]))
         if failed:
             return Outcome(cell, "failed", numbers, "; ".join(failed))
         return Outcome(cell, "kept" if all(outcome.state == "kept" for outcome in outcomes) else "done", numbers)
 
-    def _score(self, result: NetworkResult) -> float | None:
+    def _score(self, costs: Mapping[str, float]) -> float | None:
         """The objective of the totals; None for one of scenarios or of several values."""
         problem = self.problem(self.cells[0])
-        if not result.costs or problem.scenarios or len(problem.objective.names) > 1:
+        if problem.scenarios or len(problem.objective.names) > 1:
             return None
-        own = {key: np.array([cost]) for key, cost in result.costs.items() if key in ("energy_pj", "cycles")}
+        own = {key: np.array([cost]) for key, cost in costs.items() if key in ("energy_pj", "cycles")}
         return float(problem.evaluator.score(Evaluation(own, np.zeros(1, np.uint64), ()))[0])
 
     def _numbers(self, cell: Cell, outcome: Outcome | None) -> dict[str, Any]:
@@ -291,6 +298,7 @@ def plans_of(study: Study, folder: Path, base: Path, registry: Registry) -> list
     the study are relative to `base`."""
     cells = cells_of(study, folder, base, "network")
     about: dict[str, Any] = {"warm_start": study.warm_start or None, "budget": study.budget, "count": study.count}
+    about["handed"] = study.fuse
     return [
         (
             cell,

@@ -43,6 +43,13 @@ class Slide:
     """Positions that one step of the consumer covers."""
     across: int
     """Words of the tensor per position."""
+    rank: int = 0
+    """Its number among the ranks of the tensor."""
+
+    def whole(self, extent: int, made: int, taken: int) -> bool:
+        """Whether packets of so many positions come and go as a whole where `made` and `taken` do at once."""
+        cut = self.reach > self.stride or self.rows != self.stride * (self.steps - 1) + self.reach  # a halo, or padding
+        return extent == 1 or not (cut or made % extent or self.stride * taken % extent)
 
     def live(self, made: int, taken: int) -> int:
         """The most positions that live at a time if the producer makes `made` at once and the consumer takes `taken` steps
@@ -120,13 +127,13 @@ def slides(maker: Node, taker: Node, operand: str = "") -> tuple[Slide, ...]:
     if len(ours) != len(theirs):
         return ()
     found = []
-    for one, other in zip(ours, theirs, strict=True):
+    for rank, (one, other) in enumerate(zip(ours, theirs, strict=True)):
         padding = other.size - one.size
         if not -other.stride < padding < other.reach if other.dim else padding:
             return ()
         if one.dim and other.dim:
             across = math.prod(walk.size for walk in ours) // one.size
-            found.append(Slide(one.dim, other.dim, one.size, other.steps, other.stride, other.reach, across))
+            found.append(Slide(one.dim, other.dim, one.size, other.steps, other.stride, other.reach, across, rank))
     return tuple(found)
 
 

@@ -25,11 +25,13 @@ from ..pieces.data_specs import Study
 from ..pieces.loading import load
 from ..pieces.registry import Registry, is_path
 from ..problem.load import load_problem, piece_of
+from ..problem.problem import Problem
 from ..searching.budget import Budget
 from ..searching.journal import JournalBusy, JournalMismatch
 from ..searching.result import DESIGN_FILE, Result
 from ..searching.run import finished, search_into
 from ..searching.start import start_of
+from ..spec.units import scaled_text
 from .cells import AXES, KEPT, NAMES, NUMBERS, TABLE_FILES, Cell, Outcome, cells_of, folder_of, placed
 from .plan import plans_of
 from .workers import in_processes, on_cluster
@@ -65,9 +67,14 @@ def run_study(
         )
         study = piece_of(load(**args), "study", study)
         assert isinstance(study, Study)
+    from .fused import FusedPlan
+    from .fused_told import kept
+
     folder, base = folder_of(study, out), Path(base)
     cells = cells_of(study, folder, base)
-    plans = plans_of(study, folder, base, load(**args)) if study.networks else []
+    plans: list[tuple[Cell, Any]] = plans_of(study, folder, base, load(**args)) if study.networks else []
+    if study.fuse:
+        plans = [(cell, FusedPlan.of(plan, matched=True)) for cell, plan in plans]
 
     def whole(outcomes: list[Outcome]) -> list[Outcome]:
         found = {outcome.cell.folder: outcome for outcome in outcomes}
@@ -75,9 +82,9 @@ def run_study(
         for cell, plan in plans:
             layers = [found[layer.folder] for layer in plan.cells if layer.folder in found]
             if layers:
-                plan.result(layers).write(plan.folder)
-            if len(layers) == len(plan.cells):
-                ended.append(plan.outcome(cell, layers))
+                result = kept(plan, layers)
+                if len(layers) == len(plan.cells):
+                    ended.append((plan.plan if study.fuse else plan).outcome(cell, layers, result))
         return ended
 
     every = [*cells, *(cell for _, plan in plans for cell in plan.cells)]
@@ -94,16 +101,17 @@ def run_cells(
     jobs: int = 1,
     progress: Progress | None = None,
     cluster: str = "",
-    registry: Registry | None = None,
+    problem_of: Callable[[Cell], Problem] | None = None,
 ) -> list[Outcome]:
     """The outcomes of cells in their order; `keep` writes those that there are, also when the run ends early.
 
-    The other arguments, and how it ends, are those of `run_study`; `registry`: what was just loaded with `registry_args`.
+    The other arguments, and how it ends, are those of `run_study`; `problem_of`: what cells search, as far as this process
+    runs them; without it they are loaded.
     """
     _loaded.cache_clear()  # plugins and specs may have changed since
     ended: dict[str, Outcome] = {}
     args = {key: [os.path.abspath(item) for item in value] for key, value in (registry_args or {}).items()}
-    outcomes: Iterable[Outcome] = (run_cell(cell, args, registry) for cell in cells)
+    outcomes: Iterable[Outcome] = (run_cell(cell, args, problem_of) for cell in cells)
     if cluster:
         outcomes = on_cluster(run_cell, cells, args, cluster)
     elif jobs > 1 and cells:
@@ -131,7 +139,9 @@ def run_cells(
     return found
 
 
-def run_cell(cell: Cell, registry_args: Mapping[str, Any], registry: Registry | None = None) -> Outcome:
+def run_cell(
+    cell: Cell, registry_args: Mapping[str, Any], problem_of: Callable[[Cell], Problem] | None = None
+) -> Outcome:
     """Runs one cell, or goes on with it, unless it is finished; errors become the outcome.
 
     A journal of another search, such as that of a cell which the study has changed since, is discarded. While another
@@ -140,7 +150,7 @@ def run_cell(cell: Cell, registry_args: Mapping[str, Any], registry: Registry | 
     try:
         parts = dict(cell.parts)
         searcher = parts.pop("searcher")
-        problem = load_problem(**parts, registry=registry or _registry(registry_args))
+        problem = problem_of(cell) if problem_of else load_problem(**parts, registry=_registry(registry_args))
         designs = [path for folder in cell.after if (path := Path(folder, DESIGN_FILE)).exists()]
         designs += [Path(file) for file in cell.start]
         start = start_of(problem, designs, count=len(designs), seed=cell.seed) if designs else None
@@ -203,10 +213,13 @@ def markdown_text(rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def shown_rows(rows: Iterable[Mapping[str, Any]]) -> list[list[str]]:
-    """The head, then what people see of each row: names, EDP, energy, cycles, designs."""
+    """The head, then what people see of each row: names, EDP, energy, cycles, time of several hardware, designs."""
     rows = list(rows)
     known = rows[0] if rows else dict.fromkeys(NAMES)
-    keys = (*(key for key in (*NAMES[:3], *AXES, "seed") if key in known), *NUMBERS)
+    timed = (
+        ["seconds"] if len({row["hardware"] for row in rows}) > 1 and any(row.get("seconds") for row in rows) else []
+    )
+    keys = (*(key for key in (*NAMES[:3], *AXES, "seed") if key in known), *NUMBERS[:3], *timed, *NUMBERS[3:])
     return [list(keys), *([_shown(key, row[key]) for key in keys] for row in rows)]
 
 
@@ -216,6 +229,8 @@ def _shown(key: str, value: Any) -> str:
         return "-"
     if key in ("edp", "energy_pj"):
         return four_digits(value)
+    if key == "seconds":
+        return scaled_text(value, "s")
     if key in ("cycles", "evaluations"):
         return f"{value:,.0f}"
     if key == "valid_fraction":

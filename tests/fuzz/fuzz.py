@@ -106,12 +106,19 @@ class Attempts:
         self.registry.build("workload", read_problem("problem.yaml"), "problem.yaml").loops(self.registry)
 
     def timeloop_project(self, rng: random.Random) -> None:
-        """Up to what its design costs."""
+        """Up to what its design costs, and designs that its space has."""
         Path("project.yaml").write_text(timeloop_fuzz.project(rng), "utf-8")
         tables = import_project([Path("project.yaml")], older=rng.random() < 0.5).tables
         for part in ("workload", "hardware", "space"):
             if part in tables:
                 self.registry.build(part, tables[part], f"{part}.toml", "")
+        if "space" in tables:
+            parts = [tables[part] for part in ("workload", "hardware", "space")]
+            problem = load_problem(*parts, registry=self.registry)
+            genomes = problem.space.repair(problem.space.guess(4, own := np.random.default_rng(0)), own)
+            found, bound = problem.evaluator.evaluate(genomes), problem.bound
+            scores = found.energy_pj[found.valid] * found.cycles[found.valid]
+            assert bound is None or (scores >= bound * (1 - 1e-9)).all(), "a design is below the bound"
         if "design" in tables:
             design = design_file.structure(dict(tables["design"]), self.registry, "design.toml")
             found = design.problem.evaluator.evaluate_designs(design.batch)

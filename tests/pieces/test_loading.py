@@ -10,6 +10,7 @@ from textwrap import dedent
 
 import numpy as np
 import pytest
+import sparsemap_specs
 from calls import at_most
 
 from sparsemap.errors import PluginError, SparseMapError, SpecError
@@ -17,6 +18,7 @@ from sparsemap.pieces import hookspecs
 from sparsemap.pieces.contracts import Fiber
 from sparsemap.pieces.loading import load
 from sparsemap.pieces.registry import Plugin
+from sparsemap.spec import toml_io
 
 WORD_BITMASK = '''
     """A bitmask in whole words of memory: the last word of a fiber is filled up."""
@@ -513,7 +515,43 @@ def test_every_class_of_a_built_in_plugin_is_at_the_place_that_it_registers():
         assert all(cls.type_name == name and cls.kind == kind for name, cls in registry.types(kind).items())
 
 
+def test_a_built_in_spec_is_read_when_it_is_asked_for(monkeypatch):
+    read, own = [], toml_io.read
+    monkeypatch.setattr(toml_io, "read", lambda path, *more: read.append(path.name) or own(path, *more))
+    registry = load()
+    assert len(read) < 20 and "bitmask.toml" not in read and "bitmask" in registry.names("format")
+    registry.get("format", "bitmask")
+    assert read[-1] == "bitmask.toml" and registry.origin("format", "bitmask").file.endswith("bitmask.toml")
+
+
+@pytest.mark.parametrize(
+    ("rest", "fault"),
+    [
+        ("this is no TOML", "odd.toml: line 3, column 6: is not TOML: "),
+        ("extends = 3", "odd.toml: extends: expected text, found 3"),
+        ("compresed = true", "odd.toml: compresed: unknown key; did you mean 'compressed'?"),
+        ('name = "other"', "odd.toml: line 3, column 15: is not TOML: "),
+    ],
+)
+def test_what_is_wrong_with_a_built_in_spec_is_told_when_it_is_asked_for(write, monkeypatch, rest, fault):
+    write("more/odd.toml", f'kind = "format"\nname = "odd"\n{rest}\n')
+    monkeypatch.setattr(sparsemap_specs, "__path__", [*sparsemap_specs.__path__, "more"])
+    registry = load()
+    with pytest.raises(SpecError) as caught:
+        registry.get("format", "odd")
+    assert fault in str(caught.value)
+
+
+def test_a_spec_with_the_name_of_a_built_in_one_is_told_with_both_files(write):
+    write("mine.toml", 'kind = "format"\nname = "bitmask"\nextends = "run-length"')
+    with pytest.raises(SpecError, match=r"format 'bitmask' is defined twice: .*bitmask.toml and mine.toml"):
+        load(specs=["mine.toml"])
+    write("mine.toml", 'kind = "format"\nname = "bitmask"\nextends = "run-length"\noverride = true')
+    registry = load(specs=["mine.toml"])
+    assert registry.get("format", "bitmask").lists == registry.get("format", "run-length").lists
+
+
 def test_loading_everything_is_little_work():
     load(env={})
-    with at_most(500_000):
+    with at_most(100_000):
         load(env={})

@@ -130,6 +130,24 @@ def test_extending_in_a_circle_is_reported_with_the_circle(registry):
     assert said(lambda: registry.get("memory", "c")) == "c.toml: extends: goes in a circle: c -> c"
 
 
+def test_a_file_may_extend_a_file_beside_it(registry, tmp_path, monkeypatch):
+    texts = {
+        "glb.toml": 'extends = "sram"\nbanks = 8\ndescription = "base"',
+        "big.toml": 'extends = "glb.toml"\nports = ["r"]',
+    }
+    texts |= {"round.toml": 'extends = "./round.toml"', "odd.toml": 'extends = "none.toml"', "off.toml": "extends = 1"}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(f'kind = "memory"\n{text}\n')
+    big = registry.resolve("memory", tmp_path / "big.toml")
+    assert (big.name, big.banks, big.ports) == ("big", 8, ("r",))
+    monkeypatch.chdir(tmp_path)
+    assert registry.build("memory", {"extends": "glb.toml", "ports": ["r"]}).name == "glb-changed"
+    assert said(lambda: registry.resolve("memory", "round.toml")).endswith("round.toml -> round.toml")
+    assert said(lambda: registry.resolve("memory", "odd.toml")) == "none.toml: no such file"
+    (tmp_path / "far.toml").write_text('kind = "memory"\nextends = "off.toml"\n')
+    assert said(lambda: registry.resolve("memory", "far.toml")) == "off.toml: extends: expected text, found 1"
+
+
 def test_extending_what_is_not_there_names_the_file(registry):
     add(registry, kind="memory", name="big", extends="srm")
     assert said(lambda: registry.get("memory", "big")) == "a.toml: extends: no memory 'srm'; did you mean 'sram'?"

@@ -171,3 +171,12 @@ def test_columns_that_the_file_cannot_hold_are_refused(registry):
 def test_a_file_that_is_not_there_is_an_error(registry, tmp_path):
     with pytest.raises(SpecError, match="no such file"):
         load(tmp_path / "none.toml", registry)
+
+
+def test_a_folder_without_a_design_names_one_that_has_it(tmp_path):
+    (tmp_path / "layers" / "first").mkdir(parents=True)
+    with pytest.raises(SpecError, match=r"layers: has no design\.toml, as the folder of a search has$"):
+        load(tmp_path / "layers", load_registry())
+    (tmp_path / "layers" / "first" / "design.toml").write_text("")
+    with pytest.raises(SpecError, match=r"name the folder of one of its designs, such as .*layers/first$"):
+        load(tmp_path / "layers", load_registry())

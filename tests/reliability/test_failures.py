@@ -209,7 +209,7 @@ def test_a_figure_that_cannot_be_written_leaves_the_results(monkeypatch):
     monkeypatch.setattr(figure.Figure, "savefig", write_to_a_full_disk)
     args = ("search", "mm1", "cloud", "--budget", 500, "--objective", "pareto:energy,delay", "--out", "out", "--quiet")
     done = command(*args)
-    assert done.stderr == f"{Path('out', 'front.png')}: No space left on device; pareto-plot was not written\n"
+    assert done.stderr == f"{Path('out', 'front.png')}: No space left on device; the result was written\n"
     assert Path("out", "result.json").exists()
     assert not Path("out", "front.png").exists()
 

@@ -15,7 +15,7 @@ from sparsemap.pieces.loading import load
 from sparsemap.study.fused_result import FusedResult
 from sparsemap.study.graph import converted
 from sparsemap.study.join import Step, TablePoint, Together
-from sparsemap.study.packets import Converted, TensorPlace, with_conversions
+from sparsemap.study.packets import Converted, TensorPlace, bare, encoded, with_conversions
 from sparsemap.study.plan import plan_of
 
 LAYER = {"type": "conv2d", "k": 8, "c": 8, "p": 8, "q": 8, "density": {"P": 0.3, "Q": 0.5}}
@@ -87,3 +87,19 @@ def test_an_output_has_the_density_that_the_next_layer_reads() -> None:
         outputs = [next(t for t in node.loops.tensors if t.output) for node in plan.nodes if node.loops]
         found = [t.density.occupancy((8, 8, 8)).density for t in outputs]
         assert found[:2] == pytest.approx(expected[:2], abs=0.01)
+
+
+def test_an_output_that_is_compressed_on_its_way_out_is_encoded_and_paid_for() -> None:
+    free = {"words_per_cycle": 1e9, "pj": 0.0, "area_mm2": 0.0}
+    cheap, dear = (
+        planned({**CHIP, "converter": {**free, **unit}}) for unit in ({}, {"words_per_cycle": 0.25, "pj": 9.0})
+    )
+    (one, *_) = (row for row in cheap.rows if row.type == "encoding")
+    layer = next(row for row in cheap.rows if row.layer == one.inputs[0])
+    assert layer.packed and (one.energy_pj, one.cycles) == (0.0, 0.0) and one.used_words == layer.used_words
+    assert dear.edp > cheap.edp and not any(row.packed for row in dear.rows)
+    unit, point = Converter(words_per_cycle=4, pj=2.0, area_mm2=0.0), TablePoint(100.0, 10.0, 5.0, (1, 2))
+    paid = encoded(point, 64, unit)
+    assert (paid.energy_pj, paid.cycles, paid.room) == (228.0, 16.0, 5.0)  # it takes longer than the layer
+    assert encoded(attrs.evolve(point, cycles=99.0), 64, unit).cycles == 99.0
+    assert bare(paid) == (point, (Converted(point, 128.0, 6.0, encodes=True),))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from sparsemap_plugins.reports.sides import sides_of, verdict
 
-from sparsemap import SearchError, search_network
+from sparsemap import SearchError, run_study, search_network
 from sparsemap.cli.main import cli
 from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
@@ -60,6 +62,34 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def result(folder: Path) -> FusedResult:
     return planned(folder)
+
+
+def test_a_study_of_networks_plans_them_as_the_network_alone(folder: Path, result: FusedResult, tmp_path: Path) -> None:
+    (tmp_path / "block.toml").write_text(toml_io.dumps({"kind": "network", **BLOCK}))
+    study = {
+        "kind": "study",
+        "name": "two",
+        "networks": ["block.toml"],
+        "hardware": [CHIP, {**CHIP, "name": "other", "clock": "2 GHz"}],
+    }
+    study |= {"budget": 60, "seeds": [1], "space": "paper", "fuse": True}
+    done = run_study(study, out=tmp_path / "out", base=tmp_path)
+    assert [one.state for one in done] == ["done", "done"] and done[0].row["edp"] == result.edp
+    assert done[1].row["seconds"] == done[1].row["cycles"] / 2e9
+    for side, one in zip(sides_of(tmp_path / "out", planned=True), done, strict=True):
+        assert math.fsum(part.costs.cycles for part in side.parts) == side.numbers["cycles"] == one.row["cycles"]
+    sides = sides_of(tmp_path / "out", planned=True)
+    assert verdict(sides)[0].count("with tensors on chip as planned on other and ") == 1
+    again = run_study(study, out=tmp_path / "out", base=tmp_path)
+    assert [(one.state, one.row) for one in again] == [("kept", one.row) for one in done]
+    assert not [name for name in (tmp_path / "out").iterdir() if name.is_dir() and not (name / "plan").is_dir()]
+
+
+def test_results_are_told_in_a_line(result: FusedResult) -> None:
+    assert re.fullmatch(
+        r"FusedResult\(block on chip: EDP .* cycles, .* of the optimum; 2 searches of 60 designs, .*\)", repr(result)
+    )
+    assert re.fullmatch(r"NetworkResult\(block on chip: EDP [^\n]{40,140}\)", repr(result.base))
 
 
 def test_totals_are_sums_of_the_steps_and_no_worse_than_layer_by_layer(result: FusedResult) -> None:

@@ -8,6 +8,7 @@ import random
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -223,3 +224,25 @@ def test_a_chain_that_does_not_fit_is_left_out_and_so_are_longer_ones(capacity: 
     ]
     found = [step.parts for step in interleaved(members, "chip", capacity) if step.tables]
     assert found == [("a", "b", "c")][:chains]
+
+
+def test_packets_that_slide_by_are_whole_and_equal_or_rewritten() -> None:
+    """Two layers, with channels (rank 0) or lines (rank 1) in packets of 4, in turns of 2 lines."""
+    slide = Slide(made="p", taken="p", rows=8, steps=8, stride=1, reach=1, across=4, rank=1)
+    chip, outside, channels, lines = TensorPlace("chip"), TensorPlace("dram"), ((0, 4, "bits"),), ((1, 4, "bits"),)
+
+    def chains(written: Any, read: Any, convert: Any = None) -> list[TablePoint]:
+        point, places = {("p", 4): [TablePoint(1.0, 1.0, 1.0)]}, [attrs.evolve(chip, packet=p) for p in (written, read)]
+        a = Member(name="a", inputs=(), slides=(slide,), words=32, sizes={"p": 8}, tables={((), places[0]): point},
+                   written={(): 32.0, channels: 20.0}, alike="a")  # fmt: skip
+        b = Member(name="b", inputs=("a",), sizes={"p": 8}, tables={((places[1],), outside): point},
+                   read={(): 32.0, channels: 20.0}, alike="b")  # fmt: skip
+        return [
+            p for step in interleaved([a, b], "chip", 100.0, convert) for some in step.tables.values() for p in some
+        ]
+
+    assert [p.room for p in chains(channels, channels)] == [2 + 2 * 4]
+    assert not chains(lines, lines) and not chains((), channels)
+    (found,) = chains((), channels, lambda read, written, words: (read + written, words))
+    assert (found.energy_pj, found.cycles, found.room) == (2 + 32 + 20, 2 + 32, 2 + 2 * 4 + 2 * 4)
+    assert found.design.parts[0][2].design.point.energy_pj == 1.0

@@ -13,47 +13,40 @@ import attrs
 from sparsemap import Charge
 
 
-@attrs.frozen(kw_only=True)
 class Option(Charge):
     """A charge that the analytic model knows by its name."""
 
 
-@attrs.frozen(kw_only=True)
 class GateTime(Option):
     """Time is counted as if no filter at storage were there that lets the cycle pass; energy with all filters."""
 
     type_name: ClassVar[str] = "gate-time"
 
 
-@attrs.frozen(kw_only=True)
 class Positions(Option):
     """A position takes its cycle unless a skip covers it, also where all operands are compressed and empty."""
 
     type_name: ClassVar[str] = "positions"
 
 
-@attrs.frozen(kw_only=True)
 class Drains(Option):
     """The output is read where it leaves a level for its parent."""
 
     type_name: ClassVar[str] = "drains"
 
 
-@attrs.frozen(kw_only=True)
 class Sums(Option):
     """A discount: an update of the output happens where a product is, and sums that are still zero do not move."""
 
     type_name: ClassVar[str] = "sums"
 
 
-@attrs.frozen(kw_only=True)
 class Holes(Option):
     """A discount: padding around an operand, and what none of its windows takes, does not move."""
 
     type_name: ClassVar[str] = "holes"
 
 
-@attrs.frozen(kw_only=True)
 class FilterMetadata(Option):
     """A filter reads what it looks at: the metadata of its leaders, or their words where they have none."""
 
@@ -61,14 +54,12 @@ class FilterMetadata(Option):
     of_metadata: ClassVar[bool] = True
 
 
-@attrs.frozen(kw_only=True)
 class Stay(Option):
     """A tile that stays while the leaders' tiles change is needed if any of these holds something."""
 
     type_name: ClassVar[str] = "stay"
 
 
-@attrs.frozen(kw_only=True)
 class RunLengths(Option):
     """Fibers that are there are written, empty ones too; run lengths with widths and escapes."""
 
@@ -76,7 +67,6 @@ class RunLengths(Option):
     of_metadata: ClassVar[bool] = True
 
 
-@attrs.frozen(kw_only=True)
 class Pointers(Option):
     """The innermost rank outside a child's tile has offsets where tiles are left out, or go to several readers."""
 
@@ -84,49 +74,42 @@ class Pointers(Option):
     of_metadata: ClassVar[bool] = True
 
 
-@attrs.frozen(kw_only=True)
 class Imbalance(Option):
     """Compute units wait for the slowest of those with which they share tiles."""
 
     type_name: ClassVar[str] = "imbalance"
 
 
-@attrs.frozen(kw_only=True)
 class Vectors(Option):
     """Compute units that step together take as long for a vector that is partly filled as for a full one."""
 
     type_name: ClassVar[str] = "vectors"
 
 
-@attrs.frozen(kw_only=True)
 class Intersection(Option):
     """An addition for every metadata access of a leader of a skip; a run of empty positions takes a cycle for each `width`."""
 
     type_name: ClassVar[str] = "intersection"
 
 
-@attrs.frozen(kw_only=True)
 class Overlap(Option):
     """A level that is not double-buffered adds the time of its transfers; one that is has room for fewer words."""
 
     type_name: ClassVar[str] = "overlap"
 
 
-@attrs.frozen(kw_only=True)
 class Leakage(Option):
     """All memories that there are leak for as long as the design runs, used or not."""
 
     type_name: ClassVar[str] = "leakage"
 
 
-@attrs.frozen(kw_only=True)
 class GatedEnergy(Option):
     """A gated access or compute costs a share of a full one."""
 
     type_name: ClassVar[str] = "gated"
 
 
-@attrs.frozen(kw_only=True)
 class NetworkCharge(Option):
     """Words cross an H-tree over the square of a level's children; partial sums are added on the way."""
 

@@ -9,16 +9,14 @@ from itertools import combinations
 import attrs
 import numpy as np
 
-from sparsemap.pieces.contracts import box
 from sparsemap.pieces.contracts.base import Array, PerDesign
 
 from ..actions import SKIP
 from ..layout import Layout
 from ..nest import Nest
-from ..occupancy.shared import SHARED
 from ..prepared import DesignChoices, ModelTables
 from ..removal import Removal
-from .maxima import Maxima, WorkBoxes, lanes_for, normal_maximum
+from .maxima import WorkBoxes, limits_of, maxima_of, normal_maximum, rank_of
 
 
 @attrs.frozen(eq=False)
@@ -75,13 +73,6 @@ def together(ratios: Array, turns: Array, units: Array, loops: Array) -> Array:
                 all_of_them = ratios[inner, rows] + (ratios[outer, rows] - 1.0) * less
                 found[outer, rows] = np.maximum(found[outer, rows], all_of_them)
     return found
-
-
-def maxima_of(known: ModelTables, units: float) -> Maxima:
-    """The tables of the operands, for no more than so many units."""
-    lay, lanes = known.layout, lanes_for(units)
-    occupancies = tuple(lay.occupancies[t] for t in lay.operands)
-    return lay.problem.remember((Maxima, lanes), lambda: SHARED.get(Maxima, occupancies, lanes))
 
 
 def finest_looks(known: ModelTables, choices: DesignChoices, removal: Removal) -> Array:
@@ -270,20 +261,3 @@ def _boxes(
     for (i, t), (j, u) in combinations(enumerate(lay.operands), 2):
         pairs[i, j] = np.minimum(lanes(t, u), np.minimum(own[i], own[j]))
     return WorkBoxes(boxes, limits, growth, least, own, pairs, loops.prod(axis=0), extent.prod(axis=0), depth, turns)
-
-
-def limits_of(known: ModelTables, t: int) -> Array:
-    """Words of the whole tensor as `WorkBoxes.boxes` has them."""
-    lay = known.layout
-    whole = np.array(box(lay.ranks[t], lay.sizes) or (1.0,))
-    return whole if known.tables[t].by_shape else whole.prod(keepdims=True)
-
-
-def rank_of(lay: Layout, t: int) -> Array:
-    """(D,) the tensor rank that a dimension moves; 0 if none, or where shapes do not matter."""
-    found = np.zeros(lay.D, dtype=np.int64)
-    if lay.occupancies[t].by_shape:
-        for r, rank in enumerate(lay.ranks[t]):
-            for d, _ in rank:
-                found[d] = r
-    return found

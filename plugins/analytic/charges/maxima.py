@@ -6,16 +6,23 @@ Everything is computed once per distinct tile, and once per distinct combination
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
 from sparsemap import Occupancy
+from sparsemap.pieces.contracts import box
 from sparsemap.pieces.contracts.base import Array, PerDesign, Rows
 
-from ..occupancy.lookup import Number, Table, fingerprint
+from ..occupancy.lookup import Number, Table, distinct, fingerprint
+from ..occupancy.shared import SHARED
+
+if TYPE_CHECKING:
+    from ..layout import Layout
+    from ..prepared import ModelTables
 
 LANES = 2.0 ** np.arange(-2, 31)
 """Numbers of units for which the maximum of a tile is tabulated, the smallest a quarter."""
@@ -92,39 +99,76 @@ class Shares:
         return -np.expm1(lanes[:, None] * self.logs)
 
 
-class WorkTiles:
-    """Thresholds and maxima of the tiles of one operand: rows of arrays."""
+class Rowed:
+    """A table that says in which row of `figures`, (rows, width), something is."""
 
-    def __init__(self, occupancy: Occupancy, lanes: Array) -> None:
-        """`lanes`: for how many units maxima are tabulated."""
-        self.occupancy, self.lanes = occupancy, lanes
+    def __init__(self, width: int) -> None:
         self.table = Table(Number, most=1 << 62)
-        self.values, self.shares = np.zeros((0, len(TAILS))), np.zeros((0, len(TAILS)))
-        self.maxima = np.zeros((0, len(lanes)))
-        self.moments = np.zeros((0, 2))
-        """Mean of the square, and the chance that there is anything."""
-        self._known: dict[tuple[int, ...], tuple[Array, Shares, Array]] = {}
+        self.figures = np.zeros((0, width))
 
     @property
     def size(self) -> int:
         """Numbers kept."""
+        return self.table.size + self.figures.size
+
+    def rows(self, first: Array, others: Array) -> Rows:
+        """Rows (n,) of what these numbers say, (n,) and (k, n)."""
+        raise NotImplementedError
+
+    def find(self, keys: Array, make: Callable[[Rows], Sequence[Array]]) -> Rows:
+        """(n,) rows of these keys; `make`: the figures of those that are missing, one after the other."""
+
+        def fill(rows: Rows) -> Number:
+            self.figures = np.concatenate([self.figures, np.stack(make(rows))])
+            return Number(np.zeros(len(rows)))
+
+        return self.table.rows(keys, fill)
+
+
+class WorkTiles(Rowed):
+    """Thresholds and maxima of the tiles of one operand."""
+
+    def __init__(self, occupancy: Occupancy, lanes: Array) -> None:
+        """`lanes`: for how many units maxima are tabulated."""
+        super().__init__(len(lanes) + 2 + 2 * len(TAILS))
+        self.occupancy, self.lanes = occupancy, lanes
+        self._known: dict[tuple[int, ...], tuple[Array, Shares, Array]] = {}
+
+    @property
+    def size(self) -> int:
         known = sum(weights.size for *_, weights in list(self._known.values()))
-        return known + self.table.size + self.values.size + self.shares.size + self.maxima.size
+        return known + super().size
+
+    @property
+    def maxima(self) -> Array:
+        return self.figures[:, : len(self.lanes)]
+
+    @property
+    def moments(self) -> Array:
+        """Mean of the square, and the chance that there is anything."""
+        return self.figures[:, len(self.lanes) : len(self.lanes) + 2]
+
+    @property
+    def values(self) -> Array:
+        """That a share TAILS of the tiles reaches at least .."""
+        return self.figures[:, -2 * len(TAILS) : -len(TAILS)]
+
+    @property
+    def shares(self) -> Array:
+        """.. and the shares that do."""
+        return self.figures[:, -len(TAILS) :]
 
     def rows(self, looks: Array, widths: Array) -> Rows:
         """Rows for tiles by the words (n,) at which a skip looks, and by their shapes (ranks, n)."""
 
-        def fill(rows: Rows) -> Number:
+        def make(rows: Rows) -> list[Array]:
             shapes = widths[:, rows].T.astype(np.int64).tolist()
-            made = [self._row(int(look), tuple(shape)) for look, shape in zip(looks[rows], shapes, strict=True)]
-            for name, column in zip(("values", "shares", "maxima", "moments"), zip(*made, strict=True), strict=True):
-                setattr(self, name, np.concatenate([getattr(self, name), np.stack(column)]))
-            return Number(np.zeros(len(rows)))
+            return [self._row(int(look), tuple(shape)) for look, shape in zip(looks[rows], shapes, strict=True)]
 
-        return self.table.rows(fingerprint([looks, *widths]), fill)
+        return self.find(fingerprint([looks, *widths]), make)
 
-    def _row(self, looks: int, shape: tuple[int, ...]) -> tuple[Array, Array, Array, Array]:
-        """Values that a share TAILS reaches at least, the shares that do, the maxima of `lanes` units, and moments."""
+    def _row(self, looks: int, shape: tuple[int, ...]) -> Array:
+        """Maxima of `lanes` units, moments, values and shares."""
         k, shares, weights = self._shape(shape)
         words = float(max(math.prod(shape), looks))
         if looks == 1:
@@ -139,8 +183,8 @@ class WorkTiles:
         at = np.searchsorted(-shares.reaches, -TAILS * (1.0 - 1e-9), side="right") - 1
         at = np.maximum(at, 0)
         first = np.searchsorted(y, y[at], side="left")  # all that have this value reach it
-        moments = np.array([shares.p @ values**2, shares.p[values > 0.0].sum()])
-        return y[at], shares.reaches[first], weights @ np.diff(y, prepend=0.0), moments
+        moments = shares.p @ values**2, shares.p[values > 0.0].sum()
+        return np.concatenate([weights @ np.diff(y, prepend=0.0), moments, y[at], shares.reaches[first]])
 
     def _shape(self, shape: tuple[int, ...]) -> tuple[Array, Shares, Array]:
         """Occupancies of a tile, their shares, and the weights of these."""
@@ -151,6 +195,27 @@ class WorkTiles:
             shares = Shares.of(p / p.sum())
             self._known[shape] = k, shares, shares.weights(self.lanes)
         return self._known[shape]
+
+
+class MetPlaces(Rowed):
+    """Maxima of how many of some places hold something in all operands, where these meet by chance."""
+
+    def __init__(self, lanes: Array) -> None:
+        super().__init__(len(lanes))
+        self.lanes = lanes
+
+    def rows(self, places: Array, chance: Array) -> Rows:
+        """Rows for so many places (n,) with this chance (1, n) each; keys are of their bits."""
+
+        def make(rows: Rows) -> list[Array]:
+            return [self._row(*one) for one in zip(places[rows].tolist(), chance[0, rows].tolist(), strict=True)]
+
+        return self.find(fingerprint([part.view(np.int64) for part in (places, chance[0])]), make)
+
+    def _row(self, places: float, chance: float) -> Array:
+        k, p = binomial(places, chance)
+        shares = Shares.of(p)
+        return shares.weights(self.lanes) @ np.diff(shares.merged(k / places), prepend=0.0)
 
 
 WINDOW = 1 << 16
@@ -174,14 +239,15 @@ def binomial(trials: float, chance: float) -> tuple[Array, Array]:
 
 
 _AT = np.linspace(-9.0, 9.0, 6001)
-_NORMAL = 0.5 * np.array([1.0 + math.erf(x / math.sqrt(2.0)) for x in _AT])
+NORMAL = np.array([_AT, 0.5 * np.array([1.0 + math.erf(x / math.sqrt(2.0)) for x in _AT])])
+"""Numbers (2, 6001), and the chance that a normal one is below."""
 
 
 def _normal_maxima() -> Array:
     """Of the maximum of LANES normal numbers, one at least: (2, len(LANES)) mean and standard deviation."""
     middle, found = 0.5 * (_AT[1:] + _AT[:-1]), []
     for count in np.maximum(LANES, 1.0):
-        p = np.diff(_NORMAL**count)
+        p = np.diff(NORMAL[1] ** count)
         mean = (p * middle).sum()
         found.append((mean, math.sqrt((p * middle**2).sum() - mean**2)))
     return np.array(found).T
@@ -224,7 +290,7 @@ def pace(most: Array, there: Array, depth: Array, units: PerDesign) -> Array:
         for j in range(1, len(GROWN)):  # Clark, The greatest of a finite set of random variables, 1961
             other, spread = mean[j] - chain[j] * tau, np.hypot(s, deviation[j])
             apart = (m - other) / spread
-            first = np.interp(apart, _AT, _NORMAL)
+            first = np.interp(apart, *NORMAL)
             second, bell = 1.0 - first, np.exp(-0.5 * apart**2) / math.sqrt(2.0 * math.pi)
             joint = m * first + other * second + spread * bell
             square = (m**2 + s**2) * first + (other**2 + deviation[j] ** 2) * second + (m + other) * spread * bell
@@ -247,14 +313,14 @@ class Maxima:
         """Of the operands, for the first `lanes` of LANES."""
         self.lanes = LANES[:lanes]
         self.tiles = [WorkTiles(occupancy, self.lanes) for occupancy in occupancies]
-        self.chances: dict[tuple[float, float], Array] = {}
+        self.meetings = MetPlaces(self.lanes)
         self.table = Table(Number)
         self.lock = Lock()
 
     @property
     def size(self) -> int:
         """Numbers kept."""
-        return self.table.size + sum(tiles.size for tiles in self.tiles) + len(self.chances) * len(self.lanes)
+        return self.table.size + self.meetings.size + sum(tiles.size for tiles in self.tiles)
 
     def ratios(self, work: WorkBoxes, looks: Array) -> Array:
         """(n,) cycles of the run over the cycles of the mean unit; `looks` (operands, n) as in `finest_looks`."""
@@ -265,7 +331,7 @@ class Maxima:
             return found
         columns = [work.depth[some], np.minimum(work.turns[some], 1 << 20)]
         columns += [work.units[some], work.points[some]]
-        for i, box in enumerate(work.boxes):
+        for i, ranks in enumerate(work.boxes):
             there = np.isfinite(looks[i, some])
             columns += [
                 np.where(there, looks[i, some], 0.0),
@@ -273,7 +339,7 @@ class Maxima:
                 work.least[i][some],
             ]
             columns += [np.where(there, work.lanes[i][some], 1.0)]
-            columns += [np.where(there, widths[some], 1.0) for widths in box]
+            columns += [np.where(there, widths[some], 1.0) for widths in ranks]
         columns += [pair[some] for pair in work.pairs.values()]
 
         def fill(rows: Rows) -> Number:
@@ -296,7 +362,7 @@ class Maxima:
         kinds = thins * np.where(np.array(work.lanes)[:, rows] > 1.0, 2, 1)  # 1: all units have the same of an operand
         there = (work.turns[rows] >= GROWN[:, None]) & ((depth > 1) | (GROWN[:, None] == 1))
         most, units = np.ones(there.shape), np.ones(len(rows))
-        for pattern in np.unique(kinds, axis=1).T:
+        for pattern in distinct(kinds, axis=1).T:
             operands = np.flatnonzero(pattern).tolist()  # designs in which the same operands thin the work
             which, mine = np.nonzero(there & (kinds == pattern[:, None]).all(axis=0))
             apart = np.flatnonzero(pattern == 2).tolist()
@@ -370,14 +436,8 @@ class Maxima:
         some = np.flatnonzero(single & (apart > 0.0) & (chance > 0.0) & (chance < 1.0))
         if not some.size:
             return excess
-        table = np.empty((some.size, len(self.lanes)))
-        for at, key in enumerate(zip(points[some].tolist(), chance[some].tolist(), strict=True)):
-            if key not in self.chances:
-                k, p = binomial(*key)
-                shares = Shares.of(p)
-                self.chances[key] = shares.weights(self.lanes) @ np.diff(shares.merged(k / key[0]), prepend=0.0)
-            table[at] = self.chances[key]
-        deviation = _at(table, np.arange(some.size), work.units[rows[some]][:, None])[:, 0] - chance[some]
+        met = self.meetings.rows(points[some], chance[None, some])
+        deviation = _at(self.meetings.figures, met, work.units[rows[some]][:, None])[:, 0] - chance[some]
         share = math.prod((loose[i][some] for i in operands), start=1.0) / (1.0 - chance[some]) * apart[some]
         found = excess.copy()
         spread = np.maximum(np.hypot(excess[some], np.sqrt(share) * deviation), 1e-300)
@@ -394,3 +454,27 @@ def _at(maxima: Array, rows: Rows, units: Array) -> Array:
     part = place - low
     found = maxima[rows[:, None], low] * (1.0 - part) + maxima[rows[:, None], low + 1] * part
     return found * np.minimum(units / LANES[0], 1.0)
+
+
+def maxima_of(known: ModelTables, units: float) -> Maxima:
+    """The tables of the operands, for no more than so many units."""
+    lay, lanes = known.layout, lanes_for(units)
+    occupancies = tuple(lay.occupancies[t] for t in lay.operands)
+    return lay.problem.remember((Maxima, lanes), lambda: SHARED.get(Maxima, occupancies, lanes))
+
+
+def limits_of(known: ModelTables, t: int) -> Array:
+    """Words of the whole tensor as `WorkBoxes.boxes` has them."""
+    lay = known.layout
+    whole = np.array(box(lay.ranks[t], lay.sizes) or (1.0,))
+    return whole if known.tables[t].by_shape else whole.prod(keepdims=True)
+
+
+def rank_of(lay: Layout, t: int) -> Array:
+    """(D,) the tensor rank that a dimension moves; 0 if none, or where shapes do not matter."""
+    found = np.zeros(lay.D, dtype=np.int64)
+    if lay.occupancies[t].by_shape:
+        for r, rank in enumerate(lay.ranks[t]):
+            for d, _ in rank:
+                found[d] = r
+    return found

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from sparsemap.pieces.contracts.base import Array, PerDesign
 from sparsemap.problem.chip import Chip
 
-from ..counts import Counts
-from ..nest import Nest
-from ..prepared import ModelTables
-from ..traffic import Traffic
+if TYPE_CHECKING:
+    from ..counts import Counts
+    from ..nest import Nest
+    from ..prepared import ModelTables
+    from ..traffic import Traffic
 
 
 def network_pj(known: ModelTables, nest: Nest, traffic: Traffic, counts: Counts, chip: Chip) -> PerDesign:

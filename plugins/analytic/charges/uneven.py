@@ -12,8 +12,8 @@ from sparsemap.pieces.contracts.base import Array, PerDesign, Rows
 from ..nest import Nest
 from ..prepared import DesignChoices, ModelTables
 from ..removal import Removal
-from .imbalance import Thinned, maxima_of, tile_work
-from .maxima import LANES, Maxima, WorkBoxes, deviation_of
+from .imbalance import Thinned, tile_work
+from .maxima import LANES, Maxima, WorkBoxes, deviation_of, maxima_of
 
 
 @attrs.frozen(eq=False)

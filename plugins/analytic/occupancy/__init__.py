@@ -10,6 +10,8 @@ that problems on other chips share them (`shared`).
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import ExitStack
+from functools import partial
 from threading import RLock
 from typing import Any, NamedTuple, TypeVar
 
@@ -25,7 +27,7 @@ from .pairs import Pairs
 from .points import Ranks
 from .shared import SHARED
 from .tiles import Tiles
-from .units import AskedFormat, RankUnits, UnitTables
+from .units import AskedFormat, RankUnits, UnitTables, units_together
 
 __all__ = ["AskedFormat", "RankUnits", "Ranks", "TensorTables"]
 
@@ -142,8 +144,20 @@ class TensorTables:
 
         def fill(rows: Rows) -> RankUnits:
             self._trim()
-            return self.ranks.of(take(ranks, rows))
+            return units_together([(self.ranks, take(ranks, rows))])[0]
 
         with self.lock:
             found = self._units.find(ranks.fingerprint(), fill)
         return found if pointed is None else found.pointed(pointed, name_bits(ranks.positions + 1.0))
+
+    @staticmethod
+    def fill_units(asked: Sequence[tuple[TensorTables, Ranks]]) -> None:
+        """Puts ranks of several tensors of a problem into their tables, with the units that `units` would find."""
+        with ExitStack() as held:
+            for lock in sorted({tables.lock for tables, _ in asked}, key=id):  # always in one order
+                held.enter_context(lock)
+            for tables, _ in asked:
+                tables._trim()
+            found = units_together([(tables.ranks, ranks) for tables, ranks in asked])
+            for (tables, ranks), units in zip(asked, found, strict=True):
+                tables._units.find(ranks.fingerprint(), partial(take, units))

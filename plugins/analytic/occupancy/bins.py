@@ -26,6 +26,8 @@ import numpy as np
 
 from sparsemap.pieces.contracts.base import Array
 
+from .lookup import distinct
+
 WHOLE = 512
 """Windows of up to this many occupancies are not merged."""
 BINS = 96
@@ -69,7 +71,7 @@ class Bins:
         low, high = np.searchsorted(sums[1:-1], [TAIL, sums[-1] - TAIL])
         low, high = max(int(low) - 1, 0), min(int(high), len(k))
         inner = np.arange(low, high, -(-(high - low) // BINS))
-        edges = np.unique(np.concatenate([[0], inner, [high, len(k)]]))
+        edges = distinct(np.concatenate([[0], inner, [high, len(k)]]))
         share = np.diff(sums[1:-1][edges])
         mean = np.add.reduceat(p * k, edges[:-1]) / np.add.reduceat(p, edges[:-1])
         center, middle = p @ k, share @ mean

@@ -52,7 +52,7 @@ class Points(NamedTuple):
 
 @attrs.frozen(eq=False)
 class RankPoints:
-    """n ranks, ordered by format, merged windows last, with what is known of their tiles."""
+    """n ranks, with what is known of their tiles."""
 
     ranks: Ranks
     tiles: Rows
@@ -141,13 +141,16 @@ class RankPoints:
             tiles.lists.data, tile.edges, tile.sums, tile.samples, tile.origin, tile.step, tile.grain
         )  # fmt: skip
 
-        def filled(part: Array, rank: Rows, k: Nonzeros) -> Array:
-            sub, whole = (shape.T[rank].astype(np.int64) for shape in (part, ranks.tile))
-            empty = tiles.occupancy.within_real(sub, whole, k)
-            return 1.0 - np.where(np.all(sub == whole, axis=1), 0.0, empty)
+        def filled(rank: Rows, k: Nonzeros, *parts: Array) -> Array:
+            """(parts, n) chance that a part of the tile holds something."""
+            sub = np.concatenate([part.T[rank] for part in parts]).astype(np.int64)
+            whole = np.concatenate([ranks.tile.T[rank]] * len(parts)).astype(np.int64)
+            empty = tiles.occupancy.within_real(sub, whole, np.concatenate([k] * len(parts)))
+            return (1.0 - np.where(np.all(sub == whole, axis=1), 0.0, empty)).reshape(len(parts), -1)
 
         def occupied_at(rank: Rows, k: Nonzeros) -> Array:
-            return ranks.length[rank] * _of(filled(ranks.below, rank, k), filled(ranks.box, rank, k), tiles)
+            there, held = filled(rank, k, ranks.box, ranks.below)
+            return ranks.length[rank] * _of(held, there, tiles)
 
         data = tiles.lists.data
         means, found = np.stack([data[k], data[k + 1]]), np.stack([points.occupied[at], points.occupied[at + 1]])
@@ -155,14 +158,14 @@ class RankPoints:
         points.p[starts[pieces.rank] + pieces.bin] = 0.0
         order = np.argsort(pieces.rank, kind="stable")
         rank, k = pieces.rank[order], pieces.k[order]
-        fibers = ranks.above[rank] * filled(ranks.box, rank, k)
+        there, held, *groups = filled(rank, k, ranks.box, ranks.below, *([ranks.group] if len(ranks.group) else []))
+        occupied = ranks.length[rank] * _of(held, there, tiles)
         cut_points = take(points, starts[rank])._replace(
-            fibers=fibers, occupied=occupied_at(rank, k), p=pieces.p[order]
+            fibers=ranks.above[rank] * there, occupied=occupied, p=pieces.p[order]
         )
         if self.group_size is None:
             return cut_points
-        count = np.ceil(ranks.length[rank] / self.group_size[rank])
-        return cut_points._replace(groups=count * filled(ranks.group, rank, k))
+        return cut_points._replace(groups=np.ceil(ranks.length[rank] / self.group_size[rank]) * groups[0])
 
 
 def _of(held: Array, there: Array, tiles: Tiles) -> Array:

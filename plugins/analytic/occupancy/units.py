@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ from sparsemap.pieces.contracts.base import Array, Rows
 from .. import native
 from .lookup import Number, Table, chunks, fingerprint, take
 from .pairs import POINTS_AT_ONCE, Pairs
-from .points import RankPoints, Ranks
+from .points import Points, RankPoints, Ranks
 from .tiles import Tiles
 
 AskedFormat = tuple[Format, Outer | None]
@@ -60,10 +59,9 @@ class UnitTables:
         self.totals = Table(Number)
         self.group = np.array([float(form.group) for form, _ in formats])
 
-    def of(self, ranks: Ranks) -> RankUnits:
+    def listed(self, ranks: Ranks) -> Iterator[RankPoints]:
+        """The ranks, in their order, with what is known of their tiles: not too many points at once."""
         tiles = self.tiles.rows(ranks.tile)
-        order = np.lexsort([self.tiles.columns.grain[tiles], ranks.format])
-        tiles, ranks = tiles[order], take(ranks, order)
         tile, box, below = (shape.T.astype(np.int64) for shape in (ranks.tile, ranks.box, ranks.below))
         parts = [box, below, *([ranks.group.T.astype(np.int64)] if len(ranks.group) else [])]
         times = len(parts)
@@ -71,54 +69,15 @@ class UnitTables:
         columns = take(self.tiles.columns, tiles)
         box_rows, below_rows, *group_rows = np.split(np.arange(times * len(tiles)), times)
         size = self.group[ranks.format.astype(np.int64)] if group_rows else None
-        found = RankUnits.zeros(len(tiles))
         usual = np.zeros(len(tiles)) if self.empty is None else 1.0 - self.empty(list(ranks.below))
         for some in chunks(columns.points, POINTS_AT_ONCE):
-            listing = RankPoints(
+            yield RankPoints(
                 take(ranks, some), tiles[some], take(columns, some), take(pairs, box_rows[some]),
                 take(pairs, below_rows[some]), usual[some],
                 take(pairs, group_rows[0][some]) if group_rows else None, None if size is None else size[some],
             )  # fmt: skip
-            for column, part in zip(found, self._expected(listing), strict=True):
-                column[order[some]] = part
-        return found
 
-    def _expected(self, listing: RankPoints) -> RankUnits:
-        """One call of every format for all k of its ranks, then expectations of all ranks."""
-        points, ends, pieces = listing.points(self.tiles, self.pairs)
-        formats, count, listed = listing.ranks.format.astype(np.int64), len(ends), len(points.p)
-        if len(pieces.p):
-            points = type(points)(*map(np.concatenate, zip(points, pieces, strict=True)))
-        found, columns = RankUnits.zeros(count), np.zeros((3, len(points.p)))
-        for a, b in itertools.pairwise([0, *(np.flatnonzero(np.diff(formats)) + 1).tolist(), count]):
-            begin, end = int(ends[a - 1]) + 1 if a else 0, int(ends[b - 1]) + 1
-            first, last = (listed + np.searchsorted(pieces.rank, [a, b])).tolist()
-            mine = np.append(np.arange(begin, end), np.arange(first, last)) if first < last else slice(begin, end)
-            form, outer = self.formats[formats[a]]
-            fiber = Fiber(*take(points, mine)[:9])
-            units = units_of(form, fiber, outer)
-            columns[0, mine], columns[1, mine] = units.metadata, units.payload
-            if self.pointers:
-                there = fiber.slots * fiber.occupied if form.compressed else fiber.fibers * fiber.length
-                columns[2, mine] = fiber.fibers + there
-            for bits, part in ((found.metadata_bits, units.metadata_bits), (found.payload_bits, units.payload_bits)):
-                bits[a:b] = np.asarray(part)[ends[a:b] - begin] if np.ndim(part) else part
-        merged = np.flatnonzero(listing.merged[points.rank]) if listing.merged.any() else ends[:0]
-        used = [column.any() for column in columns]
-        totals = _sums(points.rank, points.p, columns, count)
-        for name, column, total, some in zip(("metadata", "payload", "offsets"), columns, totals, used, strict=True):
-            if not some:
-                continue
-            getattr(found, name)[:] = total
-            getattr(found, f"largest_{name}")[:] = column[ends]
-            if len(merged):
-                steady = _same(column, points.rank, ends, merged)
-                rows = np.flatnonzero(~np.isnan(steady) & listing.merged)
-                if rows.size:
-                    getattr(found, name)[rows] = self._totals(listing, rows, steady[rows])
-        return found
-
-    def _totals(self, listing: RankPoints, rows: Rows, units: Array) -> Array:
+    def total(self, listing: RankPoints, rows: Rows, units: Array) -> Array:
         """Expectations of `units` (n,) that are the same for all occupancies of the merged windows `rows` (n,).
 
         That is sum p_k u, as a sum in double, in order of k: its last bits decide what ceil makes of whole numbers, as
@@ -137,6 +96,62 @@ class UnitTables:
 
         keys = fingerprint([listing.tiles[rows], mantissa * 2.0**53], 60)
         return np.ldexp(self.totals.find(keys, fill).value, exponent)
+
+
+def units_together(asked: Sequence[tuple[UnitTables, Ranks]]) -> list[RankUnits]:
+    """Units of ranks of several tensors with the same formats, which are asked for all of them at once."""
+    parts = [(tables, listing) for tables, ranks in asked for listing in tables.listed(ranks)]
+    sizes = np.array([listing.tile.points.sum() for _, listing in parts])
+    found = [_expected(parts[some]) for some in chunks(sizes, POINTS_AT_ONCE)]
+    joined = RankUnits(*map(np.concatenate, zip(*found, strict=True)))
+    counts = [len(ranks.length) for _, ranks in asked]
+    return [take(joined, slice(stop - n, stop)) for n, stop in zip(counts, np.cumsum(counts), strict=True)]
+
+
+def _expected(parts: Sequence[tuple[UnitTables, RankPoints]]) -> RankUnits:
+    """One call of every format for all k of its ranks, then expectations of all ranks."""
+    formats, pointers = parts[0][0].formats, parts[0][0].pointers
+    listed, last, pieces, count, size = [], [], [], 0, 0
+    for tables, part in parts:
+        own, own_ends, cut = part.points(tables.tiles, tables.pairs)
+        listed.append(own._replace(rank=own.rank + count))
+        pieces.append(cut._replace(rank=cut.rank + count))
+        last.append(own_ends + size)
+        count, size = count + len(own_ends), size + len(own.p)
+    points = Points(*map(np.concatenate, zip(*listed, *pieces, strict=True)))
+    ends = np.concatenate(last)
+    format_of = np.concatenate([part.ranks.format for _, part in parts]).astype(np.int64)
+    found, columns = RankUnits.zeros(count), np.zeros((3, len(points.p)))
+    for number in np.unique(format_of):
+        ranks = np.flatnonzero(format_of == number)
+        mine = np.flatnonzero((format_of == number)[points.rank])
+        form, outer = formats[number]
+        fiber = Fiber(*(column[mine] for column in points[:9]))
+        units = units_of(form, fiber, outer)
+        columns[0, mine], columns[1, mine] = units.metadata, units.payload
+        if pointers:
+            there = fiber.slots * fiber.occupied if form.compressed else fiber.fibers * fiber.length
+            columns[2, mine] = fiber.fibers + there
+        for bits, each in ((found.metadata_bits, units.metadata_bits), (found.payload_bits, units.payload_bits)):
+            bits[ranks] = np.asarray(each)[np.searchsorted(mine, ends[ranks])] if np.ndim(each) else each
+    windows = np.concatenate([part.merged for _, part in parts])
+    merged = np.flatnonzero(windows[points.rank]) if windows.any() else ends[:0]
+    totals = _sums(points.rank, points.p, columns, count)
+    for name, column, total in zip(("metadata", "payload", "offsets"), columns, totals, strict=True):
+        if not column.any():
+            continue
+        getattr(found, name)[:] = total
+        getattr(found, f"largest_{name}")[:] = column[ends]
+        if len(merged):
+            steady = np.where(windows, _same(column, points.rank, ends, merged), np.nan)
+            first = 0
+            for tables, part in parts:
+                some = steady[first : first + len(part.tiles)]
+                rows = np.flatnonzero(~np.isnan(some))
+                if rows.size:
+                    getattr(found, name)[first + rows] = tables.total(part, rows, some[rows])
+                first += len(some)
+    return found
 
 
 def _sums(rank: Rows, p: Array, columns: Array, count: int) -> Array:

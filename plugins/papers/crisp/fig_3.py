@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from sparsemap.files import markdown_table
+from sparsemap.files import grouped, markdown_table
 from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..pruned import PrunedPoint, points, spread
 from ..report import Report, counted, page
-from ..runs import Runner, by
+from ..runs import Runner
 
 NETWORK = "conv3-fc2"
 POINTS: dict[str, dict[tuple[str, str], tuple[float, ...]]] = {
@@ -54,7 +54,7 @@ LINES = ("CRISP 1:4", "CRISP 2:4", "CRISP 3:4", "blocks only", "N:M only")
 
 
 def report(runner: Runner, name: str) -> Report:
-    found = by(points(runner, name, wanted()), lambda point: point.options["classes"])
+    found = grouped(points(runner, name, wanted()), lambda point: point.options["classes"])
     text = [page(__file__, name, NETWORK=NETWORK, seeds=counted(len(found["all"][0].rows), "seed"))]
     headline = []
     for classes, some in found.items():
@@ -104,7 +104,7 @@ def draw(found: dict[str, list[PrunedPoint]]) -> Figure:
     panels = []
     for classes, some in found.items():
         lines = []
-        for line, its in sorted(by(some, series).items(), key=lambda item: LINES.index(item[0])):
+        for line, its in sorted(grouped(some, series).items(), key=lambda item: LINES.index(item[0])):
             its = sorted(its, key=lambda point: point.mean("achieved"))
             values = np.array([point.values("accuracy") for point in its]) * 100
             x, band = [100 * point.mean("achieved") for point in its], (values.min(axis=1), values.max(axis=1))

@@ -10,10 +10,10 @@ import attrs
 import numpy as np
 
 from sparsemap import Evaluation, SparseMapError
-from sparsemap.files import read_csv
+from sparsemap.files import grouped, read_csv
 from sparsemap.study.cells import Cell
 
-from ..runs import Runner, StudyRun, by
+from ..runs import Runner, StudyRun
 
 SEARCHED = (1.0, 0.8, 0.5, 0.2, 0.1)
 """Densities that a search for the range sees (Section 5.2.3 of the paper)."""
@@ -26,8 +26,6 @@ Stage = Sequence[Cell]
 
 @attrs.frozen
 class TestedDesign:
-    """One design at all tested densities."""
-
     workload: str
     hardware: str
     seed: int
@@ -45,7 +43,7 @@ class TestedDesign:
 def printed(table: str) -> dict[str, list[list[float]]]:
     """EDPs that the paper prints, cycles * uJ: by workload, a row per density."""
     rows = read_csv(Path(__file__).with_name(f"{table}.csv"))
-    numbers = by(rows, lambda row: row["workload"])
+    numbers = grouped(rows, lambda row: row["workload"])
     return {workload: [[float(x) for x in [*row.values()][2:]] for row in same] for workload, same in numbers.items()}
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from sparsemap.files import percent, read_csv, times
+from sparsemap.files import grouped, percent, read_csv, times
 from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..report import UJ, Report, counted, curve, number, page, series
-from ..runs import Runner, StudyRun, arithmetic_mean, by, geometric_mean, ratio
+from ..runs import Runner, StudyRun, arithmetic_mean, geometric_mean, ratio
 from . import surrogates
 
 SearchCells = Mapping[tuple[str, str], Mapping[str, Sequence[StudyRun]]]
@@ -28,8 +28,8 @@ def report(runner: Runner, name: str) -> Report:
     more, models = surrogates.cells(runner, name) if name == "mse-fig-3" else ([], [])
     runs = runner.run(name, [*runner.cells(name), *more])
     cells = {
-        place: by(found, lambda run: run.searcher)
-        for place, found in by(runs, lambda run: (run.workload, run.hardware)).items()
+        place: grouped(found, lambda run: run.searcher)
+        for place, found in grouped(runs, lambda run: (run.workload, run.hardware)).items()
     }
     claims = []
     for claim in claims_of(name):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from sparsemap.files import times
+from sparsemap.files import grouped, times
 from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..report import Report, counted, page
-from ..runs import Runner, by, finite, geometric_mean
+from ..runs import Runner, finite, geometric_mean
 from .densities import AWARE, SEARCHED, TESTED, TestedDesign, csv_rows, over_best, static, tested
 
 PAIRS = (("conv4", "mobile"), ("conv4", "edge-16gbps"), ("mm3", "cloud"))
@@ -20,11 +20,11 @@ def report(runner: Runner, name: str) -> Report:
     study = runner.study(name)
     searches = [cell for cell in runner.cells(name) if (cell.workload, cell.hardware) in PAIRS]
     (designs,) = tested(runner, name, searches, STRATEGIES, "uniform")
-    ratios = {place: over_best(same) for place, same in by(designs, lambda design: design.place).items()}
-    cells = by(designs, lambda design: (design.workload, design.hardware))
+    ratios = {place: over_best(same) for place, same in grouped(designs, lambda design: design.place).items()}
+    cells = grouped(designs, lambda design: (design.workload, design.hardware))
     lines, headline, notes = [], [], []
     for (workload, hardware), found in cells.items():
-        strategies = by(found, lambda design: design.strategy)
+        strategies = grouped(found, lambda design: design.strategy)
         means = {name: _mean(same, ratios) for name, same in strategies.items()}
         shown = {name: _shown(same, means[name]) for name, same in strategies.items()}
         lines.append([f"{workload}, {hardware}", *shown.values()])
@@ -47,13 +47,9 @@ def _mean(designs: Sequence[TestedDesign], ratios: dict) -> float:
     return geometric_mean(finite(ratio for design in designs for ratio in ratios[design.place][design.strategy]))
 
 
-def _unfit(designs: Sequence[TestedDesign]) -> list[float]:
-    """Densities at which the design of some seed is invalid."""
-    return [density for at, density in enumerate(TESTED) if any(math.isinf(design.edp[at]) for design in designs)]
-
-
 def _shown(designs: Sequence[TestedDesign], ratio: float) -> str:
-    unfit = _unfit(designs)
+    """The ratio, with the densities at which the design of some seed is invalid."""
+    unfit = [density for at, density in enumerate(TESTED) if any(math.isinf(design.edp[at]) for design in designs)]
     if not unfit:
         return times(ratio)
     above = len(unfit) > 1 and unfit == list(TESTED[: len(unfit)])
@@ -74,9 +70,9 @@ def _why(designs: Sequence[TestedDesign]) -> str:
 
 def draw(designs: Sequence[TestedDesign], ratios: dict) -> Figure:
     panels = []
-    for (workload, hardware), found in by(designs, lambda design: (design.workload, design.hardware)).items():
+    for (workload, hardware), found in grouped(designs, lambda design: (design.workload, design.hardware)).items():
         lines = []
-        for name, same in by(found, lambda design: design.strategy).items():
+        for name, same in grouped(found, lambda design: design.strategy).items():
             means = map(geometric_mean, zip(*(ratios[design.place][name] for design in same), strict=True))
             line = [mean if math.isfinite(mean) else math.nan for mean in means]
             lines.append(Series(name, TESTED, line, how={"linewidth": 2.6, "zorder": 3} if name == AWARE else {}))

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from sparsemap.files import times
+from sparsemap.files import grouped, times
 from sparsemap.pieces.contracts import Array
 from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..report import UJ, Report, counted, number, page
-from ..runs import Runner, by
+from ..runs import Runner
 from .densities import Stage, evaluated, one_of, printed, searched
 
 DENSITIES = (1.0, 0.5, 0.1, 0.01)
@@ -22,7 +22,7 @@ def report(runner: Runner, name: str) -> Report:
     study = runner.study(name)
     given = {f"{density:g}": {"Q": one_of(density, DENSITIES, PATTERN)} for density in DENSITIES}
     last = [stages[-1] for stages in searched(runner, name, runner.cells(name), given, rounds=2)]
-    stages = by(last, lambda stage: stage[0].workload)
+    stages = grouped(last, lambda stage: stage[0].workload)
     found = {workload: _edps(runner, name, same) for workload, same in stages.items()}
     lines, headline, paper = [], [], printed("table-mse-2")
     for workload, edps in found.items():

@@ -7,11 +7,11 @@ from itertools import product
 
 import attrs
 
-from sparsemap.files import times
+from sparsemap.files import grouped, times
 from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..report import UJ, Report, counted, number, page
-from ..runs import Runner, StudyRun, by, typical_edp
+from ..runs import Runner, StudyRun, typical_edp
 from .densities import printed, variant
 
 DENSITIES = (1.0, 0.5, 0.1, 0.01)
@@ -26,7 +26,7 @@ def report(runner: Runner, name: str) -> Report:
         ordered = attrs.evolve(cell, parts={**cell.parts, "space": order})
         cells.append(variant(ordered, order, given, workload=f"{cell.workload}-{density:g}"))
     runner.run_cells(name, cells)
-    searches = by(map(StudyRun.of, cells), lambda run: (run.workload, run.searcher))
+    searches = grouped(map(StudyRun.of, cells), lambda run: (run.workload, run.searcher))
     edps = {place: typical_edp(same) for place, same in searches.items()}
     found = {x: [[edps[f"{x}-{d:g}", order] for order in ORDERS] for d in DENSITIES] for x in study.workloads}
     rows, lines, papers = [], [], printed("table-mse-3")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from sparsemap.files import markdown_table, times
+from sparsemap.files import grouped, markdown_table, times
 from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..report import UJ, Report, counted, number, page, times_exact
-from ..runs import Runner, by, geometric_mean
+from ..runs import Runner, geometric_mean
 from .densities import AWARE, SEARCHED, TESTED, TestedDesign, csv_rows, over_best, printed, static, tested
 
 STATIC = (1.0, 0.5, 0.1)
@@ -52,7 +52,7 @@ def report(runner: Runner, name: str) -> Report:
     for strategy in STRATEGIES[1:]:
         over = [times(over_aware(list(columns.values()))[strategy]) for columns in (ours, theirs)]
         rows.append([f"EDP of {strategy} over aware", *over])
-    ratios = {place: over_best(same) for place, same in by(designs, lambda design: design.place).items()}
+    ratios = {place: over_best(same) for place, same in grouped(designs, lambda design: design.place).items()}
     text = [page(
         __file__, name, hardware=hardware, study=study, seeds=counted(len(study.seeds), "seed"), ROUNDS=ROUNDS,
         table=[["", "here", "the paper"], *rows],
@@ -69,12 +69,12 @@ def report(runner: Runner, name: str) -> Report:
 
 def _columns(designs: Sequence[TestedDesign]) -> dict[str, Columns]:
     """By workload."""
-    return {workload: _typical(found) for workload, found in by(designs, lambda design: design.workload).items()}
+    return {workload: _typical(found) for workload, found in grouped(designs, lambda design: design.workload).items()}
 
 
 def _typical(designs: Sequence[TestedDesign]) -> Columns:
     """cycles * uJ, the geometric mean over seeds; infinity where one is invalid."""
-    strategies = by(designs, lambda design: design.strategy)
+    strategies = grouped(designs, lambda design: design.strategy)
     return {
         name: [geometric_mean(column) / UJ for column in zip(*(design.edp for design in same), strict=True)]
         for name, same in strategies.items()
@@ -88,7 +88,7 @@ def robust_score(design: TestedDesign) -> float:
 
 def _noise(designs: Sequence[TestedDesign], before: Sequence[str]) -> str:
     """How far searches are from what others found by chance."""
-    cells = by(designs, lambda design: (design.workload, design.seed)).values()
+    cells = grouped(designs, lambda design: (design.workload, design.seed)).values()
     scores = [{design.strategy: robust_score(design) for design in same} for same in cells]
     over = [found[AWARE] / min(found.values()) for found in scores]
     beaten = sum(ratio > 1 for ratio in over)

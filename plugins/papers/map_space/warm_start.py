@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from sparsemap import Problem, Search
-from sparsemap.files import percent, times
+from sparsemap.files import grouped, percent, times
 from sparsemap.pieces.contracts import Array
 from sparsemap.pieces.data_specs import Study
 from sparsemap.plots import Figure, Panel, Series, figure
@@ -24,7 +24,7 @@ from sparsemap.study.cells import Cell
 from sparsemap.study.plan import plan_of
 
 from ..report import UJ, Report, counted, number, page, times_exact
-from ..runs import Runner, StudyRun, arithmetic_mean, by, geometric_mean
+from ..runs import Runner, StudyRun, arithmetic_mean, geometric_mean
 
 BATCH = 16
 """That of the paper's Table 1."""
@@ -146,7 +146,7 @@ def layers_of(runner: Runner, name: str) -> list[WarmLayer]:
         plans.append((whole, cold, warm))
     runner.run_cells(name, [cell for _, *both in plans for plan in both for cell in plan.cells])
     found = []
-    for same in by(plans, lambda plan: (plan[0].workload, plan[0].searcher)).values():
+    for same in grouped(plans, lambda plan: (plan[0].workload, plan[0].searcher)).values():
         for (whole, cold, warm), (_, again, _) in zip(same, [*same[1:], same[0]], strict=True):
             for at, cells in enumerate(zip(cold.cells, warm.cells, again.cells, strict=True)):
                 one, two, other = map(StudyRun.of, cells)
@@ -173,8 +173,8 @@ def _page(study: Study, **fields: Any) -> str:
 def fig_9(study: Study, layers: Sequence[WarmLayer]) -> Report:
     started = [layer for layer in layers if layer.before]
     groups: dict[str, Sequence[WarmLayer]] = {}
-    for mapper, same in by(started, lambda layer: layer.mapper).items():
-        networks = by(same, lambda layer: layer.network)
+    for mapper, same in grouped(started, lambda layer: layer.mapper).items():
+        networks = grouped(same, lambda layer: layer.network)
         groups |= {mapper: same} | {f"{mapper}, {network}": mine for network, mine in networks.items()}
     some = {place: [layer for layer in same if _convolution(layer)] for place, same in groups.items()}
     table, convolutions = (
@@ -186,7 +186,7 @@ def fig_9(study: Study, layers: Sequence[WarmLayer]) -> Report:
         for one, two in pairwise([*STARTS][1:4])
     ]
     text = _page(study, table=table, convolutions=convolutions, worse=[["layers", *groups], *worse])
-    mappers = by(started, lambda layer: layer.mapper)
+    mappers = grouped(started, lambda layer: layer.mapper)
     headline = "\n".join(
         f"{start}: {', '.join(f'{mapper} {times(_mean(same, start))}' for mapper, same in mappers.items())} (paper: {paper})"
         for start, paper in STARTS.items()
@@ -214,10 +214,10 @@ def _above(layers: Sequence[WarmLayer], one: str, two: str) -> float:
 
 def draw_9(started: Sequence[WarmLayer]) -> Figure:
     panels = []
-    for (network, mapper), layers in by(started, lambda layer: (layer.network, layer.mapper)).items():
+    for (network, mapper), layers in grouped(started, lambda layer: (layer.network, layer.mapper)).items():
         lines = []
         for start in STARTS:
-            means = [_mean(same, start) for same in by(layers, lambda layer: layer.cold.workload).values()]
+            means = [_mean(same, start) for same in grouped(layers, lambda layer: layer.cold.workload).values()]
             lines.append(Series(start, range(2, len(means) + 2), means, how={"linewidth": 0.8}))
         y, steps = "EDP over that at the end (x)", {"y": (1, 2, 5)}
         panels.append(Panel("distinct layer", y, lines, title=f"{network}, {mapper}", log="y", plain=steps))
@@ -229,7 +229,7 @@ def draw_9(started: Sequence[WarmLayer]) -> Figure:
 
 def fig_10(study: Study, layers: Sequence[WarmLayer]) -> Report:
     layers = [x for x in layers if x.cold.seed == study.seeds[0] and x.cold.workload.startswith("features")]
-    chosen = [layer for same in by(layers, lambda layer: layer.mapper).values() for layer in (same[0], same[-1])]
+    chosen = [layer for same in grouped(layers, lambda layer: layer.mapper).values() for layer in (same[0], same[-1])]
     places = np.array([100, 320, 500, 1000, study.budget])
     runs = [(layer, how, run) for layer in chosen for how, run in layer.runs.items()]
     rows = [[x.mapper, run.workload, how, *(number(y / UJ) for y in run.best_at(places))] for x, how, run in runs]
@@ -268,8 +268,8 @@ def draw_10(layers: Sequence[WarmLayer]) -> Figure:
 
 
 def fig_11(study: Study, layers: Sequence[WarmLayer]) -> Report:
-    groups = by(layers, lambda layer: (layer.mapper, layer.network))
-    mappers = by(layers, lambda layer: layer.mapper)
+    groups = grouped(layers, lambda layer: (layer.mapper, layer.network))
+    mappers = grouped(layers, lambda layer: layer.mapper)
     rows = [[*place, *_row(same)] for place, same in groups.items()]
     goals = {f"{100 * REACHED:g} %": 0.0} | {f"{near:g}x": near for near in NEAR}
     later = [

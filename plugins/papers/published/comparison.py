@@ -14,7 +14,7 @@ import numpy as np
 
 from sparsemap import Problem, SparseMapError, load_problem, search
 from sparsemap.errors import SpecError, unknown
-from sparsemap.files import markdown_table
+from sparsemap.files import grouped, markdown_table
 from sparsemap.pieces.defaults import DESIGN_FILE
 from sparsemap.plots import Figure, Panel, Series, figure
 from sparsemap.problem import design_file
@@ -22,7 +22,7 @@ from sparsemap.problem.designs import Designs
 from sparsemap.spec import toml_io
 
 from ..report import Report
-from ..runs import Runner, by, geometric_mean, said_by
+from ..runs import Runner, geometric_mean, said_by
 
 MODELS = ("timeloop", "physical")
 RATIOS = {"over dense": lambda own, base: own / base, "times better": lambda own, base: base / own}
@@ -42,7 +42,9 @@ def report(runner: Runner, name: str) -> Report:
     if not rows:
         names = [figure["workload"] for one in accelerators().values() for figure in one["figures"]]
         raise SparseMapError(f"--workload: {unknown('workload', runner.workloads[0], names)}")
-    headline = "\n".join(f"{key}: {_summary(its)}" for key, its in by(rows, lambda row: row["accelerator"]).items())
+    headline = "\n".join(
+        f"{key}: {_summary(its)}" for key, its in grouped(rows, lambda row: row["accelerator"]).items()
+    )
     return Report(name, headline, _page(rows, name), rows, lambda: _draw(rows))
 
 
@@ -199,7 +201,7 @@ def _page(rows: list[Row], name: str) -> str:
         "and outputs that authors published beside a paper. Figures of Sparseloop need `--clone`, the folder of a clone of its.\n"
     )
     known = accelerators()
-    for key, its in by(rows, lambda row: row["accelerator"]).items():
+    for key, its in grouped(rows, lambda row: row["accelerator"]).items():
         head = ["workload", "quantity", "published", *(cell for model in MODELS for cell in (model, "deviation"))]
         table = [head]
         for row in its:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import attrs
 
-from sparsemap.files import read_csv, times
+from sparsemap.files import grouped, read_csv, times
 from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..report import Report, number, page
-from ..runs import Runner, StudyRun, by, finished_runs, geometric_mean
+from ..runs import Runner, StudyRun, finished_runs, geometric_mean
 
 DEEP = "quality-200000"
 STUDIES = ("quality-2000", "quality-20000", DEEP)
@@ -41,7 +41,7 @@ def report(runner: Runner, name: str) -> Report:
     cells = dict.fromkeys((run.workload, run.hardware) for run in runner.run(DEEP))
     found = best_of(known_from(runner))
     known = [bounded(runner, found[cell]) for cell in cells if cell in found]
-    hardware = by(known, lambda one: one.hardware)
+    hardware = grouped(known, lambda one: one.hardware)
     lines = []
     for label, mine in hardware.items():
         gaps = [x.gap for x in mine]
@@ -83,7 +83,7 @@ def committed(folder: Path) -> list[Known]:
 
 def best_of(known: Iterable[Known]) -> dict[tuple[str, str], Known]:
     """The best by workload and hardware; of equal ones the first."""
-    cells = by(known, lambda one: (one.workload, one.hardware))
+    cells = grouped(known, lambda one: (one.workload, one.hardware))
     return {cell: min(found, key=lambda one: one.edp) for cell, found in cells.items()}
 
 

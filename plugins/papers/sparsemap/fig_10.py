@@ -7,11 +7,11 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sparsemap.files import times
+from sparsemap.files import grouped, times
 from sparsemap.plots import Figure, Panel, figure
 
 from ..report import Curve, Report, curve, effort, number, page, series
-from ..runs import Runner, by, typical_edp
+from ..runs import Runner, typical_edp
 
 STUDIES = {"fig-10": "Cantor codes", "fig-10-random-codes": "random codes"}
 MOVES = {"sparsemap-paper": "any value", "sparsemap-paper-neighbours": "a neighbouring value"}
@@ -21,7 +21,7 @@ NEAR = 1.05
 
 
 def report(runner: Runner, name: str) -> Report:
-    found = {label: by(runner.run(study), lambda run: run.searcher) for study, label in STUDIES.items()}
+    found = {label: grouped(runner.run(study), lambda run: run.searcher) for study, label in STUDIES.items()}
     first = found[STUDIES["fig-10"]]["sparsemap-paper"]
     where, budget = f"{first[0].workload} on {first[0].hardware}", first[0].result["budget"]
     every = [statistics.median(run.edp for run in runs) for searchers in found.values() for runs in searchers.values()]

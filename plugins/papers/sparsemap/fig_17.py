@@ -8,11 +8,11 @@ from collections.abc import Mapping
 import attrs
 import numpy as np
 
-from sparsemap.files import percent, times
+from sparsemap.files import grouped, percent, times
 from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..report import Report, effort, number, page
-from ..runs import Runner, arithmetic_mean, by, finite, geometric_mean, ratio, typical_edp
+from ..runs import Runner, arithmetic_mean, finite, geometric_mean, ratio, typical_edp
 
 LABELS = {
     "sparsemap": "SparseMap (default)",
@@ -30,10 +30,10 @@ REFERENCE = "sparsemap-paper"
 def report(runner: Runner, name: str) -> Report:
     runs = runner.run(name)
     edps = {
-        workload: {searcher: typical_edp(mine) for searcher, mine in by(group, lambda run: run.searcher).items()}
-        for workload, group in by(runs, lambda run: run.workload).items()
+        workload: {searcher: typical_edp(mine) for searcher, mine in grouped(group, lambda run: run.searcher).items()}
+        for workload, group in grouped(runs, lambda run: run.workload).items()
     }
-    searchers = by(runs, lambda run: run.searcher)
+    searchers = grouped(runs, lambda run: run.searcher)
     seconds = {searcher: arithmetic_mean(run.result["seconds"] for run in mine) for searcher, mine in searchers.items()}
     valid = {searcher: arithmetic_mean(run.valid_fraction for run in mine) for searcher, mine in searchers.items()}
     ratios = {

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsemap.files import markdown_table, percent, times
+from sparsemap.files import grouped, markdown_table, percent, times
 from sparsemap.plots import Figure, Panel, figure
 
 from ..report import Curve, Report, curve, effort, number, page, series
-from ..runs import Runner, arithmetic_mean, by, typical_edp
+from ..runs import Runner, arithmetic_mean, typical_edp
 
 LABELS = {
     "es-lhs": "ES: Latin hypercube, direct encoding",
@@ -23,8 +23,8 @@ def report(runner: Runner, name: str) -> Report:
     runs = runner.run(name)
     hardware, budget = runs[0].hardware, runs[0].result["budget"]
     rows, text, panels, headline = [], [], {}, []
-    for workload, group in by(runs, lambda run: run.workload).items():
-        searchers = by(group, lambda run: run.searcher)
+    for workload, group in grouped(runs, lambda run: run.workload).items():
+        searchers = grouped(group, lambda run: run.searcher)
         best = {searcher: curve(LABELS[searcher], mine) for searcher, mine in searchers.items()}
         mean = {searcher: curve(LABELS[searcher], mine, "mean_score") for searcher, mine in searchers.items()}
         panels[workload] = (list(best.values()), list(mean.values()))

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 
 import attrs
 
+from sparsemap.files import grouped
 from sparsemap.plots import Figure, Panel, figure
 
 from ..report import Report, effort, number, page, times_exact
-from ..runs import Runner, by
+from ..runs import Runner
 
 SAME = 1e-9
 """Relative difference up to which two EDPs count as equal: designs alike may add up their energies in another order."""
@@ -29,9 +30,9 @@ def report(runner: Runner, name: str) -> Report:
     best, runs = {run.workload: run for run in whole.run("optimum-exhaustive")}, runner.run("optimum")
     shares: dict[str, dict[str, float]] = {}
     lines = []
-    for searcher, mine in by(runs, lambda run: run.searcher).items():
+    for searcher, mine in grouped(runs, lambda run: run.searcher).items():
         line = [searcher]
-        for workload, some in by(mine, lambda run: run.workload).items():
+        for workload, some in grouped(mine, lambda run: run.workload).items():
             over = [run.edp / best[workload].edp for run in some]
             hits = sum(value <= 1 + SAME for value in over)
             shares.setdefault(searcher, {})[workload] = 100 * hits / len(some)

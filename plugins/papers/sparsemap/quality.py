@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from sparsemap.files import markdown_table, percent
+from sparsemap.files import grouped, markdown_table, percent
 from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..report import Report, counted, number, page, times_exact
-from ..runs import Runner, StudyRun, by, finite, geometric_mean
+from ..runs import Runner, StudyRun, finite, geometric_mean
 from .best_known import Known, best_of, committed, known_from, of_runs
 
 LEAST = 1e-4
@@ -20,15 +20,15 @@ STUDIES = ("quality-2000", "quality-20000")
 def report(runner: Runner, name: str) -> Report:
     runs = [run for study in STUDIES for run in runner.run(study)]
     known = best_of([*of_runs(runs), *known_from(runner), *(committed(runner.out) if runner.scale == 1 else ())])
-    kinds = by(runs, lambda run: (run.searcher, run.result["budget"]))
+    kinds = grouped(runs, lambda run: (run.searcher, run.result["budget"]))
     lines, worst, excess = [], [], {}
     for (searcher, budget), mine in kinds.items():
-        for hardware, some in {"all": mine, **by(mine, lambda run: run.hardware)}.items():
+        for hardware, some in {"all": mine, **grouped(mine, lambda run: run.hardware)}.items():
             over = {run: over_best(run, known) for run in some}
             found = {run: value for run, value in over.items() if math.isfinite(value)}
             cells = {
                 cell: geometric_mean(found[run] for run in group)
-                for cell, group in by(found, lambda run: (run.workload, run.hardware)).items()
+                for cell, group in grouped(found, lambda run: (run.workload, run.hardware)).items()
             }
             cell = max(cells, key=lambda cell: cells[cell], default=("-", "-"))
             near = sum(value <= 1.05 for value in found.values())
@@ -59,7 +59,7 @@ def over_best(run: StudyRun, known: Mapping[tuple[str, str], Known]) -> float:
 
 
 def cells_markdown(kinds: Mapping[tuple[str, int], Sequence[StudyRun]], known: Mapping[tuple[str, str], Known]) -> str:
-    columns = [by(runs, lambda run: (run.workload, run.hardware)) for runs in kinds.values()]
+    columns = [grouped(runs, lambda run: (run.workload, run.hardware)) for runs in kinds.values()]
     cells = dict.fromkeys(cell for column in columns for cell in column)
     rows = []
     for cell in cells:

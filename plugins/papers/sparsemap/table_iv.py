@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sparsemap.files import markdown_table, percent, read_csv, times
+from sparsemap.files import grouped, markdown_table, percent, read_csv, times
 from sparsemap.plots import COLOURS, Figure, named_ticks, plain_log, subplots
 
 from ..report import Report, counted, number, page
-from ..runs import Runner, StudyRun, arithmetic_mean, by, finite, geometric_mean, ratio, typical_edp
+from ..runs import Runner, StudyRun, arithmetic_mean, finite, geometric_mean, ratio, typical_edp
 
 OURS = "sparsemap"
 BASELINES = {"sage-like": "SAGE-like", "random-pruned": "Sparseloop mapper"}
@@ -61,8 +61,8 @@ def report(runner: Runner, name: str) -> Report:
 def cells(runs: Sequence[StudyRun]) -> list[dict[str, Any]]:
     """One row per workload and hardware."""
     paper, rows = printed(), []
-    for (workload, hardware), group in by(runs, lambda run: (run.workload, run.hardware)).items():
-        found = by(group, lambda run: run.searcher)
+    for (workload, hardware), group in grouped(runs, lambda run: (run.workload, run.hardware)).items():
+        found = grouped(group, lambda run: run.searcher)
         ours, theirs = found[OURS], paper.get((workload, platform_of(hardware)), {})
         best = min(ours, key=lambda run: run.edp).result
         numbers = {
@@ -135,7 +135,7 @@ def cells_markdown(rows: Sequence[dict[str, Any]]) -> str:
 def differences(rows: Sequence[dict[str, Any]]) -> str:
     """What the data say about the distance between our numbers and the paper's."""
     lines = []
-    for hardware, mine in by(rows, lambda row: row["hardware"]).items():
+    for hardware, mine in grouped(rows, lambda row: row["hardware"]).items():
         scale = finite(row[f"edp:{OURS}"] / row[f"paper edp:{OURS}"] for row in mine)
         bounded = [row for row in mine if math.isfinite(row["bound"]) and math.isfinite(row[f"paper edp:{OURS}"])]
         below = [row for row in bounded if row[f"paper edp:{OURS}"] < row["bound"]]
@@ -156,7 +156,7 @@ def differences(rows: Sequence[dict[str, Any]]) -> str:
 def outliers(rows: Sequence[dict[str, Any]]) -> list[str]:
     """How much of the paper's averages rests on its two largest ratios."""
     lines = []
-    for hardware, mine in by(rows, lambda row: row["hardware"]).items():
+    for hardware, mine in grouped(rows, lambda row: row["hardware"]).items():
         for name, label in BASELINES.items():
             ratios = sorted((x, row["workload"]) for row in mine if math.isfinite(x := row[f"paper ratio:{name}"]))
             if len(ratios) < 4:

@@ -30,7 +30,6 @@ DENSE: Key = ("one-shot", "8x8", "l2", "none", 0.0)
 
 
 def wanted() -> list[Key]:
-    """All points."""
     keys = [DENSE]
     keys += [("one-shot", size, "l2", "none", x) for size, its in SIZES.items() for x in its]
     keys += [("one-shot", WORDS, "l2", "none", x) for x in SPARSITIES[1:]]

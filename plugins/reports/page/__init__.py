@@ -5,18 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from sparsemap.errors import need
-from sparsemap.pieces.defaults import PAGE_FILE
 from sparsemap.pieces.registry import Registry
 from sparsemap.searching.result import RESULT_FILE
 
 from .content import Page
-
-
-def check_packages() -> None:
-    """`SearchError` with the line to type where a package that the page is made with is missing."""
-    for module in ("jinja2", "matplotlib"):
-        need(module, PAGE_FILE, "report")
 
 
 def page_of(paths: Sequence[Path], registry: Registry) -> Page:

@@ -13,25 +13,28 @@ from sparsemap.files import percent, times
 from sparsemap.pieces.registry import Registry
 from sparsemap.plots import COLOURS, Figure, subplots, tipped
 from sparsemap.problem import design_file
+from sparsemap.searching.result import read_result
 from sparsemap.spec.units import format_count, format_energy
 
 from ..charts import GREY, Chart, Mark, roofs, scale
 from ..design_charts import traffic
 from ..outcome import DesignOutcome
-from ..sides import NETWORK, json_of, sides_of
+from ..sides import NETWORK, sides_of
 from ..tables import PageTable, number, scientific, share
 from ..wording import area_text, power_text, time_text
 from .content import Headline, Page, Section, command, made
 
 CHIP = "design.json"
 """What a folder of `sparsemap design` has."""
+OPTIONS = {"area_mm2": "area", "power_w": "power"}
+"""What a constraint of the command limits, and its option."""
 Box = tuple[float, float, float, float]
 """Left, bottom, width and height."""
 
 
 def chip(folder: Path, registry: Registry) -> Page:
     """The page of a chip: floor plan, roofline with all layers, the chips that were tried, and what each choice is worth."""
-    found = json_of(folder / CHIP)
+    found = read_result(folder / CHIP)
     told = {
         "edp_js": (
             "EDP, J · s",
@@ -46,7 +49,7 @@ def chip(folder: Path, registry: Registry) -> Page:
     }
     tiles = [Headline(label, number(found[key], how, key), note) for key, (label, how, note) in told.items()]
     roofline = [chart] if (chart := _roofline(folder, found, registry)) else []
-    plan = "planned with tensors on chip" if found["fuse"] else "layer by layer"
+    plan = "by plans with tensors on chip" if found["fuse"] else "layer by layer"
     sections = [
         Section("Floor plan", [_floor(found), _sizes(found)], "Areas to scale, all instances of a level together."),
         Section(
@@ -57,9 +60,13 @@ def chip(folder: Path, registry: Registry) -> Page:
         *_worth(found),
         Section("Layers", [_layers(found)], "All times that a layer runs, beside the given hardware with any units for free."),
     ]  # fmt: skip
-    words = command(f"design {' '.join(found['networks'])} {found['base']}", found, layer_budget=found["layer_budget"])
+    limits = found.get("constraints", ())
+    given = {OPTIONS[key]: limit for key, _, limit in (text.split(" ") for text in limits)}
+    words = f"design {' '.join(found['networks'])} {found['base']}" + " --no-fuse" * (not found["fuse"])
+    words = command(words, found, layer_budget=found["layer_budget"], share=found["share"], **given)
+    about = f"Chips were judged {plan}{', and had to keep ' if limits else ''}{listed(limits)}."
     title = f"A chip for {listed(found['folders'])}"
-    return Page(title, [made(folder, {}, words, CHIP), f"Judged {plan}."], tiles, sections, (), _verdict(found))
+    return Page(title, [made(folder, {}, words, CHIP), about], tiles, sections, (), _verdict(found))
 
 
 def _verdict(found: Mapping[str, Any]) -> list[str]:
@@ -183,7 +190,7 @@ def _tried(found: Mapping[str, Any]) -> Chart:
 def _designs(folder: Path, found: Mapping[str, Any]) -> Iterator[tuple[str, int, int, Path]]:
     """Name, how often, multiplications, and file of every design of the chip."""
     for name in found["folders"]:
-        rows = json_of(folder / name / NETWORK).get("fused", {}).get("layers", [])
+        rows = read_result(folder / name / NETWORK).get("fused", {}).get("layers", [])
         files = Counter(row["design"] for row in rows if row["design"])
         first = {row["design"]: row for row in reversed(rows)}
         for file, count in files.items():

@@ -20,8 +20,6 @@ from ..wording import COST_NAMES
 
 @attrs.frozen
 class Headline:
-    """A headline number."""
-
     label: str
     value: Cell
     note: str = ""
@@ -85,8 +83,9 @@ def made(path: Path, found: Mapping[str, Any], words: str, file: str) -> str:
 
 def command(verb: str, found: Mapping[str, Any], **more: Any) -> str:
     """A command of the shell with the options that differ from what they are by default."""
-    usual = {"objective": defaults.OBJECTIVE, "space": defaults.SPACE, "searcher": defaults.SEARCHER, "count": "all"}
-    options = {**more, **{key: found.get(key) for key in ("budget", "seed", *usual)}}
+    usual = {"objective": defaults.OBJECTIVE, "space": defaults.SPACE, "searcher": defaults.SEARCHER}
+    usual |= {"count": "all", "share": "all"}
+    options = {**{key: found.get(key) for key in ("budget", "seed", *usual)}, **more}
     words = [
         f"--{key.replace('_', '-')} {quote(str(x))}" for key, x in options.items() if x not in (None, usual.get(key))
     ]

@@ -90,8 +90,8 @@ def section(outcome: DesignOutcome) -> Section:
         ]
         inner = Box(level.name, plain(level.room), _split(level.filters), tensors, loops, inner)
     named = named_mechanisms(design)
-    about = f" Mechanisms: {', '.join(named)}." if named else ""
-    return Section("Loop nest", [inner], f"{MARKS} {', '.join(legend)}{about}")
+    about = f"Mechanisms: {', '.join(named)}" if named else ""
+    return Section("Loop nest", [inner], f"{MARKS} {'. '.join(filter(None, [', '.join(legend), about]))}.")
 
 
 def _split(filters: str | None) -> list[str]:

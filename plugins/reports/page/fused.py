@@ -32,7 +32,8 @@ def verdict(plan: Mapping[str, Any], network: str, hardware: str) -> str:
     def of(row: Mapping[str, Any]) -> str:
         return f"{time_text(seconds * row['cycles'])} and {format_energy(row['energy_pj'])}"
 
-    apart = f"layer by layer, operations between layers too, {of(plan['layer_by_layer'])}"
+    too = "" if plan["operations"].startswith("not") else ", operations between layers too"
+    apart = f"layer by layer{too}, {of(plan['layer_by_layer'])}"
     return f"With tensors on chip {network} takes {of(plan)} on {hardware}; {apart}."
 
 

@@ -7,13 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sparsemap import __version__
 from sparsemap.errors import SparseMapError, listed
 from sparsemap.files import percent, times
 from sparsemap.pieces.registry import Registry
 from sparsemap.problem import design_file
 from sparsemap.searching.breakdown import WAITING
-from sparsemap.searching.result import DESIGN_FILE
+from sparsemap.searching.result import DESIGN_FILE, RESULT_FILE
 from sparsemap.spec.units import format_energy
 
 from .. import sides as of_sides
@@ -136,14 +135,16 @@ def _designs(side: Compared, registry: Registry) -> Iterator[tuple[str, Section]
 
 def comparison(paths: Sequence[Path]) -> Page:
     """What is best and why, numbers, ratios to the first of each problem, layers, energy and time of each."""
-    sides = labelled([side for path in paths for side in sides_of(path)])
+    sides = labelled([side for path in paths for side in sides_of(path, planned=True)])
     worth = of_sides.worth_of(sides)
-    first: dict[tuple[str, str], Compared] = {}
+    groups = of_sides.compared(sides)
+    found = [[side for side in group if side.numbers["edp"] is not None] for group in groups]
+    first = {id(side): group[0] for group in found for side in group}
     points, rows, over_first = list[Mark](), [], f"{WORTH_NAMES[worth]} over the first"
     ratios: dict[tuple[str, ...], list[float]] = {}
     for i, side in enumerate(sides):
-        base = first.setdefault(side.problem, side) if side.numbers["edp"] is not None else side
-        over = ratio(side, base, worth) if side.numbers["edp"] is not None else None
+        base = first.get(id(side), side)
+        over = ratio(side, base, worth)
         if over is not None:
             model = f", {side.model}" if side.model != sides[0].model else ""
             tip = f"{side.label}: {side.searched}\n{WORTH_NAMES[worth]} {times(over)} of {base.label}"
@@ -161,7 +162,7 @@ def comparison(paths: Sequence[Path]) -> Page:
         blocks.append(spread(["hardware", "searcher"], ratios, "results"))
     if points:
         blocks.append(strips(points, over_first, list(dict.fromkeys(side.searcher for side in sides))))
-    text = "Ratios are to the first result of the same workload and cost model; times are at the clock of each chip."
+    text = "Ratios are to the first result that a result is compared with; times are at the clock of each chip."
     sections = [Section("Results", blocks, text)]
     if layers := layer_blocks(sides):
         text = "Of all repetitions; shares are of the difference."
@@ -173,8 +174,10 @@ def comparison(paths: Sequence[Path]) -> Page:
         sections.append(Section("Energy and time", [stack(bars, key) for key in PARTS], text))
     names_of = " or ".join(name_of(side, sides) for side in sides)
     tiles = [_tile(side, name_of(side, sides)) for side in sides if side.costs] if len(sides) < 7 else []
-    title = f"{sides[0].subject}: {names_of}" if len(sides) < 4 and len(first) == 1 else f"{len(sides)} results"
-    words = f"sparsemap report {' '.join(str(path) for path in paths)}; sparsemap {__version__}"
+    title = f"{sides[0].subject}: {names_of}" if len(sides) < 4 and len(groups) == 1 else f"{len(sides)} results"
+    files = [side.folder / name for side in sides for name in (RESULT_FILE, NETWORK) if (side.folder / name).exists()]
+    newest = max(files, key=lambda file: file.stat().st_mtime)
+    words = made(newest.parent, {}, f"sparsemap report {' '.join(str(path) for path in paths)}", newest.name)
     lines = [words, *dict.fromkeys(f"{side.subject}: {side.searched}" for side in sides[:4])]
     return Page(title, lines, tiles, sections, verdict=of_sides.verdict(sides))
 
@@ -189,10 +192,12 @@ def _tile(side: Compared, label: str) -> Headline:
 def layer_blocks(sides: Sequence[Compared]) -> list[PageTable | Chart]:
     """For the first network that several sides have: its layers on each, and how long they take, as far as the best and
     the next one differ in them; nothing if no two have layers in common."""
-    for subject in dict.fromkeys(side.problem for side in sides if len(side.parts) > 1):
-        same = [side for side in sides if side.problem == subject and side.numbers["edp"] is not None]
+    for group in of_sides.compared(side for side in sides if len(side.parts) > 1):
+        same = [side for side in group if side.numbers["edp"] is not None]
         if len(same) > 1:
             ordered, shares = ranked(same)
+            if not shares:  # they are equal
+                continue
             parts = {name_of(side, same): {part.name: part for part in side.parts} for side in ordered}
             few = list(shares)[: max(1, BARS // len(same))]
             bars = [(f"{name}, {chip}", [has[name]], "") for name in few for chip, has in parts.items() if name in has]

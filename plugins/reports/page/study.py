@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import compress
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from sparsemap.files import read_csv, times
+from sparsemap.files import grouped, read_csv, times
+from sparsemap.plots import COLOURS, Figure, named_ticks, subplots
+from sparsemap.searching.result import read_result
 from sparsemap.study.cells import AXES, chosen_in
 from sparsemap.study.comparison import BY, NAMED, Comparison, compare
 
-from ..charts import Chart, Mark, strips
-from ..sides import NETWORK, TABLE, Compared, cell_folder, checked, json_of, labelled, result_of, sides_of, verdict
+from ..charts import GREY, Chart, Mark, scale, strips
+from ..sides import NETWORK, TABLE, Compared, cell_folder, checked, labelled, result_of, sides_of, verdict
 from ..tables import Cell, PageTable, PrintedNumber, number, numbers
 from ..wording import CHIP_COSTS
 from .content import Headline, Page, Section, made
@@ -29,9 +32,8 @@ Row = Mapping[str, Any]
 
 def study(folder: Path, registry: Any = None) -> Page:
     """The page of `sparsemap run STUDY`: a section for each of what varies, then the cells."""
-    told = read_csv(folder / TABLE) or [{}]
-    rows = [_numbers(checked(folder / TABLE, row, KEYS)) | {"at": i} for i, row in enumerate(told)]
-    folders = [cell_folder(folder, row) for row in told]
+    rows = rows_of(folder)
+    folders = [cell_folder(folder, row) for row in rows]
     results = [_result(path) for path in folders]
     for row, result in zip(rows, results, strict=True):
         row["gap"] = result.get("gap")
@@ -52,8 +54,8 @@ def study(folder: Path, registry: Any = None) -> Page:
         found = compare(rows, by=by, chosen=chosen)
         lines.append(found.verdict)
         head, *uses = found.use_rows()
-        blocks: list[Any] = [_means(found), *([PageTable(head, uses)] if found.uses and by in AXES else [])]
-        blocks += _ratios(found)
+        blocks: list[Any] = [_means(found), *_ratios(found)]
+        blocks += [PageTable(head, uses)] if found.uses and by in AXES else []
         if by == "hardware" and (parts := _networks(rows, folders)):
             lines, blocks = [*verdict(parts), *lines], [*layer_blocks(parts), *blocks]
         title = WHAT.get(by, by).capitalize()
@@ -69,6 +71,12 @@ def study(folder: Path, registry: Any = None) -> Page:
     return Page(folder.resolve().name, [origin], tiles, sections, verdict=lines)
 
 
+def rows_of(folder: Path) -> list[dict[str, Any]]:
+    """The rows of a study's table, with their places."""
+    told = read_csv(folder / TABLE) or [{}]
+    return [_numbers(checked(folder / TABLE, row, KEYS)) | {"at": i} for i, row in enumerate(told)]
+
+
 def _numbers(row: Mapping[str, str]) -> dict[str, Any]:
     known = (*KEYS[4:], *CHIP_COSTS, "edp_js", "score")
     names = {key: row[key] for key in (*KEYS[:4], *AXES) if key in row}
@@ -81,7 +89,7 @@ def _result(path: Path | None) -> dict[str, Any]:
         return result_of(path) if path is not None else {}
     layers = [result_of(layer) for layer in sorted(path.iterdir()) if layer.is_dir()]
     versions: Any = next((layer["versions"] for layer in layers if "versions" in layer), {})
-    return {**json_of(path / NETWORK), "versions": versions, "chosen": chosen_in(layers)}
+    return {**read_result(path / NETWORK), "versions": versions, "chosen": chosen_in(layers)}
 
 
 def _networks(rows: Sequence[Row], folders: Sequence[Path | None]) -> list[Compared]:
@@ -90,7 +98,7 @@ def _networks(rows: Sequence[Row], folders: Sequence[Path | None]) -> list[Compa
     for row, path in zip(rows, folders, strict=True):
         if path is not None and (path / NETWORK).exists():
             found.setdefault((row["workload"], row["hardware"]), path)
-    return labelled([side for path in found.values() for side in sides_of(path)])
+    return labelled([side for path in found.values() for side in sides_of(path, planned=True)])
 
 
 def _count(label: str, count: int, note: str = "") -> Headline:
@@ -106,7 +114,9 @@ def _means(found: Comparison) -> PageTable:
     for row in found.means:
         mean = number(row.ratio.mean if row.ratio else None, times)
         rows.append([row.hardware, row.variant, mean, row.range, row.word, f"{row.cells} of {row.of}"])
-    return PageTable(["hardware", found.by.replace("_", " "), "geometric mean", "95 %", "", "cells"], rows)
+    head = ["hardware", found.by.replace("_", " "), "geometric mean", "95 %", "", "cells"]
+    own = found.by == "hardware"  # the means are over all of it
+    return PageTable(head[own:], [row[own:] for row in rows])
 
 
 def _ratios(found: Comparison) -> list[Chart]:
@@ -138,6 +148,33 @@ def _strips(rows: Sequence[Row], key: str, by: str, axis: str) -> list[Chart]:
     return [strips(marks, axis, every, name) for name, marks in points.items()]
 
 
+def ratios_chart(found: Comparison) -> Chart:
+    """The mean ratio of each variant with its interval of 95 %, and every cell as a dot."""
+    means = [(row, row.ratio) for row in found.means if row.ratio is not None]
+    places, variants = len({row.hardware for row, _ in means}) > 1, len(found.others) > 1
+    names = [" on ".join(compress((row.variant, row.hardware), (variants or not places, places))) for row, _ in means]
+    cells = [
+        [found.ratio(c, row.variant) for c in found.cells if row.hardware in (c.names.get("hardware"), "all")]
+        for row, _ in means
+    ]
+    dots = [(ratio, at) for at, ratios in enumerate(cells) for ratio in ratios if ratio]
+
+    def draw(width: float) -> Figure:
+        figure, axes = subplots(1, 1, (width, 0.7 + 0.27 * len(means)))
+        axes.axvline(1.0, color="black", linestyle="--", linewidth=0.9)
+        axes.plot(*zip(*dots, strict=True), ".", color=GREY, alpha=0.5, markersize=4)
+        for at, (_, one) in enumerate(means):
+            reach = [[one.mean - (one.low or one.mean)], [(one.high or one.mean) - one.mean]]
+            axes.errorbar(one.mean, at, xerr=reach, fmt="o", color=COLOURS[0], markersize=4, capsize=2.5, zorder=4)
+        scale(axes.xaxis, [1.0, *(ratio for ratio, _ in dots)])
+        axes.set_ylim(len(means) - 0.4, -0.6)
+        named_ticks(axes.yaxis, names)
+        axes.set_xlabel(f"{NAMED[found.cost]} over {found.reference}, mean and 95 %")
+        return figure
+
+    return Chart([Mark(one.mean, row.variant, name) for (row, one), name in zip(means, names, strict=True)], draw)
+
+
 def _gaps(rows: Sequence[Row]) -> PageTable:
     """By hardware and searcher, in the order of the rows."""
     hardware, searchers = (list(dict.fromkeys(row[name] for row in rows)) for name in ("hardware", "searcher"))
@@ -167,7 +204,6 @@ def _cells(rows: Sequence[Row]) -> PageTable:
 
 def _by_seeds(rows: Sequence[Row]) -> Iterable[list[Row]]:
     """Rows that differ in nothing but the seed."""
-    found: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        found.setdefault(tuple(row.get(key) for key in ("workload", "hardware", "searcher", *AXES)), []).append(row)
-    return found.values()
+    return grouped(
+        rows, lambda row: tuple(row.get(key) for key in ("workload", "hardware", "searcher", *AXES))
+    ).values()

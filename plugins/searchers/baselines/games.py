@@ -5,65 +5,54 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from gymnasium.spaces import Box, Discrete
 from stable_baselines3.common.vec_env import VecEnv
 
 from sparsemap.pieces.contracts import Array
 
 from .edits import DECADES, Edits
-from .environment import spaces_of
 from .reinforcement import Score
 
 
 class Games(VecEnv):
-    """The same game as `environment.DesignEnv`; a finished one starts again at once. Every question is one batch."""
+    """Every game starts at a random design and again after `steps` edits; the reward is the gain in merit. Every question
+    is one batch."""
 
-    def __init__(
-        self, edits: Edits, games: int, mode: str, steps: int, score: Score, rng: np.random.Generator
-    ) -> None:  # fmt: skip
-        self.edits, self.mode, self.steps, self.score, self.rng = edits, mode, steps, score, rng
+    def __init__(self, edits: Edits, games: int, steps: int, score: Score, rng: np.random.Generator) -> None:
+        self.edits, self.steps, self.score, self.rng = edits, steps, score, rng
         self.genomes = edits.space.sample(games, rng)
         self.merits = np.full(games, -DECADES)
         self.taken = np.zeros(games, np.int64)
         self.actions = np.zeros(games, np.int64)
-        super().__init__(games, *spaces_of(edits, mode))
+        super().__init__(games, Box(0.0, 1.0, (len(edits.space) + 1,), np.float32), Discrete(edits.actions))
 
     def reset(self) -> Array:
-        if self.mode == "edit":
-            self.genomes = self.edits.space.sample(self.num_envs, self.rng)
-            self.merits = self.edits.merits(self.score(self.genomes))
-            # games that all started together would all restart together
-            self.taken = self.rng.integers(self.steps, size=(self.num_envs,))
+        self.genomes = self.edits.space.sample(self.num_envs, self.rng)
+        self.merits = self.edits.merits(self.score(self.genomes))
+        # games that all started together would all restart together
+        self.taken = self.rng.integers(self.steps, size=(self.num_envs,))
         return self.edits.observe(self.genomes, self.merits)
 
     def step_async(self, actions: Array) -> None:
         self.actions = actions
 
     def step_wait(self) -> tuple[Array, Array, Array, list[dict[str, Any]]]:
-        before, low = self.merits, self.edits.space.low
-        whole = self.mode == "whole"
-        self.genomes = (
-            low + np.asarray(self.actions, np.int64) if whole else self.edits.apply(self.genomes, self.actions)
-        )
+        before, self.genomes = self.merits, self.edits.apply(self.genomes, self.actions)
         self.merits = self.edits.merits(self.score(self.genomes))
-        rewards = (self.merits if whole else self.merits - before).astype(np.float32)
+        rewards = (self.merits - before).astype(np.float32)
         self.taken += 1
-        done = (self.taken >= self.steps) | whole
+        done = self.taken >= self.steps
         seen = self.edits.observe(self.genomes, self.merits)
-        infos = self._infos(seen, done)
-        if done.any() and not whole:
+        infos: list[dict[str, Any]] = [
+            {"terminal_observation": row, "TimeLimit.truncated": True} if over else {}
+            for row, over in zip(seen, done.tolist(), strict=True)
+        ]
+        if done.any():
             self.genomes[done] = self.edits.space.sample(int(done.sum()), self.rng)
             self.merits[done] = self.edits.merits(self.score(self.genomes[done]))
             self.taken[done] = 0
             seen = self.edits.observe(self.genomes, self.merits)
         return seen, rewards, done, infos
-
-    def _infos(self, seen: Array, done: Array) -> list[dict[str, Any]]:
-        """What stable-baselines3 needs of a finished game: its last observation, and whether time ran out."""
-        late = self.mode == "edit"
-        return [
-            {"terminal_observation": row, "TimeLimit.truncated": late} if over else {}
-            for row, over in zip(seen, done.tolist(), strict=True)
-        ]
 
     # -- the rest of the interface
 

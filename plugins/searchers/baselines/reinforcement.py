@@ -2,8 +2,7 @@
 
 Both play the game of `edits`: many designs at a time, one gene of each edited per step. A step costs an evaluation, so
 20,000 evaluations are 20,000 steps of experience. Building a genome gene by gene and scoring it at the end would cost
-forty times the steps and give a reward only once per episode; setting all genes in one step makes PPO a bandit
-(`mode = "whole"`, for comparison). Paper and map-space study give only the names of the methods.
+forty times the steps and give a reward only once per episode. Paper and map-space study give only the names of the methods.
 """
 
 from __future__ import annotations
@@ -76,9 +75,6 @@ def bridge(run: Callable[[Score], None]) -> Proposals:
 class Learner(Searcher):
     """What the two share: the game, played by a model of stable-baselines3 until the budget is spent."""
 
-    mode: ClassVar[str] = "edit"
-    """Which of the two games of `environment` it is."""
-
     games: int = attrs.field(default=64, validator=_count)
     """Designs that are edited at a time."""
     steps: int = attrs.field(default=64, validator=_count)
@@ -102,7 +98,7 @@ class Learner(Searcher):
             threads = torch.get_num_threads()
             torch.set_num_threads(1)  # small networks gain nothing from more, and sums keep their order
             try:
-                env = Games(Edits(space), games, self.mode, self.steps, score, rng)
+                env = Games(Edits(space), games, self.steps, score, rng)
                 self.model(env, seed).learn(total_timesteps=budget.total)
             finally:
                 torch.set_num_threads(threads)
@@ -116,10 +112,6 @@ class PolicyOptimization(Learner):
 
     type_name: ClassVar[str] = "ppo"
 
-    mode: str = attrs.field(  # type: ignore[misc]
-        default="edit", validator=attrs.validators.in_(("edit", "whole"))
-    )
-    """"edit": a step edits one gene. "whole": a step sets all genes, and is an episode."""
     rollout: int = attrs.field(default=16, validator=_count)
     """Steps of every game between two updates of the policy."""
     epochs: int = attrs.field(default=10, validator=_count)

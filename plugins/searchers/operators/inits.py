@@ -16,7 +16,6 @@ PAPER_LOG10_SIZE = 41.0
 """The space of Section III-B, for which 100 hypercubes of 20 tries are given."""
 
 
-@attrs.frozen(kw_only=True)
 class UniformInit(Init):
     """`size` designs with every gene uniform and independent."""
 
@@ -26,7 +25,6 @@ class UniformInit(Init):
         return (yield context.space.sample(size, context.rng))
 
 
-@attrs.frozen(kw_only=True)
 class LatinHypercube(Init):
     """Latin hypercube sampling: each gene's range is cut into `size` equal strata, and every stratum is hit once."""
 

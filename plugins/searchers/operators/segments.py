@@ -14,7 +14,6 @@ from sparsemap import Space
 from sparsemap.pieces.contracts import Context, Crossover, Genomes, Mutation, Scored, Selection
 
 
-@attrs.frozen(kw_only=True)
 class SegmentMoves(Mutation):
     """The moves that the segments of a space offer: two factors or whole loops swap levels, a tensor changes its formats.
 
@@ -51,7 +50,6 @@ class SegmentMove(Mutation):
         return context.space.vary(genomes, self.segment, context.rng)
 
 
-@attrs.frozen(kw_only=True)
 class SegmentCrossover(Crossover):
     """Half of the children take whole segments from either parent, the others single genes."""
 

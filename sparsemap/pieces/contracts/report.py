@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import attrs
-
 from ...files import write_text
 from .base import Piece
 
@@ -42,7 +40,6 @@ def parts(text: str) -> Iterator[tuple[str, str]]:
         yield after, ""
 
 
-@attrs.frozen(kw_only=True)
 class Exporter(Piece):
     """Text, data or files about the best design of a result. A report has a `file_name` and a `text`."""
 
@@ -63,7 +60,3 @@ class Exporter(Piece):
         file = Path(path) / self.file_name
         write_text(file, plain(self.text(result, problem)))
         yield file
-
-    def wanted(self, result: Result) -> bool:
-        """Whether a search writes this beside its result without being asked, such as a figure of a front."""
-        return False

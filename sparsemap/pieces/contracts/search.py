@@ -64,7 +64,6 @@ class Context:
     A note may be missing; operators must work without it."""
 
 
-@attrs.frozen(kw_only=True)
 class Init(Piece):
     """The first population of a search. Searchers call operators through `boundary`, which names those that fail."""
 
@@ -75,7 +74,6 @@ class Init(Piece):
         raise NotImplementedError
 
 
-@attrs.frozen(kw_only=True)
 class Selection(Piece):
     """Who mates, and who survives."""
 
@@ -90,7 +88,6 @@ class Selection(Piece):
         raise NotImplementedError
 
 
-@attrs.frozen(kw_only=True)
 class Crossover(Piece):
     """How two parents make a child."""
 
@@ -101,7 +98,6 @@ class Crossover(Piece):
         raise NotImplementedError
 
 
-@attrs.frozen(kw_only=True)
 class Mutation(Piece):
     """How a child differs from what it inherits."""
 
@@ -117,7 +113,6 @@ class Mutation(Piece):
         return [(self, 1.0)]
 
 
-@attrs.frozen(kw_only=True)
 class Searcher(Piece):
     kind: ClassVar[str] = "searcher"
     takes_migrants: ClassVar[bool] = False

@@ -159,3 +159,35 @@ MACS = {"compute": 100.0, "gated": 0.0, "skipped": 0.0}
 def test_a_platform_on_which_no_tile_is_left_to_look_at_has_a_bound() -> None:
     problem = sparsemap.load_problem("conv3", "edge", cost_model="timeloop", registry=REGISTRY)
     assert problem.lower_bound is not None and 0.0 < problem.lower_bound.edp < np.inf
+
+
+@pytest.mark.parametrize(("doubled", "cycles"), [(True, 2048), (False, 4096)])
+def test_units_wait_for_words_where_there_is_a_single_copy(doubled: bool, cycles: int) -> None:
+    """3 * 1,024 words at 1.5 a cycle, 32 ** 3 products on 16 units; all fit."""
+    levels = [
+        {"name": "DRAM", "class": "dram", "bandwidth": "1.5 words/cycle"},
+        {"name": "GLB", "class": "sram", "capacity": "64 KB", "fanout": 16, "double_buffered": doubled},
+    ]
+    spec = {
+        "einsum": "Z[m, n] = P[m, k] * Q[k, n]",
+        "dims": {"m": 32, "k": 32, "n": 32},
+        "density": {"P": 1.0, "Q": 1.0},
+    }
+    problem = sparsemap.load_problem(spec, {"technology": "12nm", "levels": levels, "compute": {}}, registry=REGISTRY)
+    bound, found = problem.lower_bound, sparsemap.search(problem, budget=500, seed=0).found
+    assert bound is not None and bound.cycles.min() == pytest.approx(cycles, rel=2e-3)
+    assert_above(problem, np.array([found.energy_pj]), np.array([found.cycles]))
+    assert found.cycles < 1.4 * cycles
+
+
+def test_a_tensor_of_which_nothing_moves_has_a_bound() -> None:
+    sizes = {"k": 1, "c": 1, "p": 1, "q": 2, "r": 1, "s": 1}
+    spec = {"type": "conv2d", **sizes, "stride": 2, "padding": 1, "density": {"P": 1e-4, "Q": 1e-4}}
+    levels = [
+        {"name": "DRAM", "class": "dram", "bandwidth": "0.5 words/cycle"},
+        {"name": "GLB", "class": "sram", "capacity": "16 B", "gate_skip": True},
+        {"name": "PEB", "class": "sram", "capacity": "8 KB", "gate_skip": True},
+    ]
+    hardware = {"technology": "12nm", "levels": levels, "compute": {"name": "MAC", "gate_skip": True}}
+    problem = sparsemap.load_problem(spec, hardware, "paper", registry=REGISTRY)
+    assert problem.lower_bound is not None and np.isfinite(problem.lower_bound.edp).all()

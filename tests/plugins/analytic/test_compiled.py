@@ -16,7 +16,7 @@ import attrs
 import numpy as np
 import pytest
 from native_settings import SETTINGS
-from sparsemap_plugins.analytic import compiled, native, occupancy
+from sparsemap_plugins.analytic import chain, compiled, native, occupancy
 from sparsemap_plugins.analytic.occupancy.lookup import Table
 from sparsemap_plugins.analytic.occupancy.shared import SHARED
 
@@ -25,6 +25,10 @@ from sparsemap.pieces.loading import load
 
 FOLDER = Path(native.__file__).parent
 PARTS = ("kernel", "nest", "tables", "tiles", "counts", "cost", "waiting")
+PARTS_OF_DETAIL = (
+    "needed", "energy_pj", "compute_energy_pj", "charges_pj", "level_cycles", "compute_cycles", "data_words_max",
+    "metadata_bits_max", "instances_used",
+)  # fmt: skip
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 REGISTRY = load()
 COMPLETE = {
@@ -115,6 +119,25 @@ def test_designs_cost_the_same_to_the_last_bit(setting, kernel, monkeypatch):
     batches = batches_of(problem, 100)
     assert problem.evaluator.evaluate(batches[1]).valid.sum() > 40
     assert evaluated(monkeypatch, kernel, problem, batches) == evaluated(monkeypatch, None, problem, batches)
+
+
+@pytest.mark.parametrize("setting", sorted({*COMPLETE} - {"entries"}))  # some designs of which are left to NumPy
+def test_where_energy_and_cycles_come_from_is_the_same_to_the_last_bit(setting, kernel, monkeypatch):
+    """And the chain is asked for what the compiled model does not tell."""
+    problem = problem_of(setting)
+    guesses = batches_of(problem, 40)[1]
+    monkeypatch.setattr(native, "kernel", kernel)
+    designs = problem.space.decode(guesses[problem.evaluator.evaluate(guesses).valid])
+    asked = []
+    monkeypatch.setattr(chain, "chained", lambda *of, own=chain.chained: asked.append(1) or own(*of))
+    told = problem.evaluator.evaluate_designs(designs, detail=True).detail
+    assert type(told) is not sparsemap.Detail and not asked
+    fields = {name: getattr(told, name) for name in PARTS_OF_DETAIL}
+    assert not asked and told.dense_reads is not None and asked == [1]
+    monkeypatch.setattr(native, "kernel", None)
+    whole = problem.evaluator.evaluate_designs(designs, detail=True).detail
+    for name, found in fields.items():
+        np.testing.assert_equal(found, getattr(whole, name), name)
 
 
 @pytest.mark.slow
@@ -241,7 +264,7 @@ spec.loader.exec_module(native.kernel)
 for setting in tests.COMPLETE:
     problem = tests.problem_of(setting)
     for genomes in tests.batches_of(problem, 40):
-        problem.evaluator.evaluate(genomes)
+        problem.evaluator.evaluate_designs(problem.space.decode(genomes[problem.evaluator.evaluate(genomes).valid]), True)
 print("done")
 """
 
@@ -288,6 +311,12 @@ MUTANTS = [
     ("turns[t] > 0.99 * most", "turns[t] > 1.01 * most"),
     ("single = single + each_of[t] / turns[t];", "single = single + each_of[t];"),
     ("there_a = some;", "there_a = 1.0;"),
+    ("chain[j] = grown + depth - 1;", "chain[j] = grown + depth;"),
+    ("places = w->points * grown", "places = w->points"),
+    ("slope = slope * before + chain[j] * after;", "slope = slope * before;"),
+    ("share = share / (1.0 - chance) * apart;", "share = share / (1.0 - chance);"),
+    ("alike * in_order(", "in_order("),
+    ("of[sum] = reached[a];", "of[sum] = reached[0];"),
 ]
 
 

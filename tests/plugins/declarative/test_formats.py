@@ -59,6 +59,12 @@ def test_bits_of_all_units_together():
     assert registry().get("format", "offset-pair").metadata_bits(FIBER).tolist() == [3.5 * 9 * 8, 12]
 
 
+def test_a_width_may_be_a_number():
+    assert build(lists="runs", entry_bits=4) == build(lists="runs", entry_bits="4")
+    with pytest.raises(SpecError, match="entry_bits: expected a number or an expression, found True"):
+        build(lists="runs", entry_bits=True)
+
+
 def test_padded_formats_count_the_fullest_fiber():
     units = registry().get("format", "ellpack").units(attrs.evolve(FIBER, longest=np.array([3.0, 4.5])))
     assert units.metadata.tolist() == [6 * 3, 4.5]

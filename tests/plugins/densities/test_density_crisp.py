@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from sparsemap_plugins.analytic.occupancy import TensorTables
 from sparsemap_plugins.densities.crisp import Crisp
 from sparsemap_plugins.densities.crisp_tiles import CrispOccupancy
 from sparsemap_plugins.densities.footprints import Columns
@@ -179,6 +180,13 @@ def test_a_tensor_off_the_grid_is_looked_at_once_per_pair_of_columns(monkeypatch
     assert len(found) == len(set(found)) == 3 + 3 + 3  # with a part, whole, and the part alone
     geometry = [occupancy.columns.strips((width,), (part,)) for width, part in widths]
     assert len(joined) < 1.6 * len(rows) * sum(map(len, geometry))  # bands that are alike, and empty ones, once
+
+
+def test_the_next_search_of_an_equal_tensor_has_the_tables_of_the_last():
+    one, same, other = (
+        TensorTables.shared(Crisp(n=2, block=4, keep=k).occupancy((8, 20)), frozenset(), ()) for k in (2, 2, 3)
+    )
+    assert one is same and one is not other
 
 
 @pytest.mark.parametrize(

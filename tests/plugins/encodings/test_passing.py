@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-from sparsemap_plugins.timeloop.mapping import mapping
-from sparsemap_plugins.timeloop.names import Names
+from sparsemap_plugins.timeloop.problem import Names, mapping
 from sparsemap_plugins.verify import verify
 
 import sparsemap
@@ -94,3 +93,12 @@ def test_a_search_starts_from_what_other_hardware_keeps(problem):
     segment, rng = problem.space.segments["passing"], np.random.default_rng(0)
     designs = source.space.decode(source.space.sample(3, rng))
     assert segment.transfer(designs, source, problem, rng, False).T.tolist() == [[1, 0, 0, 0, 0]] * 3
+
+
+def test_levels_that_keep_nothing_leave_no_genes_and_one_layout():
+    levels = [LEVELS[0], {**LEVELS[1], "bypass": ["P", "Q", "Z"]}, LEVELS[2]]
+    space = {**SPACE, "passing": {"levels": {"GLB": ["P", "Q", "Z"]}}}
+    problem = sparsemap.load_problem(WORKLOAD, {**HARDWARE, "levels": levels}, space, registry=REGISTRY)
+    assert not len(problem.space.segments["passing"].genes(problem).names)
+    assert len(problem.layouts) == 1
+    assert sparsemap.search(problem, budget=60).best is not None

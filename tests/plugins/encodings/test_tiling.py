@@ -103,7 +103,7 @@ ODD = {
 
 def test_sizes_that_fill_the_fan_outs_badly_are_padded_to_small_factors():
     """730 = 2 * 5 * 73 leaves 42 and 36 instances mostly idle; the paper's space keeps it."""
-    assert sparsemap.load_problem("mm3", ODD, "full").padded == {"m": (730, 735)}
+    assert sparsemap.load_problem("mm3", ODD, "full").padded == dict.fromkeys("mkn", (730, 735))
     assert sparsemap.load_problem("mm3", ODD, "paper").padded == {}
     assert sparsemap.load_problem("mm3", "edge", "full").padded == {}
 
@@ -120,6 +120,22 @@ def test_padding_by_fan_outs_finds_better_designs():
         for space in ("full", prime)
     )
     assert found < before
+
+
+@pytest.mark.slow
+def test_a_search_on_odd_fan_outs_ends_near_its_bound():
+    """Sizes of 730 on five levels with fan-outs 3, 6, 7 and 12."""
+    rooms = {"GLB": ("1 MB", 3), "MID": ("128 KB", 6), "PEB": ("16 KB", 7), "REG": ("512 B", 12)}
+    common = {"gate_skip": True, "double_buffered": True}
+    kind = {"REG": "regfile"}
+    inner = [
+        {"name": name, "class": kind.get(name, "sram"), "capacity": room, "fanout": count, **common}
+        for name, (room, count) in rooms.items()
+    ]
+    outer = ODD["levels"][0] | {"bandwidth": "16 GB/s"}
+    hardware = {**ODD, "technology": "12nm", "levels": [outer, *inner]}
+    found = sparsemap.search(sparsemap.load_problem("mm3", hardware), budget=2000, seed=0)
+    assert 1.0 <= found.gap < 1.4
 
 
 def test_moves_fill_a_fan_out_and_let_a_tensor_stay():

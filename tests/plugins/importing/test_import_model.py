@@ -258,6 +258,25 @@ def test_attention_products_have_two_inputs_and_heads_per_sample(tmp_path, regis
     assert nodes(file.with_suffix(".toml"), registry)["scores.matmul"].macs == 2 * 2 * 6 * 4 * 6
 
 
+def test_an_image_that_becomes_words_keeps_its_graph(tmp_path, registry):
+    """A residual around the product takes the image as rows, and a mean over the words ends it."""
+    constants = {"conv.weight": RNG.standard_normal((8, 4, 1, 1)), "square.weight": RNG.standard_normal((8, 8))}
+    constants |= {"shape": np.array([0, 8, -1]), "fc.weight": RNG.standard_normal((3, 8))}
+    layers = [
+        ("Conv", ["x", "conv.weight"], "a", {}),
+        ("Reshape", ["a", "shape"], "flat", {}),
+        ("Transpose", ["flat"], "words", {"perm": [0, 2, 1]}),
+        ("MatMul", ["words", "square.weight"], "b", {}),
+        ("Add", ["b", "words"], "sum", {}),
+        ("ReduceMean", ["sum"], "mean", {"axes": [1], "keepdims": 0}),
+        ("Gemm", ["mean", "fc.weight"], "y", {"transB": 1}),
+    ]
+    file = saved(tmp_path / "words.onnx", layers, constants, {"x": ["n", 4, 6, 6]}, "y")
+    assert imported(file)["input"] == [4, 6, 6]
+    shapes = [node.shape for node in nodes(file.with_suffix(".toml"), registry).values()]
+    assert shapes == [(8, 6, 6), (36, 8), (36, 8), (8,), (3,)]
+
+
 def test_what_no_workload_says_is_reported_with_its_share_of_macs(tmp_path, registry):
     constants = {"conv.weight": RNG.standard_normal((4, 4, 1, 1)), "one": np.ones((4, 5)), "two": np.ones((5, 4))}
     constants["scales"] = np.array([1.0, 1, 2, 2])

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from sparsemap_plugins.chips.search import DesignTask, designed
 from sparsemap_plugins.reports import page
+from sparsemap_plugins.reports.charts import Mark, roofs
 from sparsemap_plugins.reports.page.chip import boxes_of
 
 from sparsemap.files import times
@@ -35,7 +36,9 @@ def folder(tmp_path_factory) -> Path:
     (place / "chip.toml").write_text(HARDWARE)
     (place / "one.toml").write_text(NETWORK)
     names = {"networks": (str(place / "one.toml"),), "hardware": str(place / "chip.toml"), "out": place / "out"}
-    designed(DesignTask(**names, space="small", budget=3, layer_budget=20, thorough=True))
+    designed(
+        DesignTask(**names, space="small", budget=3, layer_budget=20, thorough=True, constraints=("area_mm2 <= 7.0",))
+    )
     return place / "out"
 
 
@@ -52,6 +55,9 @@ def test_the_page_has_what_an_architect_asks_for(folder):
     assert {mark.part: mark.value for mark in floor.marks} == found["parts_mm2"]
     assert len(tried.marks) == found["valid"] + 1
     assert len(roofline.marks) == len(json.loads((folder / "one" / "network.json").read_text())["fused"]["layers"]) - 2
+    assert " --area 7.0;" in made.lines[0] and made.lines[1].endswith("had to keep area_mm2 <= 7.0.")
+    parts = made.sections[0].blocks[1].rows[-1][-1]
+    assert all(", ".join(names) in parts for names in found["hardware"]["units"]["formats"].values())
     text = page.html(made)
     assert "A chip for one" in text and "http" not in text.split("</style>")[1].replace("http://www.w3.org", "")
 
@@ -73,3 +79,9 @@ def test_a_floor_plan_has_the_areas_of_its_parts():
         for other in boxes[i + 1 :]:
             apart = left + width <= other[0] + 1e-9 or other[0] + other[2] <= left + 1e-9
             assert apart or bottom + height <= other[1] + 1e-9 or other[1] + other[3] <= bottom + 1e-9
+
+
+def test_points_above_the_roof_are_within_the_axes(folder):
+    chart = roofs([Mark(40.0, at=9000.0), Mark(2.0, at=5.0)], 64.0, {"": 4.0}, "x", "y", [30.0, 30.0])
+    low, high = chart.draw(4.0).axes[0].get_ylim()
+    assert low < 5.0 and high > 9000.0 and chart.title

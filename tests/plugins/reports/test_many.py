@@ -5,13 +5,18 @@ import math
 import re
 from pathlib import Path
 
+import attrs
 import pytest
 from click.testing import CliRunner
+from sparsemap_plugins.reports.many import figure_of
 from sparsemap_plugins.reports.page import html, page_of
-from sparsemap_plugins.reports.sides import deciding, sides_of
+from sparsemap_plugins.reports.page.study import rows_of
+from sparsemap_plugins.reports.sides import compared, deciding, sides_of, verdict
 
 from sparsemap.cli.main import cli
+from sparsemap.files import read_csv
 from sparsemap.pieces.loading import load
+from sparsemap.study.comparison import compare
 from sparsemap.study.networks import search_network
 
 close = pytest.approx
@@ -80,6 +85,12 @@ def test_a_layer_leads_to_its_design():
     assert re.match(r"two takes [\d.]+ [um]s and [\d.]+ [um]J on slow\. Most goes to \w+ \d+ % of the time", first)
 
 
+def test_equal_results_have_a_page(chips):
+    page = page_of([chips / "slow"] * 2, load())
+    assert page.verdict[0].endswith("are equal for two.") and html(page)
+    assert re.search(r"sparsemap report .*; \d{4}-\d\d-\d\d; sparsemap ", page.lines[0])
+
+
 def test_diff_and_explain_take_networks():
     assert "quick is better than slow for two" in run("diff", "slow", "quick")
     table = json.loads(run("diff", "slow", "quick", "--json"))
@@ -103,8 +114,36 @@ def test_show_goes_through_the_layers():
 def test_layers_are_drawn(tmp_path):
     run("plot", "slow", "--kind", "energy", "-o", tmp_path / "e.svg")
     assert (tmp_path / "e.svg").stat().st_size > 5000
-    assert "only energy, cycles, timeline can be drawn, not roofline" in run(
+    assert "only energy, cycles, timeline, ratios can be drawn, not roofline" in run(
         "plot", "slow", "--kind", "roofline", "-o", "r.svg", code=2
+    )
+
+
+def test_figures_of_a_study_name_what_its_cells_differ_by(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    about = 'kind = "study"\nname = "worth"\nbudget = 60\nseeds = [0, 1]\nout = "out"\nformats = [[], ["two-level-bitmask"]]'
+    Path("worth.toml").write_text(f'{about}\nworkloads = ["mm1"]\nhardware = ["edge-16gbps", "mobile"]\n')
+    run("run", "worth.toml", "-q")
+    rows = read_csv(Path("out/table.csv"))
+    (axes,) = figure_of(Path("out"), "energy").axes
+    names = [f"{row['hardware']} {row['formats']}" for row in rows]
+    assert [text.get_text() for text in axes.get_yticklabels()] == list(dict.fromkeys(names))
+    least = min(
+        (float(row["edp"]), float(row["energy_pj"])) for row, name in zip(rows, names, strict=True) if name == names[0]
+    )
+    first = math.fsum(bar.get_width() for bar in axes.patches if bar.get_y() < 0.4)
+    assert first == close(least[1] / {"uJ": 1e6, "nJ": 1e3}[axes.get_xlabel().split()[-1]])
+    (axes,) = figure_of(Path("out"), "ratios").axes
+    means = [row.ratio.mean for row in compare(rows_of(Path("out"))).means]
+    assert [line.get_xdata()[0] for line in axes.get_lines() if line.get_marker() == "o"] == close(means)
+    assert "needs the folder of a study" in run(
+        "plot",
+        "out/" + sorted(x.name for x in Path("out").iterdir() if x.is_dir())[0],
+        "--kind",
+        "ratios",
+        "-o",
+        "r.svg",
+        code=2,
     )
 
 
@@ -123,6 +162,19 @@ def test_a_study_over_hardware_compares_it(tmp_path, monkeypatch):
     said = run("compare", "chips.toml", "--out", "out")
     assert "energy x time in J * s" in said and "quick has 0." in said
     assert "the energy x time of out (geometric mean of 2 cells)" in run("diff", "out", "out")
+
+
+def test_a_chip_that_only_its_own_cost_model_counts_is_compared_and_the_models_are_named():
+    """Of two models of one type neither is compared with the other, nor are two models of a chip."""
+    slow, quick = sides()
+    names = dict.fromkeys(("label", "hardware", "model", "model_type", "technology"), "mesh")
+    mesh = attrs.evolve(quick, **names)
+    (said,) = verdict([slow, mesh])
+    assert said.startswith("mesh is better than slow") and said.endswith(
+        "differ: mesh by mesh in mesh; slow by physical in 12nm-recommended."
+    )
+    assert len(compared([slow, attrs.evolve(mesh, hardware="slow")])) == 2
+    assert len(compared([slow, attrs.evolve(mesh, model_type="analytic")])) == 2
 
 
 def test_a_folder_of_results_is_their_comparison(chips):

@@ -1,6 +1,7 @@
 """Every kind of figure is drawn from a design, one column wide, and what cannot be drawn is said."""
 
 import re
+from itertools import combinations
 
 import pytest
 from click.testing import CliRunner
@@ -11,10 +12,12 @@ from sparsemap_plugins.reports.outcome import DesignOutcome
 from sparsemap import load_problem, search
 from sparsemap.cli.main import cli
 from sparsemap.pieces.loading import load
+from sparsemap.plots import STYLE
 from sparsemap.problem import design_file
 from sparsemap.searching.result import read_result
 
 matplotlib = pytest.importorskip("matplotlib")
+Text = pytest.importorskip("matplotlib.text").Text
 SAMPLES = 200
 
 
@@ -101,3 +104,38 @@ def test_names_too_long_or_without_a_glyph_cause_no_warnings(kind, result, tmp_p
     found = plot(tmp_path, "--kind", kind, "-o", tmp_path / "a.png")
     assert found.exit_code == 0, found.output
     assert not [str(warning.message) for warning in recwarn]
+
+
+def overlapping(figure):
+    """Pairs of texts of a figure that lie on each other; ticks, some of which are out of sight, are left out."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    FigureCanvasAgg(figure).draw()
+    ticks = {tick for axes in figure.axes for axis in (axes.xaxis, axes.yaxis) for tick in axis.findobj(Text)}
+    ticks -= {axis.label for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)}
+    shown = [text for text in figure.findobj(Text) if text.get_text().strip() and text not in ticks]
+    boxes = {text: text.get_window_extent().shrunk(0.95, 0.8) for text in shown}
+    return [(a.get_text(), b.get_text()) for a, b in combinations(boxes, 2) if boxes[a].overlaps(boxes[b])]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_text_of_a_figure_lies_on_another_one(kind, folder):
+    with matplotlib.rc_context(fname=STYLE):
+        source = PlotSource(DesignOutcome.of(design_file.load(folder, load())), folder)
+        assert not overlapping(KINDS[kind](source))
+
+
+def test_a_level_that_skips_much_has_room_for_it():
+    table = {
+        "kind": "design",
+        "workload": "mm12",
+        "hardware": "mobile",
+        "mapping": {"L2_T": ["n=768"], "L3_T": ["m=768", "k=64"]},
+    }
+    table |= {
+        "formats": {name: ["bitmask"] * 4 for name in "PQZ"},
+        "gate_skip": {"GLB": "skip-all-16-ahead", "PEB": "skip-all", "MAC": "gate-all"},
+    }
+    with matplotlib.rc_context(fname=STYLE):
+        found = KINDS["loopnest"](PlotSource(DesignOutcome.of(design_file.structure(table, load())), None))
+        assert not overlapping(found)

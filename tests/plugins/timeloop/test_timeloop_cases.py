@@ -8,8 +8,7 @@ import pytest
 pytest.importorskip("yaml")
 
 from conformance.cases import Rejected, build
-from sparsemap_plugins.timeloop import yaml_text
-from sparsemap_plugins.timeloop.exporter import tables
+from sparsemap_plugins.timeloop.exporter import tables, yaml_text
 from sparsemap_plugins.timeloop.project import import_project
 from timeloop_reader import read_case
 
@@ -74,7 +73,7 @@ def test_files_say_what_the_case_says(family, registry, tmp_path):
         folder = tmp_path / case["id"]
         folder.mkdir()
         for name, table in tables(Design(problem, design)).items():
-            (folder / name).write_text(yaml_text.dumps(table, "a case"), "utf-8")
+            (folder / name).write_text(yaml_text(table, "a case"), "utf-8")
         assert said(read_case(folder)) == said(case), case["id"]
         there = problem.cost_model.evaluate(design, problem)
         if there.valid[0] and case["ref"].get("valid", True):

@@ -9,7 +9,9 @@ pytest.importorskip("yaml")
 
 import worked_example
 from reference_model import evaluate
-from sparsemap_plugins.timeloop import exporter, names, sparse, yaml_text
+from sparsemap_plugins.timeloop import exporter, sparse
+from sparsemap_plugins.timeloop.exporter import yaml_text
+from sparsemap_plugins.timeloop.problem import dim_letters, level_names
 from timeloop_reader import load as load_folder
 from timeloop_reader import read_case
 from worked_example import BITMASKS, CSR
@@ -267,20 +269,20 @@ def test_unlimited_metadata_fits_in_32_bits(registry, tmp_path):
 
 
 def test_single_letter_dimensions():
-    assert names.dim_letters(["m", "filter", "M", "f", "in"]) == {
+    assert dim_letters(["m", "filter", "M", "f", "in"]) == {
         "m": "m",
         "filter": "i",
         "M": "M",
         "f": "f",
         "in": "n",
     }
-    assert len(set(names.dim_letters([f"dim{i}" for i in range(52)]).values())) == 52
+    assert len(set(dim_letters([f"dim{i}" for i in range(52)]).values())) == 52
     with pytest.raises(DesignError, match="52"):
-        names.dim_letters([f"dim{i}" for i in range(53)])
+        dim_letters([f"dim{i}" for i in range(53)])
 
 
 def test_level_names():
-    assert names.level_names(["PE buffer", "PE.buffer", "wire", "MAC[0]"]) == [
+    assert level_names(["PE buffer", "PE.buffer", "wire", "MAC[0]"]) == [
         "PE_buffer",
         "PE_buffer_",
         "wire_",
@@ -379,9 +381,9 @@ def test_yaml_text_reads_back():
         "n": "m=1 k=2",
         "text": 'quote " and: colon # and ~',
     }
-    assert yaml.safe_load(yaml_text.dumps(table, "a comment\nin two lines")) == table
+    assert yaml.safe_load(yaml_text(table, "a comment\nin two lines")) == table
     with pytest.raises(ValueError):
-        yaml_text.dumps({"energy": float("inf")})
+        yaml_text({"energy": float("inf")})
 
 
 # ------------------------------------------------------------------------------- what Timeloop stops on, or cannot be told

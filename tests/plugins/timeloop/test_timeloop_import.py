@@ -1,14 +1,14 @@
 """Timeloop problem files as workloads."""
 
+import re
 from itertools import pairwise
 
 import pytest
 from click.testing import CliRunner
-from sparsemap_plugins.timeloop import yaml_text
 from sparsemap_plugins.timeloop.commands import import_problem
+from sparsemap_plugins.timeloop.exporter import yaml_text
 from sparsemap_plugins.timeloop.importer import read_problem
-from sparsemap_plugins.timeloop.names import Names
-from sparsemap_plugins.timeloop.problem import problem_table
+from sparsemap_plugins.timeloop.problem import Names, problem_table
 
 from sparsemap.errors import SpecError
 from sparsemap.pieces.loading import load
@@ -33,7 +33,7 @@ def test_round_trip(name, registry, tmp_path):
     if any(len(dim) > 1 for dim in problem.dims):
         pytest.skip("dimensions of several letters are renamed")
     file = tmp_path / "problem.yaml"
-    file.write_text(yaml_text.dumps(problem_table(problem, Names.of(problem))))
+    file.write_text(yaml_text(problem_table(problem, Names.of(problem))))
     workload = registry.build("workload", read_problem(file))
     assert workload.name == name
     assert workload.loops(registry) == problem.workload.loops(registry)
@@ -47,7 +47,7 @@ def test_single_value(registry, tmp_path):
     written = problem_table(problem, Names.of(problem))
     assert written["problem"]["shape"]["data-spaces"][2]["projection"] == [[["A"]]]
     assert written["problem"]["instance"]["A"] == 1
-    file.write_text(yaml_text.dumps(written))
+    file.write_text(yaml_text(written))
     assert registry.build("workload", read_problem(file)).loops(registry) == problem.workload.loops(registry)
 
 
@@ -129,7 +129,9 @@ def test_shape_in_a_file_of_its_own(tmp_path):
     file = write(tmp_path, f"problem:\n  shape: conv\n  instance:{instance}")
     assert read_problem(file)["einsum"].startswith("Outputs[M, P]")
     (tmp_path / "conv.yaml").unlink()
-    with pytest.raises(SpecError, match=r"problem\.shape: 'conv' is the name of a shape file, and there is none"):
+    with pytest.raises(
+        SpecError, match=r"problem\.shape: line 2: 'conv' is the name of a shape file, and there is none"
+    ):
         read_problem(file)
 
 
@@ -141,36 +143,52 @@ def test_shape_in_a_file_of_its_own(tmp_path):
         (
             "hypergeometric",
             "poisson",
-            "problem.instance.densities.Inputs.distribution: expected 'fixed' .* found text 'poisson'",
+            "problem.instance.densities.Inputs.distribution: no distribution 'poisson'; known: .*, fixed,",
         ),
         ("density: 0.3", "nothing: 1", "densities.Inputs.density: missing; expected a number"),
         ("      read-write: True\n", "", "3 read-only and 0 read-write tensors"),
-        ("[R, Wdilation]", "[R, Hdilation]", "Inputs.projection: no coefficient 'Hdilation'; did you mean 'Wdilation'"),
+        (
+            "[R, Wdilation]",
+            "[R, Hdilation]",
+            "data_spaces\\[1\\].projection: no coefficient 'Hdilation'; did you mean 'Wdilation'",
+        ),
         ("[R, Wdilation]", "[R, Wdilation, 1]", "expected \\[dimension\\] or \\[dimension, coefficient\\], found"),
         ("[R, Wdilation]", "5", "problem.shape.data_spaces\\[1\\].projection: expected \\[dimension\\]"),
         ("[ [[C]], [[M]], [[R]] ]", "3", "data_spaces\\[0\\].projection: expected a list with the terms of every rank"),
         ("[ [[C]], [[M]], [[R]] ]", "[[[C]], []]", "data_spaces\\[0\\].projection: expected a list with the terms"),
-        ("[[M]], [[R]]", "[[M]], [[X]]", "Weights.projection: no dimension 'X'"),
-        ("coefficients:", "coefficients: 5\n    other:", "problem.shape.coefficients: expected a list, found 5"),
-        ("default: 1", "default: x", "coefficients\\[0\\].default: expected a whole number, found text 'x'"),
-        ("name: Wstride, ", "", "coefficients\\[0\\].name: missing; expected text"),
+        ("[[M]], [[R]]", "[[M]], [[X]]", "data_spaces\\[0\\].projection: no dimension 'X'"),
+        (
+            "coefficients:",
+            "coefficients: 5\n    other:",
+            "problem.shape.coefficients: expected a list of tables, found 5",
+        ),
+        ("default: 1", "default: x", "coefficients\\[0\\].default: expected a whole number .*, found 'x'"),
+        ("name: Wstride, ", "", "coefficients\\[0\\].name: missing; expected a name"),
         ("name: Weights", "name: 'A] = x'", "data_spaces\\[0\\].name: expected a name of letters and digits"),
-        ("name: Weights", "name: [s]", "data_spaces\\[0\\].name: expected text, found a list"),
+        (
+            "name: Weights",
+            "name: [s]",
+            "data_spaces\\[0\\].name: expected a name of letters and digits, found \\['s'\\]",
+        ),
         ("name: Strided-Conv", "name: 7", "problem.shape.name: expected text, found 7"),
-        ("M: 16", "M: -5", "problem.instance.M: is -5, expected at least 1"),
-        ("M: 16", "M: 0", "problem.instance.M: is 0, expected at least 1"),
+        ("M: 16", "M: -5", "problem.instance.M: expected a whole number .*, found -5"),
+        ("M: 16", "M: 0", "problem.instance.M: expected a whole number .*, found 0"),
         ("M: 16", "M: " + "9" * 5000, "line 21: .* is no value: Exceeds the limit"),
-        ("M: 16", "M: 0x" + "f" * 4000, "problem.instance.M: is 2\\^63 or more"),
+        (
+            "M: 16",
+            "M: 0x" + "f" * 4000,
+            "problem.instance.M: expected a whole number from 1 to 2\\^63 - 1, found a number of thousands",
+        ),
         ("M: 16", "M: !!int x", "line 21: 'x' is no value: invalid literal"),
-        ("M: 16", "M: 2020-13-45", "expected a whole number, found text '2020-13-45'"),
+        ("M: 16", "M: 2020-13-45", "expected a whole number .*, found '2020-13-45'"),
         ("M: 16", "M: !!python/object/apply:os.system [ls]", "line 21: tag .* is not one of Timeloop's"),
-        ("Wstride: 3", "Wstride: .inf", "problem.instance.Wstride: expected a whole number, found inf"),
+        ("Wstride: 3", "Wstride: .inf", "problem.instance.Wstride: expected a whole number .*, found inf"),
         (
             "Weights: 0.5",
             "Weights: .nan",
-            "problem.instance.densities.Weights.density: expected a number that is finite",
+            "problem.instance.densities.Weights: expected a number from 0 to 1, found nan",
         ),
-        ("Weights: 0.5", "Weights: -3", "densities.Weights.density: expected a number from 0 to 1, found -3"),
+        ("Weights: 0.5", "Weights: -3", "densities.Weights: expected a number from 0 to 1, found -3"),
         (
             "Weights: 0.5",
             "Weights: {distribution: banded, band_width: x}",
@@ -202,8 +220,10 @@ def test_shape_in_a_file_of_its_own(tmp_path):
 )
 def test_wrong_files(old, new, message, tmp_path):
     assert old in CONVOLUTION
-    with pytest.raises(SpecError, match=message):
+    with pytest.raises(SpecError) as told:
         read_problem(write(tmp_path, CONVOLUTION.replace(old, new, 1)))
+    line = r"line \d+: "
+    assert any(re.search(message, text) for text in (str(told.value), re.sub(line, "", str(told.value))))
 
 
 def test_a_layer_that_includes_what_its_network_shares(tmp_path, registry):

@@ -8,9 +8,8 @@ import pytest
 pytest.importorskip("yaml")
 
 import worked_example
-from sparsemap_plugins.timeloop.exporter import tables
+from sparsemap_plugins.timeloop.exporter import tables, yaml_text
 from sparsemap_plugins.timeloop.project import import_project
-from sparsemap_plugins.timeloop.yaml_text import dumps
 
 from sparsemap.errors import DesignError
 from sparsemap.pieces.loading import load
@@ -173,7 +172,7 @@ def test_condensed_lanes_that_are_exported_and_imported_have_the_same_numbers(tm
     problem, batch = dealing(registry, "PEB", action="condense", filters=[{"target": "Q", "leader": "P"}])
     found = problem.cost_model.evaluate(batch, problem)
     for name, table in tables(Design(problem, batch)).items():
-        (tmp_path / name).write_text(dumps(table))
+        (tmp_path / name).write_text(yaml_text(table))
     back = design_file.structure(import_project([tmp_path]).tables["design"], registry, "back")
     again = back.problem.cost_model.evaluate(back.batch, back.problem)
     assert (again.cycles[0], again.energy_pj[0]) == (found.cycles[0], found.energy_pj[0])

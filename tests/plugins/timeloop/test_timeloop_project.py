@@ -13,12 +13,12 @@ import worked_example
 from click.testing import CliRunner
 from sparsemap_plugins.timeloop import project_yaml
 from sparsemap_plugins.timeloop.commands import import_timeloop
-from sparsemap_plugins.timeloop.exporter import expected, tables, unlimited
+from sparsemap_plugins.timeloop.exporter import expected, tables, unlimited, yaml_text
 from sparsemap_plugins.timeloop.project import import_project
-from sparsemap_plugins.timeloop.yaml_text import dumps
 from timeloop_texts import ENERGIES, MAPPING, NODES, PROBLEM, TREE
 from worked_example import BITMASKS, CSR, FLATTENED
 
+from sparsemap.cli.main import cli
 from sparsemap.errors import SpecError
 from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
@@ -445,7 +445,7 @@ def assert_same_after(design, folder):
         return False
     folder.mkdir(exist_ok=True)
     for name, table in tables(design).items():
-        (folder / name).write_text(dumps(table))
+        (folder / name).write_text(yaml_text(table))
     table = import_project([folder]).tables["design"] | {"cost_model": {"extends": "timeloop", "quirks": "timeloop-v3"}}
     assert numbers_of_table(table, design.problem.registry) == (there.cycles, there.energy_pj), folder
     return True
@@ -463,12 +463,36 @@ def test_the_command_writes_files_that_run_and_the_list(tmp_path):
     done = CliRunner().invoke(import_timeloop, [str(source), "--out", str(out)])
     assert done.exit_code == 0, done.output
     assert {path.name for path in out.iterdir()} == {
-        *("workload.toml", "hardware.toml", "design.toml", "import.json", "import.md")
+        *("workload.toml", "hardware.toml", "space.toml", "design.toml", "import.json", "import.md")
     }
     rows = json.loads((out / "import.json").read_text())
     assert {row["verdict"] for row in rows} == {"taken", "assumed"}
     assert "## Assumed" in (out / "import.md").read_text()
     design_file.load(out / "design.toml", load())
+
+
+def test_the_folder_is_searched_from_its_design_and_compared_with_it(tmp_path, registry):
+    """And where the mapper's constraints are given, levels that only spread loops have none in time."""
+    (tmp_path / "a.yaml").write_text("".join(DENSE))
+    out, runner = tmp_path / "out", CliRunner()
+    assert runner.invoke(import_timeloop, [str(tmp_path / "a.yaml"), "--out", str(out)]).exit_code == 0
+    found = runner.invoke(cli, ["search", str(out), "--budget", "200", "--json"])
+    assert found.exit_code == 0, found.output
+    given = design_file.load(out / "design.toml", registry)
+    evaluation = given.problem.evaluator.evaluate_designs(given.batch)
+    score = float(evaluation.energy_pj[0] * evaluation.cycles[0])
+    told = json.loads(found.stdout)
+    assert told["edp"] <= score
+    text = runner.invoke(cli, ["search", str(out), "--budget", "200"]).stdout
+    assert f"from design.toml ({score / told['edp']:.2f}x the EDP) to this design" in text
+    assert "  gate_skip at" in text or "  mapping" in text
+
+
+def test_a_folder_without_hardware_is_no_project(tmp_path):
+    (tmp_path / "workload.toml").write_text("")
+    done = CliRunner().invoke(cli, ["search", str(tmp_path)])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "has no hardware.toml; a project's folder holds workload.toml and hardware.toml" in done.stderr
 
 
 def test_a_design_that_is_no_longer_there_is_deleted(tmp_path):

@@ -15,7 +15,7 @@ from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
 from sparsemap.study.fused_result import FusedResult
 
-CHIP = {
+CHIP: dict[str, Any] = {
     "extends": "small",
     "name": "chip",
     "levels": [
@@ -66,3 +66,25 @@ def test_layers_that_do_not_follow_each_other_are_refused(files: tuple[FusedResu
     first = design_file.load(files[1][0], load())
     with pytest.raises(DesignError, match="'widen' after 'widen': no operand of 3 ranks resides on chip"):
         verify_chain([(first.problem, first.batch)] * 2)
+
+
+def test_what_slides_by_is_in_packets_that_are_handed_on_or_rewritten(tmp_path: Path) -> None:
+    shapes = (("widen", 16, 2, 1.0), ("narrow", 4, 16, 0.3), ("last", 2, 4, 0.3))
+    conv = {"type": "conv2d", "p": 12, "q": 12}
+    layers = [{**conv, "name": n, "k": k, "c": c, "density": {"P": d, "Q": 1.0}} for n, k, c, d in shapes]
+    levels = [CHIP["levels"][0], {**CHIP["levels"][1], "capacity": "1000 words"}]
+    chip = {**CHIP, "levels": levels, "converter": {"words_per_cycle": 8, "pj": 0.1, "area_mm2": 0.01}}
+    network = {"name": "lines", "input": [2, 12, 12], "layers": layers}
+    found = search_network(network, chip, 100, 2, out=tmp_path, fuse=True)
+    assert isinstance(found, FusedResult)
+    steps = [row for row in found.rows if row.design]
+    assert all(row.slides and row.packed for row in steps[:-1]) and steps[-1].place == "DRAM"
+    (rewritten,) = (row for row in found.rows if row.type == "conversion")
+    assert rewritten.layer == "widen converted" and rewritten.used_words == steps[0].used_words <= found.capacity
+    designs = [design_file.load(tmp_path / row.design, load()) for row in steps]
+    executed = verify_chain([(one.problem, one.batch) for one in designs], trials=4)
+    assert executed.correct
+    claimed = (sum(row.energy_pj for row in steps), sum(row.cycles for row in steps))
+    assert executed.claimed == pytest.approx(claimed)
+    assert all(most <= room for most, room in zip(executed.most_words, executed.room, strict=True))
+    assert executed.ratio == pytest.approx(1.0, abs=0.03)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sparsemap_plugins.workloads.layers import Conv2d, Depthwise, Linear, MatMul
-from sparsemap_plugins.workloads.operations import MaxPool, Multiply, Prepend, Take
+from sparsemap_plugins.workloads.operations import Add, GlobalAverage, MaxPool, Multiply, Prepend, Take
 from sparsemap_plugins.workloads.windows import sides, windows
 
 from sparsemap import load_problem
@@ -103,6 +103,8 @@ def test_rows_are_put_before_others_and_taken():
     assert Linear(m=3, k=4, n=5, groups=8).shape([(24, 4)]) == (8, 3, 5)
     with pytest.raises(ValueError, match="expected 3 rows or more"):
         Take(rows=3).shape([(2, 8)])
+    assert Add().shape([(64, 128), (128, 8, 8)]) == (64, 128) and Add().shape([(8, 2, 2)] * 2) == (8, 2, 2)
+    assert GlobalAverage().shape([(64, 128)]) == (128,) and GlobalAverage().shape([(64, 8, 8)]) == (64, 1, 1)
     with pytest.raises(ValueError, match="of one shape"):
         Multiply().shape([(4, 8), (8, 4)])
 

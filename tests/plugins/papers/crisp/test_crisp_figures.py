@@ -10,8 +10,9 @@ from sparsemap_plugins.papers.crisp import designs, fig_4, fig_8
 from sparsemap_plugins.papers.crisp.designs import CRISP, DENSE, DSTC, STC, Product, TensorCore, products
 from sparsemap_plugins.papers.runs import Runner
 
-from sparsemap import SparseMapError, search
+from sparsemap import SparseMapError, run_study, search
 from sparsemap.pieces.loading import load
+from sparsemap.spec import toml_io
 
 RESULTS = Path(__file__).parents[4] / "docs/results"
 LATE, MIDDLE = Product(512, 2048, 49), Product(128, 1152, 784)
@@ -49,6 +50,20 @@ def late(registry):
 def on_late(registry, model):
     crisp = [machine for machine in CRISP if machine.n == 1 or machine.block == 64]
     return {machine: machine.best(LATE, 0.9, 21, model, registry) for machine in (DENSE, STC, *crisp)}
+
+
+def test_cells_of_fig_8_are_those_of_an_ordinary_study_in_which_every_hardware_names_its_space(late, tmp_path):
+    weights = LATE.pruned(1, 64, 0.9)
+    density = {"type": "crisp", "n": 1, "m": 4, "block": 64, "keep": weights.kept}
+    about = {"searchers": ["exhaustive"], "cost_models": ["timeloop"], "budget": 10**7}
+    hardware = ["dense-tc", "nvidia-stc", "crisp-stc"]
+    toml_io.write(tmp_path / "late.toml", {"kind": "workload", **LATE.workload(density)})
+    about |= {"name": "fig-8", "workloads": ["late.toml"], "hardware": hardware}
+    found = run_study(about, out=tmp_path / "out", base=tmp_path)
+    cycles = {outcome.row["hardware"]: outcome.row["cycles"] for outcome in found}
+    speeds = [late[DENSE]["cycles"] / cycles[name] for name in hardware]
+    crisp = next(row for machine, row in late.items() if machine.name == "CRISP 1:4 B64")
+    assert speeds == pytest.approx([1.0, 2.0, late[DENSE]["cycles"] / crisp["cycles"]], rel=2e-3)
 
 
 def test_speed_is_one_over_density_where_nothing_else_is_the_limit(late):

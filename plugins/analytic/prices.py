@@ -1,0 +1,36 @@
+"""What an access costs on a chip, and memories for being there: what the chain, its bound and the compiled model read."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsemap.pieces.contracts.base import Array, PerLevel
+from sparsemap.problem.chip import Chip
+
+from .layout import by_level
+
+PRICES = {"fill": "write", "update": "write", "metadata_fill": "metadata_write", "metadata_update": "metadata_write"}
+"""Actions of the model that cost what another one does on a chip."""
+NS = 1e9
+
+
+def price(chip: Chip, action: str) -> Array:
+    """(S, 1) or (S, B) pJ of one access, by the model's name of its action."""
+    return by_level(chip.energy_pj[PRICES.get(action, action)])
+
+
+def gated_extra(chip: Chip, action: str) -> Array:
+    """(S, 1) or (S, B) pJ of a gated access above its own price."""
+    return np.maximum(0.0, chip.gated_residual * price(chip, action) - price(chip, f"gated_{action}"))
+
+
+def leakage_pj_per_cycle(chip: Chip, used: PerLevel | float) -> Array:
+    """() or (B,): all memories leak as long as a design runs, those that it has no use for less where they can be switched
+    off (docs/model.md, `leakage`). `used`: instances (S, B), or at each level so many."""
+    count, every = np.broadcast_to(used, (len(chip), *np.shape(used)[1:])), chip.instances[:-1]
+    awake = [
+        own if np.all(share == 1.0) else here + (own - here) * share
+        for own, here, share in zip(every, count, chip.asleep, strict=True)
+    ]
+    power_mw = sum(number * each for number, each in zip(awake, chip.leakage_mw, strict=True))
+    return power_mw * NS / chip.clock_hz  # mW * ns = pJ

@@ -1,0 +1,184 @@
+"""What designs of the layers of a network cost, by which of their tensors live on chip."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import attrs
+import numpy as np
+
+from ..errors import SearchError
+from ..pieces.contracts.base import Array
+from ..problem.designs import Designs
+from ..problem.evaluation import Detail, Evaluation
+from ..problem.network import INPUT
+from ..problem.passing import by_layout
+from ..problem.problem import Problem
+from .cells import Outcome
+from .fused import FusedPlan, Kept
+from .join import TablePoint
+from .packets import Packet, packets, uncompressed
+from .slides import Outermost, outermost, sliced
+
+Tables = Mapping[str, Mapping[Kept, Sequence[TablePoint]]]
+"""By content and tensors that stay, what designs cost; their `design` is the genome."""
+
+
+def alike(problem: Problem, genomes: Sequence[tuple[int, ...]]) -> Iterator[tuple[list[int], Evaluation]]:
+    """Rows in which the same tensors pass by the same levels, and what designs cost, with the details."""
+    designs = problem.space.decode(np.array(genomes, dtype=np.int64)) if genomes else Designs({})
+    for rows, some in by_layout(designs):
+        yield rows.tolist(), problem.evaluator.evaluate_designs(some, detail=True)
+
+
+@attrs.frozen(slots=False)
+class LayerTables:
+    """The tables of distinct layers, made of the outcomes of a plan's cells by folder."""
+
+    fused: FusedPlan
+    outcomes: Mapping[str, Outcome]
+
+    @cached_property
+    def genomes(self) -> dict[str, list[tuple[int, ...]]]:
+        """By content, the designs that searches of a layer have kept, and those made of them: with tensors between layers
+        uncompressed, and with one loop outside that tensors can slide by."""
+        found = {}
+        for content, cells in self.fused.searched.items():
+            some: list[tuple[int, ...]] = []
+            for cell in cells.values():
+                numbers = self.outcomes[cell.folder].numbers if cell.folder in self.outcomes else {}
+                some += [tuple(row["genome"]) for row in numbers.get("hull") or ()]
+            base = self.fused.plan.problem(cells[()])
+            if self.fused.matched and some:
+                some += uncompressed(base, some, self.edges[content])
+            walks = self.walks[content]
+            if walks and some:
+                some += sliced(base, some, walks)
+            found[content] = list(dict.fromkeys(some))
+        return found
+
+    @cached_property
+    def walks(self) -> dict[str, list[str]]:
+        """By content, the dimensions along which tensors may slide by."""
+        fused, found = self.fused, dict[str, list[str]]()
+        for content, group in fused.layers.items():
+            made = [slide.made for one in group for slide in fused.sliding.get(one.name, ())]
+            taken = [slide.taken for one in group for name in one.inputs for slide in fused.sliding.get(name, ())]
+            base = fused.plan.problem(fused.searched[content][()])
+            sizes = fused.layers[content][0].node.loops
+            assert sizes is not None
+            found[content] = [d for d in dict.fromkeys([*made, *taken]) if base.sizes[d] == sizes.sizes[d]]
+        return found
+
+    @cached_property
+    def edges(self) -> dict[str, list[int]]:
+        """By content, the tensors of a layer that another node makes or takes."""
+        found = {}
+        for content, group in self.fused.layers.items():
+            base = self.fused.plan.problem(self.fused.searched[content][()])
+            taken = {t for one in group for t, name in zip(one.operands, one.inputs, strict=False) if name != INPUT}
+            found[content] = [t for t, tensor in enumerate(base.tensors) if tensor.output or tensor.name in taken]
+        return found
+
+    @cached_property
+    def tables(self) -> Tables:
+        return {
+            content: {kept: self._points(content, kept) for kept in self.fused.wanted[content]}
+            for content in self.genomes
+        }
+
+    @cached_property
+    def packets(self) -> dict[str, dict[Any, dict[int, Packet]]]:
+        """By content and genome, the packets of each tensor that is handed over; empty where formats change at no cost."""
+        found: dict[str, dict[Any, dict[int, Packet]]] = {}
+        for content, genomes in self.genomes.items() if self.fused.matched else ():
+            base, edges = self.fused.plan.problem(self.fused.searched[content][()]), self.edges[content]
+            told = packets(base, base.space.decode(np.array(genomes, dtype=np.int64)), edges) if genomes else []
+            found[content] = {g: dict(zip(edges, p, strict=True)) for g, p in zip(genomes, told, strict=True)}
+        return found
+
+    @cached_property
+    def outermost(self) -> dict[str, dict[Any, Outermost]]:
+        """By content and genome, the first loop outside the level on chip."""
+        found = {}
+        for content, genomes in self.genomes.items():
+            base = self.fused.plan.problem(self.fused.searched[content][()])
+            told = outermost(base, base.space.decode(np.array(genomes, dtype=np.int64))) if genomes else []
+            found[content] = dict(zip(genomes, told, strict=True))
+        return found
+
+    def _points(self, content: str, kept: Kept) -> list[TablePoint]:
+        """What the designs of a layer cost with some tensors on chip. What the others need there does not depend on these, so
+        that details are asked for once, and where metadata are kept on chip."""
+        genomes, problem = self.genomes[content], self.fused.variant(content, kept)
+        if not genomes:
+            return []
+        costs, need = self._own[content]
+        if kept:
+            designs = problem.space.decode(np.array(genomes, dtype=np.int64))
+            told = problem.evaluator.evaluate_designs(designs)
+            costs = np.where(told.valid, [told.energy_pj, told.cycles], np.inf)
+            home = np.array([tensor.name in kept for tensor in problem.tensors])
+            need, packed = need.copy(), np.flatnonzero((need[3, home] > 0.0).any(axis=0))
+            need[:2, home] = 0.0
+            if packed.size:
+                need[..., packed] = self._told(problem, [genomes[row] for row in packed])[1]
+        chip, s = problem.chip, self.fused.home
+        bits = need[1].sum(axis=0) if np.all(chip.shared_capacity[s]) else 0.0
+        room = need[0].sum(axis=0) + np.ceil(bits / chip.word_bits[s])
+        found = zip(*costs.tolist(), np.broadcast_to(room, len(genomes)).tolist(), genomes, strict=True)
+        return [TablePoint(*one) for one in found if math.isfinite(one[0]) and math.isfinite(one[1])]
+
+    @cached_property
+    def _own(self) -> dict[str, tuple[Array, Array]]:
+        """By content, `_told` of the designs with all tensors outside."""
+        fused = self.fused
+        return {content: self._told(fused.variant(content, ()), some) for content, some in self.genomes.items()}
+
+    def _told(self, problem: Problem, genomes: Sequence[tuple[int, ...]]) -> tuple[Array, Array]:
+        """(2, n) pJ and cycles, infinite of designs that are not valid; and (4, T, n) words and bits of metadata that tensors
+        take of the level on chip, and those of all of a tensor."""
+        s, tensors = self.fused.home, len(problem.tensors)
+        costs, need = np.full((2, len(genomes)), np.inf), np.zeros((4, tensors, len(genomes)))
+        copies = problem.cost_model.copies(problem)
+        each = np.ones((tensors, 1)) if copies is None else np.asarray(copies)[:, s, None]
+        for rows, told in alike(problem, genomes):
+            detail = told.detail or Detail()
+            if detail.data_words_max is None or detail.cells is None:
+                raise SearchError(
+                    f"cost model '{problem.cost_model.name}' does not tell the room that designs need: no --fuse"
+                )
+            costs[:, rows] = np.where(told.valid, [told.energy_pj, told.cycles], np.inf)
+            need[0][:, rows], need[2][:, rows] = detail.data_words_max[:, s] * each, detail.data_words_max[:, 0]
+            for t, cells in enumerate(detail.cells):
+                for row, cell, count in ((1, cells[s], each[t]), (3, cells[0], 1.0)):
+                    if cell is not None and (ranks := cell.metadata) is not None:
+                        need[row, t, rows] = ranks.bits(ranks.largest) * count
+        return costs, need
+
+    @cached_property
+    def sizes(self) -> dict[str, dict[Any, list[float]]]:
+        """By content and genome, the words of each tensor with its metadata, of all of it."""
+        width = float(self.fused.problem.chip.word_bits[0])
+        return {
+            content: dict(zip(genomes, (need[2] + np.ceil(need[3] / width)).T.tolist(), strict=True))
+            for content, genomes in self.genomes.items()
+            for _, need in [self._own[content]]
+        }
+
+    @cached_property
+    def recoded(self) -> dict[str, set[Any]]:
+        """By content, the genomes of designs with levels that hold the output uncompressed."""
+        found: dict[str, set[Any]] = {"": set()}
+        for content, genomes in self.genomes.items():
+            base = self.fused.plan.problem(self.fused.searched[content][()])
+            columns = base.space.decode(np.array(genomes, dtype=np.int64)).columns if genomes else {}
+            output = next(t for t, tensor in enumerate(base.tensors) if tensor.output)
+            levels = columns.get("decoded", np.full((len(base.tensors), len(genomes)), len(base.levels)))[output]
+            found[content] = {
+                genome for genome, s in zip(genomes, levels.tolist(), strict=True) if s < len(base.levels)
+            }
+        return found
