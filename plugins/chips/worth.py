@@ -156,7 +156,8 @@ def _run(
     if plan is None:
         raise _NoDesign(f"no plan of {whole.plan.network} fits on the chip")
     for chosen in plan.steps:
-        one, live = whole.fused.named[chosen.step], dict(chosen.live)
+        one = whole.fused.named[chosen.step]
+        live: dict[str, Any] = dict(chosen.live)
         content = one.node.content if one.node.loops is not None else ""
         given = tuple(live[name].level for name in one.inputs if name != INPUT)
         stays = "-".join(whole.fused.kept(one, (given, live[one.name].level)))
