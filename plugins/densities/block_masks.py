@@ -134,7 +134,7 @@ class BalancedBlock(DensityModel):
         return BalancedOccupancy(tuple(int(s) for s in shape), block, along, kept)
 
 
-@attrs.frozen(kw_only=True, slots=False)
+@attrs.frozen(kw_only=True)
 class Gamma(DensityModel):
     """The blocks of a mask: a NumPy array (.npy) of blocks of outputs by blocks of inputs, nonzero where one is kept."""
 
