@@ -29,6 +29,7 @@ from sparsemap.files import markdown_table, percent, write_text
 from sparsemap.spec import toml_io
 from sparsemap.spec.unstructuring import unstructure
 
+BLOCK = str(Path(__file__).parent / "specs" / "bert-block-2of4.toml")
 RANDOM = {"type": "random", "batch": 16}
 """Chips drawn uniformly; constraints hold for them as for all."""
 KINDS = {"chip": {}, "same sizes": {"share": "units"}, "random": {"searcher": RANDOM}}
@@ -52,7 +53,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path, help="folder of the searches, which go on there")
     parser.add_argument("--out", type=Path, default=Path("chips.md"))
     given = parser.parse_args()
-    usual = ["resnet50-90", "bert-block-2of4"] + ["mobilenetv2-85"] * (given.part == "sharing")
+    usual = ["resnet50-90", BLOCK] + ["mobilenetv2-85"] * (given.part == "sharing")
     networks = given.networks or usual
     begin = time.time()
     with tempfile.TemporaryDirectory() as folder:

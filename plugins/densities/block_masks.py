@@ -22,10 +22,11 @@ from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 
 from .atoms import repeated
-from .common import by, chosen, expanded, need_two_ranks, share, volume
+from .common import by, chosen, expanded, need_two_ranks
 from .data import DataOccupancy
 from .hypergeometric import none, table
 from .tensor_files import Limits, read_nonzeros
+from .volumes import share, volume
 
 Sides = tuple[int, int]
 
