@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+import zlib
 from pathlib import Path
 
 from setuptools import Extension, find_namespace_packages, find_packages, setup
@@ -50,9 +51,15 @@ def compiled(name: str, *parts: str) -> Extension:
     flags = [] if os.name == "nt" else ["-std=c11", "-O2", "-g0", "-ffp-contract=off"]
     if flags and platform.machine() == "x86_64":
         flags.append("-msse4.1")  # rounding in one instruction, as NumPy's own wheels have it
-    headers = ["plugins/analytic/kernel.h"] if parts else []
+    texts = sorted(Path("plugins/analytic").glob("*.[ch]"))
+    state = f"{zlib.crc32(b''.join(file.read_bytes() for file in texts)):08x}"  # which `native.py` compares
     return Extension(
-        f"sparsemap_plugins.analytic.{name}", sources, optional=True, extra_compile_args=flags, depends=headers
+        f"sparsemap_plugins.analytic.{name}",
+        sources,
+        optional=True,
+        extra_compile_args=flags,
+        depends=list(map(str, texts)),
+        define_macros=[("SOURCES", f'"{state}"')],
     )
 
 

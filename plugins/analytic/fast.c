@@ -167,4 +167,12 @@ static PyObject *sums(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
 static PyMethodDef doors[] = {DOOR(fingerprint), DOOR(probe), DOOR(gather), DOOR(sums), {0}};
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "fast", NULL, -1, doors};
 
-PyMODINIT_FUNC PyInit_fast(void) { return PyModule_Create(&module); }
+#ifndef SOURCES
+#define SOURCES "" /* else their checksum, see native.py */
+#endif
+
+PyMODINIT_FUNC PyInit_fast(void) {
+    PyObject *made = PyModule_Create(&module);
+    if (made && PyModule_AddStringConstant(made, "sources", SOURCES) < 0) Py_CLEAR(made);
+    return made;
+}

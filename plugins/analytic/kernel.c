@@ -402,4 +402,12 @@ end:
 static PyMethodDef doors[] = {{"evaluate", (PyCFunction)(void (*)(void))evaluate, METH_FASTCALL, NULL}, {0}};
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "kernel", NULL, -1, doors};
 
-PyMODINIT_FUNC PyInit_kernel(void) { return PyModule_Create(&module); }
+#ifndef SOURCES
+#define SOURCES "" /* else their checksum, see native.py */
+#endif
+
+PyMODINIT_FUNC PyInit_kernel(void) {
+    PyObject *made = PyModule_Create(&module);
+    if (made && PyModule_AddStringConstant(made, "sources", SOURCES) < 0) Py_CLEAR(made);
+    return made;
+}

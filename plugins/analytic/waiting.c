@@ -5,7 +5,7 @@
 
 static const double NEAR = 0.1, ROOT_OF_PI = 1.7724538509055159, ROOT_OF_TWO_PI = 2.5066282746310002;
 
-/* What a design does between two points at which units wait (maxima.py). */
+/* What a design does between two points at which units wait (charges/ratios.py). */
 typedef struct {
     int depth, grows;
     double turns, units, points, pitch;
@@ -105,7 +105,7 @@ static int growth_of(const Model *m, const Work *w, int i) {
     return w->grows >= 0 && m->relevant[at] ? 1 + (int)m->rank_of[at] : 0;
 }
 
-/* 1 - E[y^2] / E[y] of the share y of nonzeros, over what one in `volume` positions leaves of it (`Maxima.loose`). */
+/* 1 - E[y^2] / E[y] of the share y of nonzeros, over what one in `volume` positions leaves of it (`loose`). */
 static double loose(double mean, double moment, double volume) {
     double open = 1.0 - moment / positive(mean);
     return min2(max2(open / (volume > 1.0 ? 1.0 - 1.0 / volume : 1.0), 0.0), 1.0);
@@ -129,7 +129,7 @@ static void maxima_at(const Model *m, const Run *run, const double *maxima, cons
     }
 }
 
-/* Of thresholds that about as many units reach, the one of the largest product (`best_of_tails`). */
+/* Of thresholds that about as many units reach, the one of the largest product (`_best_of_tails`). */
 static int best_of_tails(double *product, double *reached, int count) {
     double best[2 * TAILS], of[2 * TAILS];
     int sums = count / TAILS + TAILS - 1;
@@ -189,7 +189,7 @@ static double with_meetings(const Model *m, Run *run, Design *x, double places, 
     return sqrt(excess * excess + share * fuller * (deviation * deviation));
 }
 
-/* The longest work of so many consecutive parts over the mean (`Maxima._maximum`). */
+/* The longest work of so many consecutive parts over the mean (`_maximum`). */
 static double longest_of(const Model *m, Run *run, Design *x, const Work *w, const double *looks, double grown) {
     const double *known[TENSORS];
     double mean = 1.0, alike = 1.0, share = 1.0, volume = 1.0, places = w->points * grown;
@@ -267,7 +267,7 @@ static double pace(const Model *m, const Run *run, const double *most, int count
     return max2(least, tau);
 }
 
-/* Cycles of the run over the cycles of the mean unit (`Maxima.ratios`); new ones are noted with their keys. */
+/* Cycles of the run over the cycles of the mean unit (`ratios_of`); new ones are noted with their keys. */
 static double ratio_of(const Model *m, Run *run, Design *x, const Work *w, const double *looks) {
     double key[FACTORS + 1], most[4];
     int thins = 0, count = 4, needed = 4, parts = 0, finite = 0;

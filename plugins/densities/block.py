@@ -20,9 +20,10 @@ import numpy as np
 from sparsemap import DensityModel, Occupancy
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 
-from .common import expanded, refused, share, volume
+from .common import expanded, refused
 from .hypergeometric import none_many, none_real
 from .uniform import Uniform, UniformOccupancy
+from .volumes import share, volume
 
 
 @attrs.frozen

@@ -22,10 +22,11 @@ from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 
 from .atoms import repeated
-from .common import by, chosen, expanded, need_two_ranks, share, volume
+from .common import by, chosen, expanded, need_two_ranks
 from .data import DataOccupancy
 from .hypergeometric import none, table
 from .tensor_files import Limits, read_nonzeros
+from .volumes import share, volume
 
 Sides = tuple[int, int]
 
@@ -133,7 +134,7 @@ class BalancedBlock(DensityModel):
         return BalancedOccupancy(tuple(int(s) for s in shape), block, along, kept)
 
 
-@attrs.frozen(kw_only=True, slots=False)
+@attrs.frozen(kw_only=True)
 class Gamma(DensityModel):
     """The blocks of a mask: a NumPy array (.npy) of blocks of outputs by blocks of inputs, nonzero where one is kept."""
 

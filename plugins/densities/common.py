@@ -1,8 +1,7 @@
-"""What several density models need: volumes of tiles, random masks, tables that an occupancy keeps, words of messages."""
+"""What several density models need: random masks, tables that an occupancy keeps, words of messages."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from typing import Any, TypeVar
@@ -13,8 +12,6 @@ import numpy as np
 from sparsemap import DensityModel
 from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts.base import Array, Nonzeros
-
-share: list[Any] = [attrs.validators.ge(0), attrs.validators.le(1)]
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -32,16 +29,6 @@ def need_two_ranks(model: DensityModel, shape: tuple[int, ...]) -> None:
     if len(shape) < 2:
         text = f"type '{model.type_name}' is for tensors of two ranks or more, and this one has {len(shape)}"
         raise refused(model, text)
-
-
-def volume(tile: tuple[int, ...]) -> int:
-    return math.prod(int(words) for words in tile)
-
-
-def volumes(tiles) -> Array:
-    """int64 volumes of tiles: a sequence of tuples, an array (T, ranks), or volumes already."""
-    tiles = np.asarray(tiles, np.int64)
-    return tiles if tiles.ndim == 1 else tiles.prod(axis=1)
 
 
 def positions(k: Nonzeros, possible: Nonzeros, tile: Iterable[int], tensor: str) -> Array:

@@ -12,7 +12,8 @@ import numpy as np
 from sparsemap import DensityModel, Occupancy
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 
-from .common import chosen, share, volume, volumes
+from .common import chosen
+from .volumes import share, volume, volumes
 
 
 @attrs.frozen

@@ -11,8 +11,8 @@ import numpy as np
 from sparsemap import DensityModel, Occupancy
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 
-from .common import share, volume, volumes
 from .hypergeometric import none, none_many, none_real, none_runs, table
+from .volumes import share, volume, volumes
 
 
 @attrs.frozen

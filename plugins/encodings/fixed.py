@@ -25,6 +25,7 @@ from .choices import Candidate, build_candidates, once
 from .mistakes import Mistakes, path_of
 
 
+@attrs.frozen(kw_only=True)
 class Constant(Segment):
     """A segment without genes: a derived class says in `constants` what its columns hold for every design."""
 

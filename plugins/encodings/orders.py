@@ -7,6 +7,7 @@ from itertools import permutations
 from math import factorial
 from typing import ClassVar
 
+import attrs
 import numpy as np
 
 from sparsemap import Problem
@@ -50,6 +51,7 @@ def encode_order(order: Array) -> Array:
     return codes
 
 
+@attrs.frozen(kw_only=True)
 class Cantor(Segment):
     """One gene per mapping level, 1..D!: the loop order of that level. Code 1 is the order of the workload (MKN).
 

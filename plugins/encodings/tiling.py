@@ -39,6 +39,7 @@ class Group:
     """Whether its prime is the smallest of the dimension."""
 
 
+@attrs.frozen(kw_only=True)
 class LoopTiling(Segment):
     """A segment of loop bounds: column `bounds` (L, D, B) float64."""
 

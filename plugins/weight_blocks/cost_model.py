@@ -219,11 +219,8 @@ def _layer(problem: Problem, machine: CoreMesh) -> MeshLayer:
     given: tuple[int, ...]
     made: tuple[int, ...]
     if piece.type_name == "conv2d":
-        kernel, sizes, halves = (piece.r, piece.s), (piece.p, piece.q), [(s // 2, s // 2) for s in (piece.r, piece.s)]
-        sides = {"valid": [(0, 0), (0, 0)], "same": halves}.get(piece.padding, piece.padding)
-        reach = zip(piece.stride, sizes, kernel, sides, strict=True)
-        image = [max(1, (size - 1) * stride + window - sum(side)) for stride, size, window, side in reach]
-        given, made, outputs = (piece.c, *image), (piece.k, *sizes), piece.k
+        image = [end - first for first, end in piece.inside]
+        given, made, outputs = (piece.c, *image), (piece.k, piece.p, piece.q), piece.k
     elif piece.type_name == "linear":
         given, made, outputs = (piece.m, piece.k), (piece.m, piece.n), piece.n
         given, made = (given, made) if piece.m > 1 else (given[1:], made[1:])

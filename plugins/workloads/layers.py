@@ -116,16 +116,16 @@ class Window(LayerWorkload):
 
     def placed(self, inputs: Sequence[Shape]) -> Workload:
         placed = attrs.evolve(self, image=inputs[0][1:])
-        return self if placed._inside == self._inside else placed
+        return self if placed.inside == self.inside else placed
 
     def _padded(self, tensor: Tensor, shape: Shape) -> Tensor:
         """The tensor with the words of its ranks that are no padding."""
-        inside = (*((0, size) for size in shape[:-2]), *self._inside)
+        inside = (*((0, size) for size in shape[:-2]), *self.inside)
         same = tensor.name != "P" or all(end - first == size for (first, end), size in zip(inside, shape, strict=True))
         return tensor if same else attrs.evolve(tensor, inside=inside)
 
     @property
-    def _inside(self) -> tuple[tuple[int, int], ...]:
+    def inside(self) -> tuple[tuple[int, int], ...]:
         """Of rows and of columns that windows cover, the first one of the image and the first one behind it."""
         found = []
         for axis, (steps, taps) in enumerate(((self.p, self.r), (self.q, self.s))):

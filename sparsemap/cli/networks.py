@@ -76,8 +76,8 @@ def _shown(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else value
 
 
-WIDE = (7, 6)
-"""Columns of `NetworkResult.groups` that narrow terminals do without: the shares of cycles and energy."""
+WIDE = (7, 6, 9, 8, 10)
+"""Columns of `NetworkResult.groups` that narrow terminals do without: shares of cycles and energy, units, time, limits."""
 
 
 WIDE_PLAN = (9, 8, 6, 7)
@@ -102,7 +102,7 @@ def run_network(hardware: str, given: Mapping[str, Any], as_json: bool, quiet: b
         click.echo(json.dumps(result.to_dict(), indent=2))
     elif not quiet:
         rows, less = (result.groups(), WIDE) if fused is None or not fused.complete else (fused.table(), WIDE_PLAN)
-        click.echo(cli_output.table(rows, "<>" if less is WIDE else "<<<>>>>><<", less=less) + "\n")
+        click.echo(cli_output.table(rows, "<>>>>>>>>><" if less is WIDE else "<<<>>>>><<", less=less) + "\n")
         lines = totals_text(result).splitlines()
         lines = lines[:1] + fused.totals_text().splitlines() if fused is not None else lines
         click.echo("\n".join(cli_output.wrapped(line, " " * 9) for line in lines))

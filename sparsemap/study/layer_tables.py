@@ -111,8 +111,8 @@ class LayerTables:
         return found
 
     def _points(self, content: str, kept: Kept) -> list[TablePoint]:
-        """What the designs of a layer cost with some tensors on chip. What the others need there does not depend on these, so
-        that details are asked for once, and where metadata are kept on chip."""
+        """What the designs of a layer cost with some tensors on chip. What the others need there does not depend on these, and
+        these have the metadata there that all of a tensor has outside: details are asked for once."""
         genomes, problem = self.genomes[content], self.fused.variant(content, kept)
         if not genomes:
             return []
@@ -122,10 +122,8 @@ class LayerTables:
             told = problem.evaluator.evaluate_designs(designs)
             costs = np.where(told.valid, [told.energy_pj, told.cycles], np.inf)
             home = np.array([tensor.name in kept for tensor in problem.tensors])
-            need, packed = need.copy(), np.flatnonzero((need[3, home] > 0.0).any(axis=0))
-            need[:2, home] = 0.0
-            if packed.size:
-                need[..., packed] = self._told(problem, [genomes[row] for row in packed])[1]
+            need = need.copy()
+            need[0, home], need[1, home] = 0.0, need[3, home]
         chip, s = problem.chip, self.fused.home
         bits = need[1].sum(axis=0) if np.all(chip.shared_capacity[s]) else 0.0
         room = need[0].sum(axis=0) + np.ceil(bits / chip.word_bits[s])

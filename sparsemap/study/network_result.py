@@ -182,7 +182,7 @@ class NetworkResult:
         about = [["sizes", "densities"], *([layer.sizes, layer.densities] for layer in self.layers), ["", ""]]
         numbers = [HEAD, *(_cells(self, [layer]) for layer in self.layers), self._last_row()]
         rows = [[first, *more, *rest] for (first, *rest), more in zip(numbers, about, strict=True)]
-        return markdown_table(rows, "<<<>")
+        return markdown_table(rows, "<<<" + ">" * 9 + "<")
 
     def groups(self) -> list[list[str]]:
         """The table for a terminal: like `markdown`, with a row for all layers that are equal."""
@@ -192,7 +192,8 @@ class NetworkResult:
     def _last_row(self) -> list[str]:
         name = "all layers" if self.complete else "incomplete"
         count = str(sum(layer.repeat for layer in self.layers))
-        return [name, count, *_numbers(self.edp, self.energy_pj, self.cycles), times(self.gap), "", ""]
+        time = units.scaled_text(self.seconds, "s") if self.seconds is not None else "-"
+        return [name, count, *_numbers(self.edp, self.energy_pj, self.cycles), times(self.gap), "", "", time, "", ""]
 
     def write(self, folder: Path | str) -> list[Path]:
         """Writes `layers.csv` with full precision, `layers.md`, and `network.json` with the totals; whole or not at all.
@@ -207,7 +208,7 @@ class NetworkResult:
         return write_texts({place / name: text for name, text in zip(NETWORK_FILES, texts, strict=True)})
 
 
-HEAD = ["layer", "times", "EDP", "energy", "cycles", "gap", "of energy", "of cycles"]
+HEAD = ["layer", "times", "EDP", "energy", "cycles", "gap", "of energy", "of cycles", "time", "units", "limited by"]
 
 
 def _cells(result: NetworkResult, layers: Sequence[LayerResult]) -> list[str]:
@@ -217,7 +218,10 @@ def _cells(result: NetworkResult, layers: Sequence[LayerResult]) -> list[str]:
     shares = [[result.share(layer, key) for layer in layers] for key in ("energy_pj", "cycles")]
     numbers = _numbers(first.edp, first.energy_pj, first.cycles) if first.edp is not None else [first.state, "-", "-"]
     told = ["-" if None in share else percent(math.fsum(x for x in share if x), 1) for share in shares]
-    return [name, str(sum(layer.repeat for layer in layers)), *numbers, times(first.gap), *told]
+    time = "-" if first.cycles is None else units.scaled_text(first.cycles / float(result.chip.clock_hz), "s")
+    used = "-" if first.units_used is None else percent(first.units_used)
+    more_of = [time, used, (first.limit or "-").removeprefix("the ")]
+    return [name, str(sum(layer.repeat for layer in layers)), *numbers, times(first.gap), *told, *more_of]
 
 
 def _numbers(edp: float | None, energy_pj: float | None, cycles: float | None) -> list[str]:

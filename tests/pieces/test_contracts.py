@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 
+import attrs
 import numpy as np
+import pytest
 
+from sparsemap.pieces import contracts
 from sparsemap.pieces.contracts import Fiber, box, name_bits, parts, plain, styled
 
 
@@ -31,3 +34,10 @@ def test_a_marked_text_is_the_text_and_its_styles():
     text = f"{styled('EDP', 'strong')}  1.5 {styled('pJ', 'faint')}"
     assert plain(text) == "EDP  1.5 pJ"
     assert list(parts(text)) == [("", ""), ("EDP", "strong"), ("  1.5 ", ""), ("pJ", "faint"), ("", "")]
+
+
+@pytest.mark.parametrize("kind", ["CostModel", "DensityModel", "Exporter", "Searcher", "Segment"])
+@pytest.mark.parametrize("slots", [True, False])
+def test_a_plugin_may_do_without_slots(kind, slots):
+    made = attrs.frozen(kw_only=True, slots=slots)(type("Own", (getattr(contracts, kind),), {}))
+    assert made(name="own").name == "own"

@@ -8,13 +8,14 @@ import os
 import sys
 from textwrap import dedent
 
+import attrs
 import numpy as np
 import pytest
 import sparsemap_specs
 from calls import at_most
 
 from sparsemap.errors import PluginError, SparseMapError, SpecError
-from sparsemap.pieces import hookspecs
+from sparsemap.pieces import contracts, hookspecs
 from sparsemap.pieces.contracts import Fiber
 from sparsemap.pieces.loading import load
 from sparsemap.pieces.registry import Plugin
@@ -513,6 +514,19 @@ def test_every_class_of_a_built_in_plugin_is_at_the_place_that_it_registers():
     registry = load(env={})
     for kind in registry.kinds():
         assert all(cls.type_name == name and cls.kind == kind for name, cls in registry.types(kind).items())
+
+
+@pytest.mark.parametrize("name", sorted({name for names in hookspecs.CONTRACTS.values() for name in names}))
+def test_a_class_of_a_plugin_may_do_without_slots(name):
+    contract = getattr(contracts, name)
+    lacking = {key: None for key, field in attrs.fields_dict(contract).items() if field.default is attrs.NOTHING}
+
+    @attrs.frozen(kw_only=True, slots=False)
+    class Mine(contract):
+        type_name = "mine"
+
+    with attrs.validators.disabled():
+        assert Mine(name="own", **lacking).name == "own"
 
 
 def test_a_built_in_spec_is_read_when_it_is_asked_for(monkeypatch):

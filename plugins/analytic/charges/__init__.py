@@ -13,6 +13,7 @@ import attrs
 from sparsemap import Charge
 
 
+@attrs.frozen(kw_only=True)
 class Option(Charge):
     """A charge that the analytic model knows by its name."""
 

@@ -16,7 +16,8 @@ from ..layout import Layout
 from ..nest import Nest
 from ..prepared import DesignChoices, ModelTables
 from ..removal import Removal
-from .maxima import WorkBoxes, limits_of, maxima_of, normal_maximum, rank_of
+from .maxima import limits_of, maxima_of, rank_of
+from .ratios import WorkBoxes, normal_maximum, ratios_of
 
 
 @attrs.frozen(eq=False)
@@ -47,7 +48,7 @@ def waiting_ratio(known: ModelTables, nest: Nest, choices: DesignChoices, thinne
     work, loops = points(known, nest, thinned, rows)
     count = len(work.units) // len(rows)
     units = float(choices.chip.instances[-1].max())
-    found = maxima_of(known, units).ratios(work, np.tile(np.take(looks, rows, axis=1), count)).reshape(count, -1)
+    found = ratios_of(maxima_of(known, units), work, np.tile(np.take(looks, rows, axis=1), count)).reshape(count, -1)
     turns, units_of = work.turns.reshape(count, -1), work.units.reshape(count, -1)
     ratio = np.ones(nest.batch)
     ratio[rows] = together(found, turns, units_of, loops.reshape(len(loops), count, len(rows))).max(axis=0)

@@ -13,7 +13,8 @@ from ..nest import Nest
 from ..prepared import DesignChoices, ModelTables
 from ..removal import Removal
 from .imbalance import Thinned, tile_work
-from .maxima import LANES, Maxima, WorkBoxes, deviation_of, maxima_of
+from .maxima import LANES, Maxima, maxima_of
+from .ratios import WorkBoxes, deviation_of, deviations, loose, ratios_of
 
 
 @attrs.frozen(eq=False)
@@ -50,7 +51,7 @@ class Uneven:
             widths = np.array([width[rows[packed]] for width in self.nest.boxes[t][h]])
             if not self.known.tables[t].by_shape:
                 widths = widths.prod(axis=0, keepdims=True)
-            square[packed] = self._maxima.deviations(lay.operands.index(t), widths) ** 2
+            square[packed] = deviations(self._maxima, lay.operands.index(t), widths) ** 2
         return np.sqrt(np.maximum((1.0 + square) / np.maximum(left, 1e-12) - 1.0, 0.0))
 
 
@@ -59,7 +60,7 @@ def spreads(maxima: Maxima, work: WorkBoxes, looks: Array) -> tuple[Array, Array
     chance that there is any. `work` is of one part."""
     thins = np.isfinite(looks)
     different = np.where(thins.sum(axis=0) == 1, (np.array(work.lanes) * thins).sum(axis=0), work.units)
-    longest = deviation_of(different) * (maxima.ratios(work, looks) - 1.0)
+    longest = deviation_of(different) * (ratios_of(maxima, work, looks) - 1.0)
     square, some, share = np.ones((3, len(work.units)))
     pairs, apart, single = work.points * work.units, work.points.copy(), np.ones(len(work.units), dtype=bool)
     with maxima.lock:
@@ -76,7 +77,7 @@ def spreads(maxima: Maxima, work: WorkBoxes, looks: Array) -> tuple[Array, Array
             any_of = 1.0 - (1.0 - np.minimum(there, 1.0)) ** lanes
             some[rows] *= any_of
             volume = np.maximum(widths.prod(axis=0), looks[i, rows])
-            share[rows] *= maxima.loose(i, found, mean, volume)
+            share[rows] *= loose(maxima, i, found, mean, volume)
             pairs[rows] *= mean / np.where(any_of > 0.0, any_of, 1.0)
             apart[rows] /= volume
             single[rows] &= looks[i, rows] == 1.0

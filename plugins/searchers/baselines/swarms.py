@@ -18,6 +18,7 @@ from sparsemap.pieces.contracts import Array, Genomes, Proposals, Searcher
 from .edits import losses
 
 
+@attrs.frozen(kw_only=True)
 class Nevergrad(Searcher):
     """What the two share: nevergrad proposes a batch and receives its scores."""
 

@@ -78,7 +78,7 @@ def _on_one_line(piece: Any, field: Any, name: str) -> None:
         raise ValueError(f"holds a tab or a line break, expected a name on one line; found {shortened(name)}")
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, slots=False)  # contracts are plain classes: attrs would look for its slots in these
 class Piece:
     """What every piece has: the keys `name`, `description` and `source` of its spec."""
 

@@ -35,6 +35,7 @@ class Classes:
     """By name (N,), what the designs of a class have in common, for people and for whoever checks a proof."""
 
 
+@attrs.frozen(kw_only=True)
 class CostModel(Piece):
     """Energy, cycles and reasons of a batch of designs."""
 
@@ -97,6 +98,7 @@ class ChipCounts:
     """(S + 1, B) instances of every level that are in use, then compute units."""
 
 
+@attrs.frozen(kw_only=True)
 class Charge(Piece):
     """An effect that hardware pays for and a plain cost model leaves out, such as refreshing off-chip memory.
 
@@ -127,6 +129,7 @@ class Charge(Piece):
         return 0.0
 
 
+@attrs.frozen(kw_only=True)
 class Objective(Piece):
     """What a search minimises: one score or, with several `names`, several values whose trade-offs are kept."""
 

@@ -46,6 +46,7 @@ def neighbours(genes: Array, bounds: Genes, rng: np.random.Generator) -> Array:
     return changed
 
 
+@attrs.frozen(kw_only=True)
 class Segment(Piece):
     """A run of genes with its decoder. Tables of a problem belong in `problem.remember`, those that no chip
     changes in `problem.shared.remember`."""

@@ -113,6 +113,7 @@ class MemoryLevel(Piece):
         return capacity_bits
 
 
+@attrs.frozen(kw_only=True)
 class Technology(Piece):
     """Energy per action."""
 

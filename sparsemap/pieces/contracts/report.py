@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import attrs
+
 from ...files import write_text
 from .base import Piece
 
@@ -40,6 +42,7 @@ def parts(text: str) -> Iterator[tuple[str, str]]:
         yield after, ""
 
 
+@attrs.frozen(kw_only=True)
 class Exporter(Piece):
     """Text, data or files about the best design of a result. A report has a `file_name` and a `text`."""
 

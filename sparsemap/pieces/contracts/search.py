@@ -64,6 +64,7 @@ class Context:
     A note may be missing; operators must work without it."""
 
 
+@attrs.frozen(kw_only=True)
 class Init(Piece):
     """The first population of a search. Searchers call operators through `boundary`, which names those that fail."""
 
@@ -74,6 +75,7 @@ class Init(Piece):
         raise NotImplementedError
 
 
+@attrs.frozen(kw_only=True)
 class Selection(Piece):
     """Who mates, and who survives."""
 
@@ -88,6 +90,7 @@ class Selection(Piece):
         raise NotImplementedError
 
 
+@attrs.frozen(kw_only=True)
 class Crossover(Piece):
     """How two parents make a child."""
 
@@ -98,6 +101,7 @@ class Crossover(Piece):
         raise NotImplementedError
 
 
+@attrs.frozen(kw_only=True)
 class Mutation(Piece):
     """How a child differs from what it inherits."""
 
@@ -113,6 +117,7 @@ class Mutation(Piece):
         return [(self, 1.0)]
 
 
+@attrs.frozen(kw_only=True)
 class Searcher(Piece):
     kind: ClassVar[str] = "searcher"
     takes_migrants: ClassVar[bool] = False

@@ -128,6 +128,7 @@ class Occupancy:
         raise NotImplementedError
 
 
+@attrs.frozen(kw_only=True)
 class DensityModel(Piece):
     """How the nonzeros of a tensor are distributed."""
 
@@ -197,6 +198,7 @@ class Workload(Piece):
         return attrs.evolve(self, density={**self.density, **densities})  # type: ignore[attr-defined, call-arg]
 
 
+@attrs.frozen(kw_only=True)
 class Operation(Piece):
     """What stands between the layers of a network and has no loops to search, such as pooling or an addition."""
 

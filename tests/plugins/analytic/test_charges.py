@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 from charged import LEVELS, REGISTRY, cost, made, product
-from sparsemap_plugins.analytic.charges import maxima
+from sparsemap_plugins.analytic.charges import ratios as ratio
 from sparsemap_plugins.analytic.charges.imbalance import together, told_apart
 from sparsemap_plugins.analytic.charges.maxima import LANES, Shares
 from sparsemap_plugins.analytic.charges.network import length_mm
@@ -418,9 +418,9 @@ def test_a_tile_without_work_hides_no_transfer() -> None:
 def test_the_pace_of_units_is_solved_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     most = np.array([[3.0, 6.0, 1.5], [2.2, 4.0, 1.3], [1.7, 3.0, 1.2], [1.4, 2.0, 1.1]])
     inputs = most, np.ones(most.shape, dtype=bool), np.array([2, 3, 8]), np.array([64.0, 1000.0, 4.0])
-    found = maxima.pace(*inputs)
-    monkeypatch.setattr(maxima, "NEWTON", 40)
-    assert found == pytest.approx(maxima.pace(*inputs), rel=1e-6)
+    found = ratio.pace(*inputs)
+    monkeypatch.setattr(ratio, "NEWTON", 40)
+    assert found == pytest.approx(ratio.pace(*inputs), rel=1e-6)
 
 
 def test_words_of_a_block_are_empty_together() -> None:
@@ -438,7 +438,7 @@ def simulated_waits(pairs: int, parts: int, columns: int, rng: np.random.Generat
 @pytest.mark.parametrize(("pairs", "parts"), [(5, 1), (5, 7), (32, 4)])
 def test_groups_that_wait_for_each_other_wait_as_a_whole_at_another_point(pairs: int, parts: int) -> None:
     units = np.array([[2.0], [2.0 * pairs]])
-    mean, _ = maxima.normal_maximum(units)
+    mean, _ = ratio.normal_maximum(units)
     ratios = 1.0 + 0.2 * mean / np.array([[1.0], [math.sqrt(parts)]])
     turns, loops = np.array([[100.0 * parts], [100.0]]), np.array([[[1.0], [pairs]], [[2.0], [2.0]]])
     found = together(ratios, turns, units, loops)

@@ -165,7 +165,8 @@ def test_a_strategy_set_by_hand_is_led_by_what_is_compressed(space):
 
 def test_waiting_of_four_operands_is_that_of_all_products_of_thresholds(monkeypatch) -> None:
     """Of combinations that about as many units reach only the best goes on; all of them say hardly more."""
-    from sparsemap_plugins.analytic.charges import tails
+    from sparsemap_plugins.analytic import native
+    from sparsemap_plugins.analytic.charges import ratios
     from sparsemap_plugins.analytic.occupancy.shared import SHARED
 
     table = {
@@ -173,9 +174,10 @@ def test_waiting_of_four_operands_is_that_of_all_products_of_thresholds(monkeypa
         "density": {"P": 0.1, "Q": 0.2, "R": 0.3, "S": 0.25},
     }  # fmt: skip
     cycles = []
+    monkeypatch.setattr(native, "kernel", None)
     for every in (False, True):
         if every:
-            monkeypatch.setattr(tails, "best_of_tails", lambda product, reached: (product, reached))
+            monkeypatch.setattr(ratios, "_best_of_tails", lambda product, reached: (product, reached))
         monkeypatch.setattr(type(SHARED), "get", lambda _, make, *content: make(*content))
         problem = load_problem(table, "mobile")
         rng = np.random.default_rng(0)

@@ -148,3 +148,12 @@ def test_an_error_in_the_loops_is_noticed(number, tmp_path, monkeypatch):
     assert text.count(before) >= 1
     fast = built(text.replace(before, after, 1), tmp_path)
     assert not agree(fast, monkeypatch)
+
+
+def test_what_is_older_than_its_sources_is_left_out_and_told(monkeypatch, caplog):
+    if native.fast is None:
+        pytest.skip("not compiled")
+    assert native._loaded("fast") is native.fast
+    monkeypatch.setattr(native, "_state", lambda: "another")
+    assert native._loaded("fast") is None
+    assert "is of other sources than those beside it" in caplog.text

@@ -13,6 +13,8 @@ from sparsemap import DesignError, search_network
 from sparsemap.cli.main import cli
 from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
+from sparsemap.problem.designs import Designs
+from sparsemap.problem.problem import Problem
 from sparsemap.study.fused_result import FusedResult
 
 CHIP: dict[str, Any] = {
@@ -68,23 +70,31 @@ def test_layers_that_do_not_follow_each_other_are_refused(files: tuple[FusedResu
         verify_chain([(first.problem, first.batch)] * 2)
 
 
-def test_what_slides_by_is_in_packets_that_are_handed_on_or_rewritten(tmp_path: Path) -> None:
-    shapes = (("widen", 16, 2, 1.0), ("narrow", 4, 16, 0.3), ("last", 2, 4, 0.3))
-    conv = {"type": "conv2d", "p": 12, "q": 12}
-    layers = [{**conv, "name": n, "k": k, "c": c, "density": {"P": d, "Q": 1.0}} for n, k, c, d in shapes]
-    levels = [CHIP["levels"][0], {**CHIP["levels"][1], "capacity": "1000 words"}]
-    chip = {**CHIP, "levels": levels, "converter": {"words_per_cycle": 8, "pj": 0.1, "area_mm2": 0.01}}
-    network = {"name": "lines", "input": [2, 12, 12], "layers": layers}
-    found = search_network(network, chip, 100, 2, out=tmp_path, fuse=True)
-    assert isinstance(found, FusedResult)
-    steps = [row for row in found.rows if row.design]
-    assert all(row.slides and row.packed for row in steps[:-1]) and steps[-1].place == "DRAM"
-    (rewritten,) = (row for row in found.rows if row.type == "conversion")
-    assert rewritten.layer == "widen converted" and rewritten.used_words == steps[0].used_words <= found.capacity
-    designs = [design_file.load(tmp_path / row.design, load()) for row in steps]
-    executed = verify_chain([(one.problem, one.batch) for one in designs], trials=4)
-    assert executed.correct
-    claimed = (sum(row.energy_pj for row in steps), sum(row.cycles for row in steps))
-    assert executed.claimed == pytest.approx(claimed)
-    assert all(most <= room for most, room in zip(executed.most_words, executed.room, strict=True))
+@pytest.mark.parametrize("packed", [False, True], ids=["words", "packets"])
+def test_what_slides_by_may_be_in_packets(packed: bool) -> None:
+    """Two products, one line of eight channels between them at a time, three of ten of its words there."""
+
+    def design(tensor: str, ranks: tuple[str, str, str], sizes: dict[str, int], skip: str) -> tuple[Problem, Designs]:
+        formats = {t: ["uncompressed"] * 4 + ["bitmask" if packed and t == tensor else "uncompressed"] for t in "PQZ"}
+        made, taken, weights = ranks
+        workload = {
+            "einsum": f"Z[{made}] = P[{taken}] * Q[{weights}]",
+            "dims": sizes,
+            "density": {"P": 1.0, "Q": 1.0, tensor: 0.3},
+            "resides": {tensor: "Buffer"},
+            "resident_words": {tensor: 8},
+            "slides": {tensor: "p"},
+        }
+        inner = [f"{dim}={sizes[dim]}" for dim in weights.split(", ")[::-1]]
+        mapping = {"L1_T": ["p=12"], "L2_T": inner[::-1] if tensor == "P" else inner, "L2_S": []}
+        told = {"workload": workload, "hardware": "small", "mapping": mapping, "formats": formats}
+        places = {"Buffer": "none", "MAC": skip}
+        found = design_file.structure({**told, "beyond_format": "uncompressed", "gate_skip": places}, load())
+        return found.problem, found.batch
+
+    one = design("Z", ("k, p", "c, p", "k, c"), {"k": 8, "c": 2, "p": 12}, "none")
+    two = design("P", ("m, p", "k, p", "m, k"), {"m": 4, "k": 8, "p": 12}, "skip-q-by-p" if packed else "none")
+    executed = verify_chain([one, two], trials=4)
+    assert executed.correct and executed.most_words == executed.room == (8,)
     assert executed.ratio == pytest.approx(1.0, abs=0.03)
+    assert (executed.claimed[1] < 500) == packed  # zeros are skipped where packets tell of them

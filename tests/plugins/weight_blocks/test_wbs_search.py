@@ -7,13 +7,16 @@ import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.weight_blocks.cost_model import ConvProblem
 from sparsemap_plugins.weight_blocks.layers import MeshLayer
+from sparsemap_plugins.weight_blocks.networks import layer_of
 from sparsemap_plugins.weight_blocks.schedule import compile_layers
 from sparsemap_plugins.weight_blocks.searched import SplitSearch
 from wbs_layers import machine, registry
 
 from sparsemap import SpecError, load_problem, search
 from sparsemap.cli.main import cli
+from sparsemap.pieces.data_specs import Network
 from sparsemap.problem import design_file
+from sparsemap.problem.network import nodes_of
 from sparsemap.testing import check_cost_model, check_segment
 
 DENSITY = {"Q": {"type": "block", "density": 0.5, "block": [8, 8, 3, 3]}}
@@ -97,6 +100,22 @@ def test_sub_volumes_that_no_buffer_holds_are_invalid_for_a_reason() -> None:
     one = load_problem(workload, "aie2-4x4", space, "delay", registry=registry())
     evaluation = one.evaluator.evaluate(np.zeros((1, 0), np.int64))
     assert evaluation.reasons_of(0) == ("core-input",)
+
+
+@pytest.mark.parametrize("padding", ["same", 1, [[0, 1], [0, 1]]])
+def test_a_layer_that_is_searched_has_the_image_and_the_padding_that_is_compiled(padding) -> None:
+    """Of a stride of two an image of 28 columns leaves no padding before it, or some behind it, unread."""
+    own = {"type": "conv2d", "k": 16, "c": 8, "p": 14, "q": 14, "r": 3, "s": 3, "stride": 2, "padding": padding}
+    network = Network(name="n", input=(8, 28, 28), layers=({"name": "a", **own},))
+    (node,) = nodes_of(network, registry())
+    compiled, searched = (
+        layer_of(node),
+        ConvProblem.of(
+            load_problem({**own, "name": "a", "image": [28, 28]}, "aie2-2x2", "aie2", registry=registry())
+        ).cut.layer,
+    )
+    for about in ("height", "width", "padding", "out_height", "out_width"):
+        assert getattr(searched, about) == getattr(compiled, about), about
 
 
 def test_other_models_workloads_and_hardware_are_told() -> None:
