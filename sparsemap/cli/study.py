@@ -189,7 +189,7 @@ def compare(
         for rows in (found.mean_rows(), found.use_rows() if found.uses else [], found.cell_rows()):
             if rows:
                 align = "<<>" if rows[0][0] != "workload" else "<" * len(found.cells[0].names) + ">"
-                less = [rows[0].index(name) for name in ("mean", "worse", "cells") if name in rows[0]]
+                less = [rows[0].index(name) for name in ("mean", "worse", "more", "cells") if name in rows[0]]
                 click.echo(cli_output.table(rows, align, less=less) + "\n")
     _tell(outcomes, folder, cells.COMPARISON_FILES, quiet)
 

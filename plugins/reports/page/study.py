@@ -113,7 +113,7 @@ def _means(found: Comparison) -> PageTable:
     rows: list[list[Cell]] = []
     for row in found.means:
         mean = number(row.ratio.mean if row.ratio else None, times)
-        rows.append([row.hardware, row.variant, mean, row.range, row.word, f"{row.cells} of {row.of}"])
+        rows.append([row.hardware, row.variant, mean, row.range, found.called(row.word), f"{row.cells} of {row.of}"])
     head = ["hardware", found.by.replace("_", " "), "geometric mean", "95 %", "", "cells"]
     own = found.by == "hardware"  # the means are over all of it
     return PageTable(head[own:], [row[own:] for row in rows])
