@@ -328,7 +328,7 @@ class Registry:
             raise SpecError.at("", "kind", f"expected {kind!r}, found {value['kind']!r}")
         own = {key: item for key, item in value.items() if key not in ("kind", "extends", "override")}
         base, key = value.get("extends"), "extends"
-        if base is None and "type" in own and own["type"] not in self._types[kind]:
+        if base is None and "type" in own and own["type"] not in self._types[kind] and not is_path(own["type"]):
             base, key = own.pop("type"), "type"
         if base is None:
             return {"name": self._type(kind, own)[0], **own}
