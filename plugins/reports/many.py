@@ -101,7 +101,8 @@ def explain_many(path: Path, quantity: str, registry: Registry) -> Explanation:
     totals = {name: (math.fsum(e for e, _ in found), math.fsum(t for _, t in found)) for name, found in each.items()}
     lines = [styled(f"{sides[0].subject} on {sides[0].hardware}" if len(sides) == 1 else str(path), "strong")]
     if len(sides) == 1:
-        lines += [f"{time_text(totals[''][1])}, {format_energy(totals[''][0])}, one layer after the other", ""]
+        plan = ", without the plan of tensors on chip" if sides_of(path, planned=True)[0].planned else ""
+        lines += [f"{time_text(totals[''][1])}, {format_energy(totals[''][0])}, one layer after the other{plan}", ""]
     lines.append(output.table(_rows(layers, totals[""], quantity), "<>>>>>><", less=LESS))
     if len(sides) == 1:
         lines += ["", styled("the whole network with one thing free in every layer", "strong"), _free(totals, quantity)]

@@ -289,9 +289,11 @@ def verdict(sides: Sequence[Compared]) -> list[str]:
     groups = compared(sides)
     lines = [_best(found) for found in groups if len(found) > 1]
     several = [text for text in lines if text]
-    if len(several) <= 3:
-        return several
-    return [overall(groups)]
+    left = dict.fromkeys(name for side in sides for name in side.numbers.get("lacks") or ())
+    return [
+        *(several if len(several) <= 3 else [overall(groups)]),
+        *([f"No total counts {listed(left)}."] if left else []),
+    ]
 
 
 def name_of(side: Compared, sides: Sequence[Compared]) -> str:

@@ -63,7 +63,9 @@ def coloured(parts: Sequence[SidePart], key: str) -> list[str]:
     last = dict.fromkeys(named.format(row.name) for one in costs for row in one.rows[-1:])
     first, *further = levels[:COMPUTE], levels[COMPUTE:][:1], levels[COMPUTE + 1 :]
     known = [*first, *[""] * (COMPUTE - len(levels)), *last, *further[0], *[""] * 2, *further[1]]
-    rest = dict.fromkeys(name for one in costs for name in parts_of(one, key) if name not in known)
+    rest = sorted(
+        {name for one in costs for name in parts_of(one, key)} - set(known)
+    )  # whatever the order of the parts
     return [*known, *[""] * (8 - len(known)), *rest]
 
 

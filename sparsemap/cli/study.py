@@ -127,6 +127,9 @@ def run(as_json: bool, quiet: bool, hardware: str | None, report: bool, **given:
         head, *shown = shown_rows(rows)
         head = [SHORT.get(name, name) for name in head]
         less = [head.index(SHORT[name]) for name in ("valid_fraction", "evaluations")] + [head.index("cycles")]
+        less += [
+            i for i, cells in enumerate(zip(*shown, strict=True)) if i < head.index("seed") and len(set(cells)) == 1
+        ]
         click.echo(cli_output.table([head, *shown], "<" * head.index("seed") + ">", less=less))
         if "time" in head:
             click.echo("\n" + cli_output.wrapped(compared(rows, by="hardware").verdict))
@@ -186,7 +189,8 @@ def compare(
         for rows in (found.mean_rows(), found.use_rows() if found.uses else [], found.cell_rows()):
             if rows:
                 align = "<<>" if rows[0][0] != "workload" else "<" * len(found.cells[0].names) + ">"
-                click.echo(cli_output.table(rows, align) + "\n")
+                less = [rows[0].index(name) for name in ("mean", "worse", "more", "cells") if name in rows[0]]
+                click.echo(cli_output.table(rows, align, less=less) + "\n")
     _tell(outcomes, folder, cells.COMPARISON_FILES, quiet)
 
 

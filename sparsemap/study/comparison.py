@@ -32,6 +32,8 @@ COSTS = {
 """What the variants of a study are compared by."""
 NAMED = {"edp": "EDP", "edp_js": "energy x time", "seconds": "time", "energy_pj": "energy", "score": "score"}
 WORDS = {"one seed": "with one seed per cell it may be noise", "noise": "noise, the seeds differ by as much"}
+COUNTED = {"better": "less", "worse": "more"}
+"""What is said of cost models: no design becomes better by being counted in another way."""
 
 
 @attrs.frozen
@@ -149,7 +151,11 @@ class Comparison:
 
     @property
     def about(self) -> str:
-        return f"{COSTS[self.cost]}. A ratio is over {self.reference}: above 1, {self.reference} is better."
+        return f"{COSTS[self.cost]}. A ratio is over {self.reference}: above 1, {self.reference} is {self.called('better')}."
+
+    def called(self, word: str) -> str:
+        """The word of a row, as is fit for what is compared."""
+        return COUNTED.get(word, word) if self.by == "cost_model" else word
 
     @property
     def verdict(self) -> str:
@@ -163,7 +169,7 @@ class Comparison:
             text = f"{row.variant} has {times(row.ratio.mean)} the {NAMED[self.cost]} of {self.reference}{within}"
             mine = [use for use in self.uses if use.variant == row.variant and use.name in added(row.variant, self.by)]
             used = [f"; {use.designs} of {use.of} designs use {use.name}" for use in mine]
-            texts.append(f"{text}: {WORDS.get(row.word, row.word)}{''.join(used)}")
+            texts.append(f"{text}: {WORDS.get(row.word, self.called(row.word))}{''.join(used)}")
         return "; ".join(texts) + "."
 
     def markdown(self) -> str:
@@ -173,12 +179,15 @@ class Comparison:
         return f"{self.about}\n\n{self.verdict}\n\n{markdown_table(self.mean_rows(), '<<>')}\n{uses}{cells}"
 
     def mean_rows(self) -> list[list[str]]:
-        head = ["hardware", self.by, "geometric mean", "95 %", "", "mean", "cells", f"{self.reference} better", "worse"]
+        ends = f"{self.reference} {self.called('better')}", self.called("worse")
+        head = ["hardware", self.by, "geometric mean", "95 %", "", "mean", "cells", *ends]
         rows = [head]
         for row in self.means:
             counts = f"{row.cells} of {row.of}", str(row.better), str(row.worse)
             mean = times(row.ratio.mean if row.ratio else None)
-            rows.append([row.hardware, row.variant, mean, row.range, row.word, times(row.arithmetic), *counts])
+            rows.append(
+                [row.hardware, row.variant, mean, row.range, self.called(row.word), times(row.arithmetic), *counts]
+            )
         return [row[self.by == "hardware" :] for row in rows]
 
     def use_rows(self) -> list[list[str]]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 
+from ..errors import listed
 from ..files import csv_text, four_digits, markdown_table, percent, times, write_texts
 from ..problem.costs import Costs
 from ..spec import units
@@ -193,6 +194,8 @@ class FusedResult:
         ]
         if self.utilisation is not None:
             lines.append(f"busy     {percent(self.utilisation)} of the compute units, on the mean")
+        if self.base.lacks:
+            lines.append(f"without  {listed(self.base.lacks)}")
         if self.gap is not None:
             lines.append(f"bound    {four_digits(self.bound)} by proof: the best plan is within {times(self.gap)}")
         cost = {"counted": "cost what they read and write", "free": "are free"}

@@ -70,6 +70,9 @@ def results(tmp_path_factory):
     layers = [{"name": f"encoder.block.{i}.attention.output.{i}", "type": "linear", "k": 64, "n": 64} for i in (1, 2)]
     table = {"kind": "network", "name": "net", "input": [64], "layers": layers}
     toml_io.write(folder / "net.toml", table)
+    axes = {"hardware": ["edge-16gbps", "cloud"], "cost_models": ["physical", "timeloop"], "spaces": ["paper", "full"]}
+    study = {"kind": "study", "name": "axes", "workloads": ["mm1", "mm12"], **axes, "budget": 20, "out": "axes"}
+    toml_io.write(folder / "axes.toml", study)
     np.savez(folder / "weights.npz", **{layers[0]["name"]: np.random.default_rng(0).normal(size=(64, 64))})
     return folder
 
@@ -77,6 +80,8 @@ def results(tmp_path_factory):
 VERBS = {
     "diff": "diff cloud-with-seed-0 edge-with-seed-0",
     "run": "run net.toml --hardware edge-16gbps --budget 60",
+    "study": "run axes.toml",
+    "compare": "compare axes.toml --by cost_model",
     "sweep": "sweep cloud-with-seed-0/design.toml invalid.toml --tensor P",
     "explain": "explain edge-with-seed-0",
     "prune": "prune weights.npz --method one-shot --sparsity 0.5 --out masks",

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import re
 import shutil
 from pathlib import Path
 
@@ -213,6 +214,8 @@ budget = 40
     assert "A ratio is over own" in done.stdout and "of 16 designs use two-level-bitmask" in done.stdout
     table = json.loads(compare("study.toml", "--out", "out", "--by", "hardware", "--json").stdout)
     assert table["cost"] == "edp_js" and {row["variant"] for row in table["means"]} == {"fast"}
+    said = compare("study.toml", "--out", "out", "--by", "cost_model").stdout
+    assert re.search(r"timeloop has 0\.\d\dx the EDP of physical .* less\.", said) and "better" not in said
     done = compare("study.toml", "--out", "out", "--by", "spaces", code=2)
     assert "--by: no column of several 'spaces'; did you mean 'space'?" in done.stderr
 

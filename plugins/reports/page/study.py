@@ -12,7 +12,7 @@ from sparsemap.files import grouped, read_csv, times
 from sparsemap.plots import COLOURS, Figure, named_ticks, subplots
 from sparsemap.searching.result import read_result
 from sparsemap.study.cells import AXES, chosen_in
-from sparsemap.study.comparison import BY, NAMED, Comparison, compare
+from sparsemap.study.comparison import BY, NAMED, Comparison, compare, cost_of
 
 from ..charts import GREY, Chart, Mark, scale, strips
 from ..sides import NETWORK, TABLE, Compared, cell_folder, checked, labelled, result_of, sides_of, verdict
@@ -64,7 +64,8 @@ def study(folder: Path, registry: Any = None) -> Page:
         text = "Score over its proven bound, a mark per seed: no design of its space can be below 1."
         blocks = [_gaps(rows), *_strips(rows, "gap", "searcher", "over the bound")]
         sections.append(Section("Gaps to the bound", blocks, text))
-    sections.append(Section("Cells", [_cells(rows)], "Numbers of the seed with the least EDP."))
+    cost = cost_of(rows, "seed")
+    sections.append(Section("Cells", [_cells(rows, cost)], f"Numbers of the seed with the least {NAMED[cost]}."))
     about = next(filter(None, results), {})
     budget = f" of {about['budget']:,} designs" if about.get("budget") else ""
     origin = made(folder, about, f"sparsemap run, {len(rows)} cells{budget}", TABLE)
@@ -113,7 +114,7 @@ def _means(found: Comparison) -> PageTable:
     rows: list[list[Cell]] = []
     for row in found.means:
         mean = number(row.ratio.mean if row.ratio else None, times)
-        rows.append([row.hardware, row.variant, mean, row.range, row.word, f"{row.cells} of {row.of}"])
+        rows.append([row.hardware, row.variant, mean, row.range, found.called(row.word), f"{row.cells} of {row.of}"])
     head = ["hardware", found.by.replace("_", " "), "geometric mean", "95 %", "", "cells"]
     own = found.by == "hardware"  # the means are over all of it
     return PageTable(head[own:], [row[own:] for row in rows])
@@ -188,18 +189,19 @@ def _gaps(rows: Sequence[Row]) -> PageTable:
     return spread(["hardware", "searcher"], {names: found for names, found in groups.items() if found}, "cells")
 
 
-def _cells(rows: Sequence[Row]) -> PageTable:
+def _cells(rows: Sequence[Row], cost: str) -> PageTable:
     axes = [key for key in AXES if key in rows[0]]
     rows_of: list[list[Cell]] = []
     for group in _by_seeds(rows):
         known = [row for row in group if row["edp"] is not None]
-        best = min(known, key=itemgetter("edp")) if known else group[0]
-        most = max(row["edp"] for row in known) / best["edp"] if known else None
+        best = min(known, key=itemgetter(cost)) if known else group[0]
+        most = max(row[cost] for row in known) / best[cost] if known else None
         names = [best[key] for key in ("workload", "hardware", "searcher", *axes)]
         count, printed = f"{len(known)} of {len(group)}", numbers(best, f"{best['at']}.", COLUMNS)
         rows_of.append([*names, count, *printed, number(best["gap"], times), number(most, times)])
-    head = ["workload", "hardware", "searcher", *axes, "seeds", "least EDP", "energy", "cycles", "time", "power"]
-    return PageTable([*head, "over the bound", "most over least EDP"], rows_of)
+    told = [f"least {name}" if name == NAMED[cost] else name for name in ("EDP", "energy", "cycles", "time", "power")]
+    head = ["workload", "hardware", "searcher", *axes, "seeds", *told]
+    return PageTable([*head, "over the bound", f"most over least {NAMED[cost]}"], rows_of)
 
 
 def _by_seeds(rows: Sequence[Row]) -> Iterable[list[Row]]:

@@ -12,6 +12,7 @@ from sparsemap_plugins.reports.many import figure_of
 from sparsemap_plugins.reports.page import html, page_of
 from sparsemap_plugins.reports.page.study import rows_of
 from sparsemap_plugins.reports.sides import compared, deciding, sides_of, verdict
+from sparsemap_plugins.reports.stacks import coloured
 
 from sparsemap.cli.main import cli
 from sparsemap.files import read_csv
@@ -89,6 +90,24 @@ def test_equal_results_have_a_page(chips):
     page = page_of([chips / "slow"] * 2, load())
     assert page.verdict[0].endswith("are equal for two.") and html(page)
     assert re.search(r"sparsemap report .*; \d{4}-\d\d-\d\d; sparsemap ", page.lines[0])
+
+
+def test_what_no_total_counts_is_told_wherever_networks_are_compared_or_planned(tmp_path):
+    network = {**NETWORK, "input": [64], "layers": LAYERS[:1], "lacks": ["Fancy 'x'"]}
+    for name in CHIPS:
+        plan = search_network(network, {"extends": "mobile", "name": name}, budget=20, out=tmp_path / name, fuse=True)
+    assert "\nwithout  Fancy 'x'\n" in plan.totals_text()
+    page = page_of([tmp_path / name for name in CHIPS], load())
+    assert "No total counts Fancy 'x'." in page.verdict[-1]
+    assert "without the plan of tensors on chip" in run("explain", tmp_path / "slow")
+    assert "without the plan" not in run("explain", "slow")
+
+
+def test_colours_do_not_depend_on_the_order_of_results():
+    (part, *_) = sides()[0].parts
+    bare = attrs.evolve(part, costs=attrs.evolve(part.costs, charges=dict([*part.costs.charges.items()][-1:])))
+    assert len(part.costs.charges) > 1
+    assert coloured([part, bare], "energy_pj") == coloured([bare, part], "energy_pj")
 
 
 def test_diff_and_explain_take_networks():

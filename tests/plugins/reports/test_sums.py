@@ -181,6 +181,16 @@ def test_least_and_spread_of_seeds_are_of_the_cell(tmp_path):
     assert cells_of(page, "Cells", "seeds") == {"a": "3 of 3"}
 
 
+def test_the_best_seed_of_a_cell_is_that_of_the_objective(tmp_path):
+    costs = zip((30.0, 10.0), (2.0, 6.0), strict=True)
+    rows = [
+        row("a", "slow", "sparsemap", i, edp, 1e-3) | {"energy_pj": e, "score": e} for i, (edp, e) in enumerate(costs)
+    ]
+    page = study_of(rows, tmp_path)
+    assert cells_of(page, "Cells", "least energy") == {"a": 2.0} and cells_of(page, "Cells", "EDP") == {"a": 30.0}
+    assert cells_of(page, "Cells", "most over least energy") == {"a": 3.0}
+
+
 def stacks(page):
     """By title of the section, the values of the bars by row."""
     found = {}
