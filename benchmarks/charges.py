@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from sparsemap.pieces.loading import load
 from sparsemap.problem.designs import Design
 
 Table = list[list[str]]
+DENSITIES = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0)
 
 
 @attrs.frozen
@@ -40,6 +42,8 @@ class ChargedCell:
     """Share of the energy of that design that is leakage, with DRAM's when nothing moves."""
     formats: dict[str, dict[str, list[str]]]
     """By cost model and tensor: the formats of the ranks of the design that was found, from the outermost."""
+    densities: dict[str, float]
+    """Of the operands."""
 
 
 def cell(workload: str, hardware: str, budget: int, registry: Any) -> ChargedCell:
@@ -62,7 +66,9 @@ def cell(workload: str, hardware: str, budget: int, registry: Any) -> ChargedCel
     }
     power_mw = sum(level.instances * physical.leakage_mw(s) for s, level in enumerate(physical.levels))
     leaked = power_mw * 1e9 / physical.clock_hz * again.cycles / again.energy_pj
-    return ChargedCell(f"{workload}/{hardware}", best.edp, charged, again.edp, edp([], again.design), leaked, formats)
+    thin = {t.name: t.density.occupancy(t.shape(plain.sizes)).density for t in plain.tensors if not t.output}
+    searched_plain = edp([], again.design)
+    return ChargedCell(f"{workload}/{hardware}", best.edp, charged, again.edp, searched_plain, leaked, formats, thin)
 
 
 def _formats(design: Design, tensor: int) -> list[str]:
@@ -100,6 +106,18 @@ def formats(cells: list[ChargedCell]) -> Table:
     return rows
 
 
+def by_density(cells: list[ChargedCell]) -> Table:
+    """Innermost ranks of the operands found under `physical`."""
+    found = [(one.densities[t], one.formats["physical"][t]) for one in cells for t in one.densities]
+    symbols = sorted({own[-1] for _, own in found if own})
+    rows = [["operands with a density", "tensors", *symbols]]
+    for low, high in pairwise(DENSITIES):
+        inside = [own for density, own in found if low < density <= high]
+        counted = Counter(own[-1] for own in inside if own)
+        rows.append([f"up to {high:.0%}".replace("%", " %"), f"{len(inside)}", *(f"{counted[s]}" for s in symbols)])
+    return rows
+
+
 def leakage(cells: list[ChargedCell]) -> Table:
     rows = [["platform", "least", "median", "most"]]
     for platform in dict.fromkeys(one.name.split("/")[1] for one in cells):
@@ -134,7 +152,7 @@ def main() -> None:
         unfit=len(cells) - len(fit), gain=middle(gain), twice=sum(x > 2 for x in gain),
         price=middle([one.searched_plain / one.plain for one in cells]),
         packed=percent(statistics.mean(any(set(x) - {"U"} for x in one.formats["physical"].values()) for one in cells)),
-        formats=formats(cells), leakage=leakage(cells), every=every(cells),
+        formats=formats(cells), thin=by_density(cells), leakage=leakage(cells), every=every(cells),
     )  # fmt: skip
 
 
