@@ -161,12 +161,14 @@ def results_of(model):
 
 
 def test_the_committed_results_with_all_charges_have_the_order_of_the_paper(registry):
-    """What waits and looks keeps 2:4 below twice as fast, and 3:4 in small blocks behind it where k is 64."""
+    """What waits and looks keeps 2:4 below twice as fast, and 3:4 in small blocks behind it where k is 64. Weights of a single
+    block of 64 leave its cores idle, and DSTC ahead."""
     results, layers = results_of("physical"), products(registry)
     for product in layers:
         here = {key[0]: row for key, row in results.items() if key[1:] == (product.name, 0.9, 21)}
         speed = {design: row["speed"] for design, row in here.items()}
-        assert 1.75 < speed["NVIDIA-STC 2:4"] <= 2.0 and speed[DSTC.name] < speed["CRISP 1:4 B64"]
+        assert 1.75 < speed["NVIDIA-STC 2:4"] <= 2.0
+        assert (speed[DSTC.name] < speed["CRISP 1:4 B64"]) == (max(product.s, product.k) > 64)
         for machine in CRISP:
             row = here[machine.name]
             assert row["speed"] * row["density"] <= 1.001
