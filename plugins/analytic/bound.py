@@ -17,7 +17,8 @@ What no mapping and no sparse strategy can avoid, by the rules of this model (fi
   loops that do not move it were innermost. Partial sums that come back are read, moved and written again (4.3).
 * *Levels between.* What enters a level leaves it for its children at least once, and they are filled with it; the first
   write of an output cannot be avoided either. All tiles that the children can hold together, a tile that fits one times a
-  way to share the fan-out, are tried like those of the outermost level, inside every one of these.
+  way to share the fan-out, are tried like those of the outermost level, inside every one of these, with the children that
+  need the same words (`bound_links`).
 * *Metadata.* A tensor moves its nonzeros and what tells where they are, or all its words: the cheaper of both, for
   energy, time and room (`bound_words`). At the outermost level these are the bits of the cheapest hierarchy of ranks and
   formats that has the tile of the next level as one of its parts (`bound_formats`).
@@ -52,7 +53,8 @@ from sparsemap.primes import divisors, largest_product
 
 from .actions import PlaceTables
 from .bound_filters import LeastAccesses
-from .bound_tiles import MOST_TILES, OuterTiles, delivered, possible
+from .bound_links import LeastLinks
+from .bound_tiles import MOST_TILES, OuterTiles
 from .bound_words import LeastWords
 from .layout import Layout
 from .prices import PRICES
@@ -100,6 +102,7 @@ class LowerBound:
         self.kept = [float(self.accesses.kept(t, layout.S)[0]) for t in range(layout.T)]
         self.actual = max(0.0, np.floor(self.computes * self._effectual() * (1.0 - 1e-9)) - 4.0)
         self.outer = OuterTiles.of(layout, words, self.inside)
+        self.links = LeastLinks(words, self.accesses, self.inside, self.instances)
         self.rest = _front(*self._innermost())
         """Pairs of energy and cycles (n,) of what is the same in all classes."""
         self.of_class = self._outermost()
@@ -179,7 +182,7 @@ class LowerBound:
             fill = 0.0 if child is None else self.words.price(t, child, "fill", inside)
             get, time = self.words.price(t, 0, "read", told), self.words.time(t, 0, told)
             if t == lay.output and child is not None and self.fewer_updates and not accesses.filters(t, 0):
-                pj, *words = self._sums(t, 0, child, np.maximum(outer.moved[t], self.volumes[t]), told, inside)
+                pj, *words = self.links.sums(t, 0, child, np.maximum(outer.moved[t], self.volumes[t]), told, inside)
                 energy, read, written = energy + pj, read + words[0], written + words[1]
             elif t == lay.output:
                 kept = float(accesses.kept(t, 0)[0]) * min(1.0, self.densities[t]) * (1.0 - 1e-9)
@@ -189,97 +192,22 @@ class LowerBound:
                     once = accesses.needed(t, 0, np.full_like(words, self.touched[t]))
                     arrive = np.maximum(once, arrive / 2) if child is not None else np.zeros(1)
                     again = again / 2 if child is not None else np.zeros(1)
-                leave = self._leave(t, child, inside)
+                leave = self.links.leave(t, child, inside)
                 energy = energy + arrive * (self.words.price(t, 0, "update", told) + leave) + again * (get + fill)
                 read, written = read + again * time, written + arrive * time
             else:
                 sent = accesses.needed(t, 0, words)
                 energy = energy + sent * (get + fill)
                 read = read + sent * time
-        cycles = self._transfer(0, read, written)
+        cycles = self.links.transfer(0, read, written)
         come = [t for t in range(lay.T) if lay.stored[t, 0]]
         stops = self.words.known.options.overlap and lay.S > 1 and lay.spatial[0] is None
         stops = stops and all(lay.child(t, 0) == 1 and self.words.copies[t, 1] == 1.0 for t in come)
         waiting: Array = cycles if stops else np.zeros(1)
         for s in range(1, lay.S - 1):
-            between, busy = self._between(s)
+            between, busy = self.links.between(s, outer, self._splits(s))
             energy, cycles = energy + between, np.maximum(cycles, busy)
         return energy, cycles, waiting
-
-    def _sums(self, t: int, s: int, child: int, moved: Array, told: Array, inside: Array) -> tuple[Array, Array, Array]:
-        """pJ, and words read and written, of `moved` (N,) words of the output that come to a level of one instance, where
-        nothing is filtered, and go back but for the first time: compressed, those whose sums are not zero by then, or all."""
-        words, density, volume = self.words, min(1.0, self.densities[t]), self.volumes[t]
-        visits = moved / volume
-        some = -np.expm1(np.log1p(-density) / visits) if density < 1.0 else np.ones_like(visits)
-        nonzero = moved * (1.0 - (1.0 - some) * density / (visits * some)) if density > 0.0 else 0.0 * moved
-        found = []
-        for count, back, bits in ((nonzero, nonzero - volume * density, told), (moved, moved - volume, None)):
-            count, back = (np.maximum(0.0, part * (1.0 - 2e-6) - 1e-12 * moved - 4.0) for part in (count, back))
-            put, get = (words.each(s, action, bits) for action in ("update", "read"))
-            leave = words.each(child, "read", None if bits is None else inside, wires=False) if words.drains else 0.0
-            fill = words.each(child, "fill", None if bits is None else inside)
-            size = 1.0 if bits is None else 1.0 + bits / float(self.chip.word_bits[s])
-            found.append((count * (put + leave) + back * (get + fill), back * size, count * size))
-        return tuple(np.minimum(*pair) for pair in zip(*found, strict=True))
-
-    def _between(self, s: int) -> tuple[Array, Array]:
-        """pJ and cycles (N,) of a level between the outermost and the innermost one: no fewer words leave it than have
-        come, and than the tiles inside need."""
-        lay, outer = self.layout, self.outer
-        moved = [np.maximum(outer.moved[t], self.touched[t]) for t in range(lay.T)]
-        ones = [np.ones(1)] * lay.T
-        energy, cycles = self._handed(s, moved, outer.stays if s == 1 else ones, outer.words if s == 1 else ones)
-        splits = self._splits(s)
-        if outer.grid is None or splits is None:
-            return energy, cycles
-        grid, inside = outer.grid, np.full((2, outer.grid.extents.shape[1]), np.inf)
-        tiles = np.flatnonzero(grid.spread(grid.fits(self.words, s + 1), splits))
-        extents = grid.extents[:, tiles]
-        words, loops = grid.words(extents), lay.sizes[:, None] / extents
-        stays = [extents[~lay.relevant[t]].prod(axis=0) for t in range(lay.T)]
-        known = [t for t in range(lay.T) if not lay.holes[t] and lay.stored[t, s] and lay.child(t, s) == s + 1]
-        sent = {t: delivered(lay, t, words[t] * self.inside[t], grid.widths(t, extents), extents, loops) for t in known}
-        for d, rows in possible(loops):
-            some = [np.maximum(sent[t][d], self.touched[t])[rows] if t in sent else np.full(len(rows), self.touched[t])
-                    for t in range(lay.T)]  # fmt: skip
-            found = self._handed(s, some, [part[rows] for part in stays], [part[rows] for part in words])
-            inside[:, tiles[rows]] = np.minimum(inside[:, tiles[rows]], found)
-        if np.isinf(inside).all():
-            return energy, cycles  # no design fits
-        more = [grid.least_inside(part)[outer.tile] for part in inside]
-        return np.maximum(energy, more[0]), np.maximum(cycles, more[1])
-
-    def _handed(self, s: int, words: list[Array], stays: list[Array], held: list[Array]) -> tuple[Array, Array]:
-        """pJ and cycles (n,) of handing over so many `words` of every tensor from a level to its children, out of tiles of
-        `held` words or more, whose words serve `stays` computes (T; n,)."""
-        lay = self.layout
-        energy: Array = np.zeros(1)
-        read, written, small = energy, energy, np.zeros(1)
-        for t in range(lay.T):
-            child = lay.child(t, s)
-            if not lay.stored[t, s] or (child is None and t == lay.output and self.fewer_updates):
-                continue
-            told, once = self.words.told_bits(t, held[t]), np.full_like(words[t], self.touched[t])
-            alone = all(group is None for group in lay.spatial[:s])
-            left, time = self.accesses.needed(t, s, words[t], stays[t]), self.words.time(t, s, told)
-            if t == lay.output and child and self.fewer_updates and alone and not self.accesses.filters(t, s):
-                pj, back, put = self._sums(t, s, child, np.maximum(words[t], self.volumes[t]), told, small)
-                energy, read, written = energy + pj, read + back, written + put
-            elif t == lay.output:
-                if self.fewer_updates:
-                    left = np.maximum(self.accesses.needed(t, s, once, stays[t]), left / 2 if alone else 0.0)
-                each = self.words.price(t, s, "update", told) + self._leave(t, child, small)
-                energy, written = energy + left * each, written + left * time
-            else:
-                fill = 0.0 if child is None else self.words.price(t, child, "fill", small)
-                energy, read = energy + left * (self.words.price(t, s, "read", told) + fill), read + left * time
-        instances = self.instances[s]
-        return energy, self._transfer(s, read / instances, written / instances)
-
-    def _leave(self, t: int, child: int | None, told: Array) -> Array | float:
-        """pJ of reading a word of the output where it leaves for the parent."""
-        return 0.0 if child is None or not self.words.drains else self.words.price(t, child, "read", told, wires=False)
 
     def _innermost(self) -> tuple[Array, Array]:
         """Reads of operands and updates of the output at the level next to the compute units: pJ, cycles, for every way to
@@ -317,16 +245,9 @@ class LowerBound:
                 energy = energy + accesses * get
                 read = read + accesses / instances
         lanes = self.units if splits is None else np.minimum(self.units, splits.prod(axis=0) * instances)
-        return energy, np.maximum(self._transfer(level, read, written), np.ceil(self.actual / lanes * (1.0 - 1e-9)))
-
-    def _transfer(self, level: int, read: Array, written: Array) -> Array:
-        """(n,) cycles that the words take."""
-        chip = self.chip
-        cycles: Array = np.zeros(np.broadcast(read, written).shape)
-        limits = chip.read_bandwidth[level], chip.write_bandwidth[level], chip.bandwidth[level]
-        for words, bandwidth in zip((read, written, read + written), limits, strict=True):
-            cycles = np.maximum(cycles, np.floor(words / bandwidth * (1.0 - 1e-6)))  # 0 where it is not limited
-        return cycles
+        return energy, np.maximum(
+            self.links.transfer(level, read, written), np.ceil(self.actual / lanes * (1.0 - 1e-9))
+        )
 
     def _price(self, level: int, action: str) -> float:
         """pJ of one access."""

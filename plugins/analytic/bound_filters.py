@@ -80,11 +80,14 @@ class LeastAccesses:
         chance = [self.densities[c] if n == 1 else 1.0 - float(occupancy.empty((int(n),))) for n in volumes]
         return np.maximum(np.array(chance)[which], self.densities[c])
 
-    def needed(self, t: int, level: int, words: Array, stays: Array | float = np.inf) -> Array:
+    def needed(
+        self, t: int, level: int, words: Array, stays: Array | float = np.inf, sums: Array | None = None
+    ) -> Array:
         """(n,) accesses of a tensor at a level that hands out no fewer than `words` (n,), compressed and filtered.
 
         One by one the computes would make `one_by_one`. Where x share an access, their loops are in the leader tile, but
         for loops outside the blocks that the filter looks at: at an inner level, all inside the tile then are, `stays`.
+        `sums` (n,): words of the output; what filters leave or the nonzeros of these, the fewer ones.
         """
         lay = self.layout
         least = words
@@ -100,4 +103,6 @@ class LeastAccesses:
                     share = share * self.densities[c]
             each = math.prod(self.densities[c] for c in action.leaders)
             least = np.minimum(least, np.minimum(words * share, self.one_by_one[t] * each))
-        return np.maximum(0.0, least * min(1.0, self.densities[t]) * (1.0 - 1e-6) - 1.0)
+        density = min(1.0, self.densities[t])
+        least = least * density if sums is None else np.minimum(least, sums * density)
+        return np.maximum(0.0, least * (1.0 - 1e-6) - 1.0)

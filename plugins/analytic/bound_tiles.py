@@ -6,6 +6,7 @@ of the next outer one, so the least of an inner level inside a given outer tile 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -14,7 +15,7 @@ import attrs
 import numpy as np
 
 from sparsemap.pieces.contracts import box
-from sparsemap.pieces.contracts.base import Array
+from sparsemap.pieces.contracts.base import Array, Rows
 from sparsemap.primes import divisors, prime_factors
 
 from .bound_words import LeastWords
@@ -66,13 +67,38 @@ class TileGrid:
         room = np.broadcast_to(least.room(level, self.words(self.extents)), self.extents.shape[1])  # of no tensor: one
         return room <= chip.capacity_bits[level] / chip.word_bits[level]
 
-    def least_inside(self, values: Array) -> Array:
-        """(n,) the least of `values` (n,) over all tiles whose extents divide those of a tile."""
+    def least_inside(self, values: Array, smaller: int | None = None, along: Array | None = None) -> Array:
+        """(n,) the least of `values` (n,) over all tiles whose extents divide those of a tile: along one dimension, `smaller`,
+        those that are smaller there, and where `along` (D,) says so, but equal in the others."""
         found = values.reshape(self.shape)
         for axis, option in enumerate(self.options):
-            parts = [found.take(np.flatnonzero(size % option == 0), axis).min(axis) for size in option]
+            if along is not None and not along[axis]:
+                continue
+            within = option[:, None] % option == 0.0
+            if axis == smaller:
+                within &= option[:, None] > option
+            parts = [found.take(np.flatnonzero(some), axis).min(axis, initial=np.inf) for some in within]
             found = np.stack(parts, axis)
         return found.reshape(-1)
+
+    def shares(self, fits: Array, limit: float, tiles: Rows) -> Iterator[tuple[Array, Array]]:
+        """Ways to share a fan-out of at most `limit` children, many at a time: how many (D,) they are at least along every
+        dimension, and for which of the `tiles` (n,) bool one of them might hold its part: one that `fits` (N,)."""
+        for wide in itertools.count(1):  # bits
+            steps = [np.arange(int(np.log2(min(limit, size))) // wide + 1) for size in self.layout.sizes]
+            ways = np.stack(np.meshgrid(*steps, indexing="ij")).reshape(len(steps), -1)
+            ways = ways[:, wide * ways.sum(axis=0) <= np.log2(limit) + 1e-9]
+            if ways.shape[1] * len(tiles) <= MOST_MARKS or ways.shape[1] == 1:
+                break
+        smallest = []
+        for step, option in zip(steps, self.options, strict=True):
+            ways_of = np.where(option[:, None] % option == 0.0, option, 1.0)
+            most = [np.where(ways_of < 2.0 ** (wide * (e + 1)), ways_of, 1.0).max(axis=1) for e in step]
+            smallest.append([np.searchsorted(option, option / each) for each in most])
+        shaped = fits.reshape(self.shape)
+        for way in ways.T:
+            held = shaped[np.ix_(*(part[e] for part, e in zip(smallest, way, strict=True)))]
+            yield 2.0 ** (wide * way), held.reshape(-1)[tiles]
 
     def spread(self, fits: Array, splits: Array) -> Array:
         """(n,) bool: a superset of the tiles that the children of a level hold together: one that `fits` times one of the

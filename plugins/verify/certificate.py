@@ -8,7 +8,8 @@ A class of designs is a tile of the level inside the outermost one, and the loop
    in no way hold no design;
 3. for every class that is not said to be left or tried, works out what no design of it can avoid: words between the two
    outer levels with the bits that tell where nonzeros are (`hierarchies`), multiply-accumulates, accesses next to the units,
-   leakage for the cycles that follow; and holds its score, times the factor, against that of the design;
+   leakage for the cycles that follow; and holds its score, times the factor, against that of the design; where that does
+   not do, it tries all tiles that the next level's children may hold together;
 4. counts the designs of classes that are said to be tried, and evaluates all (`designs`).
 
 It counts less than the bound does, so that it may not confirm a proof that holds; it says by which factor it does.
@@ -124,6 +125,11 @@ def check(path: Path, registry: Registry) -> Certified:
     for place, (key, how) in enumerate(keys):
         if scores[place] * within >= score * NOISE and how != "left":
             continue
+        if how == "bound":
+            pj, n = known.costs(key[:-1], key[-1], closely=True)
+            scores[place] = _scores(problem, [pj], [n])[0]
+            if scores[place] * within >= score * NOISE:
+                continue
         if known.holds(key[:-1]):
             open_.append(_name(problem, key))
         else:

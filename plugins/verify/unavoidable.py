@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import attrs
 
@@ -23,8 +24,8 @@ class OneTensor:
     occupancy: Occupancy
     density: float
     words: float
-    copies: float
-    """Tiles that the level inside the outermost one holds."""
+    copies: tuple[float, ...]
+    """Tiles that every level holds."""
     others: float
     """The product of the densities of all other tensors: no filter leaves less."""
     bits: dict[tuple[int, ...], float] | None
@@ -50,6 +51,10 @@ class Unavoidable:
     formats: tuple[Format, ...]
     fullest: dict[tuple[int, ...], float] = attrs.field(factory=dict)
     """Bits of the fullest tiles that were asked for, by tensor and extents."""
+    held: dict[tuple[int, ...], bool] = attrs.field(factory=dict)
+    """Whether one of the levels inside that may hold a tile .."""
+    spread: dict[tuple[int, ...], set[tuple[int, ...]]] = attrs.field(factory=dict)
+    """.. and how all of them may together."""
 
     @classmethod
     def of(cls, problem: Problem) -> Unavoidable:
@@ -73,27 +78,27 @@ class Unavoidable:
             if coded and known:
                 bits = cheapest(tensor, dict(problem.sizes), occupancies[t], formats, "pointers" in charges)
             others = math.prod(min(1.0, o.density) for i, o in enumerate(occupancies) if i != t)
-            copies = float(problem.buffers[1, t]) if "overlap" in charges else 1.0
+            copies = tuple(float(n) if "overlap" in charges else 1.0 for n in problem.buffers[:, t])
             density, words = min(1.0, occupancies[t].density), float(math.prod(shapes[t]))
             found.append(OneTensor(tensor, occupancies[t], density, words, copies, others, bits))
         return cls(problem, tuple(found), charges, coded, formats)
 
-    def fits(self, tile: Sequence[int]) -> bool:
-        """Whether a design may hold it in the level inside the outermost one."""
+    def fits(self, tile: Sequence[int], level: int = 1) -> bool:
+        """Whether a design may hold it in a level, the one inside the outermost one."""
         chip = self.problem.chip
-        room, word = float(chip.capacity_bits[1]), float(chip.word_bits[1])
+        room, word = float(chip.capacity_bits[level]), float(chip.word_bits[level])
         extents, needed = dict(zip(self.problem.dims, tile, strict=True)), 0.0
         for t, own in enumerate(self.tensors):
             words = words_of(own.tensor, extents)
-            if not self.problem.stores(t, 1) or any(c > 1 for rank in own.tensor.ranks for _, c in rank):
+            if not self.problem.stores(t, level) or any(c > 1 for rank in own.tensor.ranks for _, c in rank):
                 continue
             if own.occupancy.by_shape:
-                needed += own.copies * math.floor(words * own.density * LESS)
+                needed += own.copies[level] * math.floor(words * own.density * LESS)
                 continue
             most = min(float(words), float(own.occupancy.largest((words,))))
-            if self.coded and bool(chip.shared_capacity[1]) and hasattr(own.occupancy, "placements_bits"):
+            if self.coded and bool(chip.shared_capacity[level]) and hasattr(own.occupancy, "placements_bits"):
                 most = min(float(words), most + readable(words, most) / word)
-            needed += own.copies * most
+            needed += own.copies[level] * most
         return needed * word <= room
 
     def holds(self, tile: Sequence[int]) -> bool:
@@ -113,17 +118,17 @@ class Unavoidable:
                 bits = cheapest(own.tensor, sizes, own.occupancy, self.formats, pointers, fullest=True)
                 self.fullest[key] = min(bits.values()) * LESS if bits else 0.0
             most = min(words, float(own.occupancy.largest((int(words),))))
-            needed += own.copies * min(words, most + self.fullest[key] / word)
+            needed += own.copies[1] * min(words, most + self.fullest[key] / word)
         return needed * word <= float(chip.capacity_bits[1])
 
-    def costs(self, tile: Sequence[int], innermost: str) -> tuple[float, float]:
-        """pJ and cycles, at least."""
+    def costs(self, tile: Sequence[int], innermost: str, closely: bool = False) -> tuple[float, float]:
+        """pJ and cycles, at least; `closely`: all tiles further in are tried."""
         problem, chip = self.problem, self.problem.chip
         extents = dict(zip(problem.dims, tile, strict=True))
         loops = {dim: problem.sizes[dim] // extents[dim] for dim in problem.dims}
         price, width, word = chip.energy_pj, float(chip.metadata_width[0]), float(chip.word_bits[0])
         filtered = any(place.storage == 0 for place in problem.places)
-        pj = read = written = 0.0
+        pj = read = written = handed = 0.0
         for t, own in enumerate(self.tensors):
             told, d = own.told(extents, self.coded), own.density
             kept = d * (own.others if filtered else 1.0) * LESS
@@ -145,7 +150,8 @@ class Unavoidable:
                 sent = max(moved, _touched(own.tensor, problem.sizes) * self._inside(t)) * kept
                 pj += sent * (_each(price, "read", 0, told, width, d) + (float(price["write"][1]) if below else 0.0))
                 read += sent * min(1.0 + told / word, 1.0 / d)
-            pj += self._handed_on(t, moved)
+            handed += self._handed_on(t, moved)
+        pj += max(handed, self._inside_all(tile, innermost) if closely else 0.0)
         computes = float(math.prod(problem.sizes[dim] for dim in problem.dims))
         left = math.prod(own.density for own in self.tensors) * (1.0 - 1e-5)
         actual, last = max(0.0, computes * left - 4.0), len(problem.levels) - 1
@@ -169,6 +175,98 @@ class Unavoidable:
             milliwatts = sum(n * float(each) for n, each in zip(counts, chip.leakage_mw, strict=True))
             pj += cycles * milliwatts * 1e9 / float(chip.clock_hz)
         return pj, float(cycles)
+
+    def _met(self, t: int, extents: Mapping[str, int]) -> float:
+        """The share of accesses to a tensor that filters leave at least, whose words serve the computes of a tile: those for
+        which no other tensor is empty in all of these."""
+        kept = 1.0
+        for own in self.tensors[:t] + self.tensors[t + 1 :]:
+            held = {dim: 1 if dim in self.tensors[t].tensor.dims else extent for dim, extent in extents.items()}
+            alone = own.occupancy.by_shape or any(len(rank) > 1 for rank in own.tensor.ranks)
+            kept *= own.density if alone else 1.0 - float(own.occupancy.empty((words_of(own.tensor, held),)))
+        return kept
+
+    def _inside_all(self, tile: Sequence[int], innermost: str) -> float:
+        """pJ of what the level inside the outermost one hands on, over all tiles that its children may hold together; 0 where
+        there are further levels, or tensors that pass by."""
+        problem, tensors = self.problem, self.tensors
+        if len(problem.levels) != 3 or not all(problem.stores(t, s) for t in range(len(tensors)) for s in (1, 2)):
+            return 0.0
+        sizes, least, whole = problem.sizes, math.inf, dict(zip(problem.dims, tile, strict=True))
+        every = float(math.prod(sizes.values()))
+        around = {dim: sizes[dim] // whole[dim] for dim in sizes}
+        for part in _parts(tile):
+            extents, ways = dict(zip(problem.dims, part, strict=True)), self._together(part)
+            met = [self._met(t, extents) for t in range(len(tensors))] if ways else []
+            for dim in [dim for dim in sizes if whole[dim] > extents[dim]] or [innermost] if ways else ():
+                counts = []
+                for t, own in enumerate(tensors):
+                    words = self._come(own, extents, whole, around, dim, innermost) * self._inside(t)
+                    words = max(words, _touched(own.tensor, sizes) * self._inside(t))
+                    count = min(words * met[t], every * own.others) * own.density
+                    if own.tensor.output and "sums" in self.charges:
+                        count = max(count / 2.0, min(own.words * own.density, words * met[t]))  # as in `costs`
+                    counts.append(max(0.0, count * LESS - 1.0))
+                for way in ways:
+                    each = (self._each_handed(own, 1, copies) for own, copies in zip(tensors, way, strict=True))
+                    least = min(least, sum(n * pj for n, pj in zip(counts, each, strict=True)))
+        return least if least < math.inf else 0.0
+
+    def _come(
+        self,
+        own: OneTensor,
+        extents: dict[str, int],
+        whole: dict[str, int],
+        around: dict[str, int],
+        dim: str,
+        innermost: str,
+    ) -> float:
+        """Words of a tensor that come to the children in tiles of these extents, with this innermost loop, inside tiles of the
+        extents `whole`, with the loops `around`: what no loop further in moves stays, and otherwise comes with every tile."""
+        loops = {name: size // extents[name] for name, size in self.problem.sizes.items()}
+        if dim in own.tensor.dims or any(len(rank) > 1 for rank in own.tensor.ranks):
+            return delivered(own.tensor, extents, loops, dim)
+        if all(extents[name] == whole[name] for name in own.tensor.dims):
+            return delivered(own.tensor, whole, around, innermost)
+        return float(words_of(own.tensor, whole) * math.prod(around.values()))
+
+    def _together(self, tile: tuple[int, ...]) -> set[tuple[int, ...]]:
+        """The ways in which the children of the level inside the outermost one may hold it together, each a part of it: by
+        tensor, how many have the same words."""
+        if tile not in self.spread:
+            limit, dims = float(self.problem.chip.fanout[1]), self.problem.dims
+            splits = (split for split in _parts(tile) if math.prod(split) <= limit)
+            some = [s for s in splits if self._child_fits(tuple(n // k for n, k in zip(tile, s, strict=True)))]
+            self.spread[tile] = {
+                tuple(math.prod(k for dim, k in zip(dims, split, strict=True) if dim not in own.tensor.dims)
+                      for own in self.tensors) for split in some
+            }  # fmt: skip
+        return self.spread[tile]
+
+    def _child_fits(self, tile: tuple[int, ...]) -> bool:
+        if tile not in self.held:
+            self.held[tile] = self.fits(tile, 2)
+        return self.held[tile]
+
+    def _each_handed(self, own: OneTensor, level: int, copies: int = 1) -> float:
+        """pJ of a word between a level and so many children."""
+        price, wires = self.problem.chip.energy_pj, self._wires(level, copies)
+        if own.tensor.output:
+            leaves = float(price["read"][level + 1]) if "drains" in self.charges else 0.0
+            return float(price["write"][level]) + leaves + wires
+        return float(price["read"][level]) + copies * float(price["write"][level + 1]) + wires
+
+    def _wires(self, level: int, copies: int) -> float:
+        """pJ of a word in the tree over the children of a level, towards so many of them."""
+        chip, leaves = self.problem.chip, float(self.problem.chip.fanout[level])
+        if "network" not in self.charges or leaves <= 1.0:
+            return 0.0
+        below = float(chip.mac_area_mm2)
+        for inner in range(len(self.problem.levels) - 1, level, -1):
+            below = float(chip.area_mm2[inner]) + float(chip.fanout[inner]) * below
+        root = math.sqrt(copies)
+        length = math.sqrt(leaves * below) * (1.5 * (root - 1.0) + root - copies / math.sqrt(leaves))
+        return length * float(chip.wire_pj_per_bit_mm) * float(chip.word_bits[level]) * LESS
 
     def _inside(self, t: int) -> float:
         """Of what tiles of an operand bring, words are no smaller a share."""
@@ -201,19 +299,20 @@ class Unavoidable:
 
     def _handed_on(self, t: int, moved: float) -> float:
         """pJ of the levels between the outermost and the innermost one: what has come to them goes on at least once."""
-        problem, own, price, pj = self.problem, self.tensors[t], self.problem.chip.energy_pj, 0.0
+        problem, own, pj = self.problem, self.tensors[t], 0.0
         once = _touched(own.tensor, problem.sizes) * self._inside(t)
-        words = once if own.tensor.output and "sums" in self.charges else max(moved, once)
-        count = max(0.0, words * own.density * own.others * LESS - 1.0)
+        count = max(0.0, max(moved, once) * own.density * own.others * LESS - 1.0)
+        if own.tensor.output and "sums" in self.charges:
+            count = max(0.0, once * min(own.density, self._met(t, problem.sizes)) * LESS - 1.0)
         for level in range(1, len(problem.levels) - 1):
-            if not (problem.stores(t, level) and problem.stores(t, level + 1)):
-                continue
-            if own.tensor.output:
-                leaves = float(price["read"][level + 1]) if "drains" in self.charges else 0.0
-                pj += count * (float(price["write"][level]) + leaves)
-            else:
-                pj += count * (float(price["read"][level]) + float(price["write"][level + 1]))
+            if problem.stores(t, level) and problem.stores(t, level + 1):
+                pj += count * self._each_handed(own, level)
         return pj
+
+
+def _parts(tile: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """All tiles whose extents divide those of a tile."""
+    return itertools.product(*([n for n in range(1, size + 1) if size % n == 0] for size in tile))
 
 
 def delivered(tensor: Tensor, extents: dict[str, int], loops: dict[str, int], innermost: str) -> float:

@@ -10,6 +10,7 @@ from sparsemap.pieces.loading import load
 
 REGISTRY = load()
 CELLS = [("mm3", "edge", "physical"), ("mm12", "mobile", "timeloop"), ("conv11", "cloud", "physical")]
+MANY = ["mm2/edge", "mm3/cloud", "mm5/mobile", "mm7/mobile", "mm9/cloud", "mm11/cloud", "conv4/cloud", "conv11/mobile"]
 
 
 @pytest.mark.parametrize("objective", ["edp", "energy", "delay"])
@@ -25,6 +26,24 @@ def test_no_design_is_below_the_bound_of_its_class(workload, hardware, cost_mode
     assert evaluation.valid.sum() > 100
     assert (scores[evaluation.valid] >= least[evaluation.valid]).all()
     assert least.min() >= problem.bound * (1.0 - 1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cell", MANY)
+def test_none_of_many_designs_is_below_the_bound_of_its_class(cell: str) -> None:
+    """Guesses, designs of the best classes, and neighbours of good ones."""
+    problem, rng = sparsemap.load_problem(*cell.split("/"), registry=REGISTRY), np.random.default_rng(5)
+    classes, space = problem.space.classes, problem.space
+    assert classes is not None
+    guesses = space.repair(space.guess(2000, rng), rng)
+    drawn = classes.draw(space, rng.choice(classes.ranking[: len(classes.ranking) // 8 + 1], 2000), rng)
+    good = guesses[np.argsort(problem.evaluator.score(problem.evaluator.evaluate(guesses)))[:50]]
+    near = np.where(rng.random(guesses.shape) < 0.1, guesses, good[rng.integers(50, size=2000)])
+    genomes = np.concatenate([guesses, drawn, space.repair(near, rng)])
+    evaluation = problem.evaluator.evaluate(genomes)
+    scores, least = problem.evaluator.score(evaluation), classes.least[classes.of(space.decode(genomes))]
+    assert evaluation.valid.sum() > 4000
+    assert (scores[evaluation.valid] >= least[evaluation.valid]).all()
 
 
 def test_a_design_moves_into_every_class() -> None:

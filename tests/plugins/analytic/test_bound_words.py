@@ -53,6 +53,25 @@ def test_the_least_of_tiles_inside_is_that_over_all_divisors() -> None:
     for place, tile in enumerate(grid.extents.T):
         divides = (tile[:, None] % grid.extents == 0).all(axis=0)
         assert inside[place] == values[divides].min()
+        for d in range(3):
+            some = divides & (grid.extents[d] < tile[d])
+            assert grid.least_inside(values, d)[place] == values[some].min(initial=np.inf)
+            along = np.arange(3) == d
+            some &= (grid.extents == tile[:, None])[~along].all(axis=0)
+            assert grid.least_inside(values, d, along)[place] == values[some].min(initial=np.inf)
+
+
+@pytest.mark.parametrize("limit", [1, 4, 24])
+def test_every_way_to_share_a_fan_out_is_among_those_that_are_tried_together(limit: int) -> None:
+    grid = TileGrid.of(tables(sized(0.5, m=12, k=8, n=6)).layout)
+    assert grid is not None
+    fits = grid.extents.prod(axis=0) <= 6
+    shares = list(grid.shares(fits, limit, np.arange(len(fits))))
+    for split in grid.extents[:, grid.extents.prod(axis=0) <= limit].T:
+        for place, tile in enumerate(grid.extents.T):
+            part = tile / split
+            if (part == np.floor(part)).all() and part.prod() <= 6:
+                assert any((least <= split).all() and some[place] for least, some in shares)
 
 
 def test_all_that_children_hold_together_are_among_the_spread_tiles() -> None:

@@ -1,0 +1,186 @@
+"""What it costs at least to hand words from a level to the next inner one: a part of the lower bound (`bound`).
+
+The children of a level hold a tile together: that of one of them times the way to share the fan-out. If it is not all of the
+level's own tile, some loop inside that is the innermost around it. What this loop moves is delivered in each of its steps. Any
+other tensor either stays, as no loop inside moves it, or comes again with every tile of the level. And a word that R children
+use crosses the tree to all of them and is written R times: the R of tensors that share a fan-out cannot all be small.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from sparsemap.pieces.contracts.base import Array
+
+from .bound_filters import LeastAccesses
+from .bound_tiles import OuterTiles, TileGrid, delivered, possible
+from .bound_words import LeastWords
+
+
+class Handed(NamedTuple):
+    """Of one tensor, (n,) each."""
+
+    pj: Array
+    """Where every word goes to one child."""
+    read: Array
+    """Words of time, out of the level .."""
+    written: Array
+    """.. and into it."""
+    bits: Array
+    """Bits that cross the tree."""
+    child_pj: Array
+    """pJ of what another child adds: writing an operand's words, adding sums."""
+
+
+class LeastLinks:
+    """Costs of the links between levels."""
+
+    def __init__(self, words: LeastWords, accesses: LeastAccesses, inside: list[float], instances: list[float]) -> None:
+        """`inside`: by tensor, the share of what tiles bring that moves at least; `instances` of every level, at most."""
+        self.words, self.accesses, self.layout, self.chip = words, accesses, words.layout, words.chip
+        self.inside, self.instances, self.touched = inside, instances, accesses.touched
+        self.fewer_updates = words.known.options.sums
+
+    def between(self, s: int, outer: OuterTiles, splits: Array | None) -> tuple[Array, Array]:
+        """pJ and cycles (N,) by class of a level between the outermost and the innermost one: no fewer words leave it than
+        have come, and than the tiles inside need. `splits`: ways (D, m) to share its fan-out; None: too many."""
+        lay, ones = self.layout, [np.ones(1)] * self.layout.T
+        moved = [np.maximum(outer.moved[t], self.touched[t]) for t in range(lay.T)]
+        own = [self.handed(t, s, moved[t], *((outer.stays[t], outer.words[t]) if s == 1 else (ones[t], ones[t])))
+               for t in range(lay.T)]  # fmt: skip
+        energy, cycles = sum((part.pj for part in own), start=np.zeros(1)), self.busy(s, own)
+        if outer.grid is None or splits is None:
+            return energy, cycles
+        inside = self._inside(s, outer, outer.grid, splits, own)
+        if inside is None:
+            return energy, cycles  # no design fits
+        return np.maximum(energy, inside[0]), np.maximum(cycles, inside[1])
+
+    def _inside(
+        self, s: int, outer: OuterTiles, grid: TileGrid, splits: Array, own: list[Handed]
+    ) -> tuple[Array, Array] | None:
+        """pJ and cycles (N,) that the tiles need which the children hold together; None: none fits."""
+        lay, fits = self.layout, grid.fits(self.words, s + 1)
+        tiles = np.flatnonzero(grid.spread(fits, splits))
+        extents = grid.extents[:, tiles]
+        words, loops = grid.words(extents), lay.sizes[:, None] / extents
+        known = [t for t in range(lay.T) if not lay.holes[t] and lay.stored[t, s] and lay.child(t, s) == s + 1]
+        sent = {t: delivered(lay, t, words[t] * self.inside[t], grid.widths(t, extents), extents, loops) for t in known}
+        shares = list(grid.shares(fits, splits.prod(axis=0).max(), tiles))
+        energy, busy = np.full((2, lay.D, grid.extents.shape[1]), np.inf)
+        still: Array = np.zeros((lay.D, lay.T))
+        """pJ of tensors that a loop does not move, as `energy` has them."""
+        for d, rows in possible(loops):
+            if not rows.size:
+                continue
+            parts = []
+            for t in range(lay.T):
+                least = (
+                    np.maximum(sent[t][d][rows], self.touched[t]) if t in sent else np.full(len(rows), self.touched[t])
+                )
+                stays = extents[~lay.relevant[t]][:, rows].prod(axis=0)
+                parts.append(self.handed(t, s, least, stays, words[t][rows]))
+                still[d, t] = parts[t].pj.max()
+            alone, more = sum(part.pj for part in parts), np.full(len(rows), np.inf)
+            for copies, some in shares:
+                mine = np.flatnonzero(some[rows])
+                more[mine] = np.minimum(more[mine], self._copied(s, known, copies, parts, mine))
+            energy[d, tiles[rows]] = alone + more
+            busy[d, tiles[rows]] = self.busy(s, parts)
+        if np.isinf(energy).all():
+            return None
+        cycles = grid.least_inside(busy.min(axis=0))[outer.tile]
+        if s > 1 or lay.S < 3:
+            return grid.least_inside(energy.min(axis=0))[outer.tile], cycles
+        again, steps = {}, (lay.sizes[:, None] / grid.extents).prod(axis=0)
+        for t in (t for t in known if not lay.windowed[t]):
+            whole, stays = grid.words(grid.extents)[t], grid.extents[~lay.relevant[t]].prod(axis=0)
+            again[t] = self.handed(t, s, np.maximum(steps * whole * self.inside[t], self.touched[t]), stays, whole).pj[
+                outer.tile
+            ]
+        found = energy[outer.loop, outer.tile]
+        for d in range(lay.D):
+            stay = [t for t in again if not lay.relevant[t, d]]
+            least = grid.least_inside(energy[d], d)[outer.tile]
+            found = np.minimum(found, least + sum(np.maximum(0.0, again[t] - still[d, t]) for t in stay))
+            for t in stay:
+                least = grid.least_inside(energy[d], d, ~lay.relevant[t])[outer.tile]
+                found = np.minimum(found, least + np.maximum(0.0, own[t].pj - still[d, t]))
+        return found, cycles
+
+    def _copied(self, s: int, known: list[int], copies: Array, parts: list[Handed], rows: Array) -> Array:
+        """(n,) pJ of `rows` of `parts` that come with several children for each word: `copies` (D,) along every dimension."""
+        more: Array = np.zeros(len(rows))
+        for t in known:
+            each = copies[~self.layout.relevant[t]].prod()
+            wires = (self.words.wires_pj(s, each) - self.words.wires_pj(s, np.ones(1))) / float(self.chip.word_bits[s])
+            more = more + parts[t].bits[rows] * np.maximum(wires, 0.0) + (each - 1.0) * parts[t].child_pj[rows]
+        return more
+
+    def handed(self, t: int, s: int, words: Array, stays: Array, held: Array) -> Handed:
+        """Handing over `words` (n,) to its children, out of tiles of `held` words or more, whose words serve `stays`
+        computes."""
+        lay, child, none = self.layout, self.layout.child(t, s), np.zeros(1)
+        if not lay.stored[t, s] or (child is None and t == lay.output and self.fewer_updates):
+            return Handed(none, none, none, np.zeros(len(words)), np.zeros(len(words)))
+        told, small = self.words.told_bits(t, held), np.zeros(1)
+        alone = all(group is None for group in lay.spatial[:s])
+        count, time = self.accesses.needed(t, s, words, stays), self.words.time(t, s, told)
+        read = written = none
+        if t == lay.output and self.fewer_updates:
+            once = np.full_like(words, self.touched[t])
+            if child and alone and not self.accesses.filters(t, s):
+                pj, read, written = self.sums(t, s, child, np.maximum(words, self.words.volumes[t]), told, small)
+                count = self.accesses.needed(t, s, once, stays)
+            else:
+                # of visits that bring a nonzero sum, or that a filter leaves, the fewer ones take place
+                count = np.maximum(self.accesses.needed(t, s, words, stays, once), count / 2 if alone else 0.0)
+                pj, written = (
+                    count * (self.words.price(t, s, "update", told) + self.leave(t, child, small)),
+                    count * time,
+                )
+        elif t == lay.output:
+            pj, written = count * (self.words.price(t, s, "update", told) + self.leave(t, child, small)), count * time
+        else:
+            fill = 0.0 if child is None else self.words.price(t, child, "fill", small)
+            pj, read = count * (self.words.price(t, s, "read", told) + fill), count * time
+        adds = float(self.chip.add_pj["word"][s]) if self.words.network and lay.spatial[s] is not None else 0.0
+        child_pj = count * (adds if t == lay.output or child is None else self.words.price(t, child, "fill", small))
+        return Handed(pj, read, written, count * self.words.time(t, s, told) * float(self.chip.word_bits[s]), child_pj)
+
+    def busy(self, s: int, parts: list[Handed]) -> Array:
+        """(n,) cycles of a level."""
+        read, written = (sum(words, start=np.zeros(1)) for words in zip(*(part[1:3] for part in parts), strict=True))
+        return self.transfer(s, read / self.instances[s], written / self.instances[s])
+
+    def sums(self, t: int, s: int, child: int, moved: Array, told: Array, inside: Array) -> tuple[Array, Array, Array]:
+        """pJ, and words read and written, of `moved` (N,) words of the output that come to a level of one instance, where
+        nothing is filtered, and go back but for the first time: compressed, those whose sums are not zero by then, or all."""
+        words, density, volume = self.words, min(1.0, self.accesses.densities[t]), self.words.volumes[t]
+        visits = moved / volume
+        some = -np.expm1(np.log1p(-density) / visits) if density < 1.0 else np.ones_like(visits)
+        nonzero = moved * (1.0 - (1.0 - some) * density / (visits * some)) if density > 0.0 else 0.0 * moved
+        found = []
+        for count, back, bits in ((nonzero, nonzero - volume * density, told), (moved, moved - volume, None)):
+            count, back = (np.maximum(0.0, part * (1.0 - 2e-6) - 1e-12 * moved - 4.0) for part in (count, back))
+            put, get = (words.each(s, action, bits) for action in ("update", "read"))
+            leave = words.each(child, "read", None if bits is None else inside, wires=False) if words.drains else 0.0
+            fill = words.each(child, "fill", None if bits is None else inside)
+            size = 1.0 if bits is None else 1.0 + bits / float(self.chip.word_bits[s])
+            found.append((count * (put + leave) + back * (get + fill), back * size, count * size))
+        return tuple(np.minimum(*pair) for pair in zip(*found, strict=True))
+
+    def leave(self, t: int, child: int | None, told: Array) -> Array | float:
+        """pJ of reading a word of the output where it leaves for the parent."""
+        return 0.0 if child is None or not self.words.drains else self.words.price(t, child, "read", told, wires=False)
+
+    def transfer(self, level: int, read: Array, written: Array) -> Array:
+        """(n,) cycles that the words take."""
+        chip = self.chip
+        cycles: Array = np.zeros(np.broadcast(read, written).shape)
+        limits = chip.read_bandwidth[level], chip.write_bandwidth[level], chip.bandwidth[level]
+        for words, bandwidth in zip((read, written, read + written), limits, strict=True):
+            cycles = np.maximum(cycles, np.floor(words / bandwidth * (1.0 - 1e-6)))  # 0 where it is not limited
+        return cycles
