@@ -106,7 +106,7 @@ class LowerBound:
         self.rest = _front(*self._innermost())
         """Pairs of energy and cycles (n,) of what is the same in all classes."""
         self.of_class = self._outermost()
-        """Energy, cycles, and cycles in which all else waits (N,) of what is not."""
+        """Energy, cycles, and cycles in which all else waits (K * N,) of what is not, K times the N classes: `ways`."""
         classes, waiting = self.of_class, self.of_class[2]
         if not waiting.any():
             classes = *_front(*classes[:2]), np.zeros(1)
@@ -121,6 +121,14 @@ class LowerBound:
         energy = (computes + np.add.outer(energy, self.rest[0][rows])) * (1.0 - 1e-9)
         steps = np.maximum(self.rest[1][rows], least)
         return energy, np.maximum(np.maximum.outer(cycles, steps), np.add.outer(waiting, steps) * (1.0 - 1e-9))
+
+    def by_class(self) -> tuple[Array, Array]:
+        """The least energy and cycles (K * N,)."""
+        parts = (
+            self.joined(*some) for some in zip(*(np.split(part, self.ways) for part in self.of_class), strict=True)
+        )
+        energy, cycles = zip(*((energy.min(axis=1), cycles.min(axis=1)) for energy, cycles in parts), strict=True)
+        return np.concatenate(energy), np.concatenate(cycles)
 
     def _effectual(self) -> float:
         """Share of the computes that take place whatever is filtered."""
@@ -205,9 +213,13 @@ class LowerBound:
         stops = stops and all(lay.child(t, 0) == 1 and self.words.copies[t, 1] == 1.0 for t in come)
         waiting: Array = cycles if stops else np.zeros(1)
         for s in range(1, lay.S - 1):
-            between, busy = self.links.between(s, outer, self._splits(s))
+            one = math.prod([m.limit for m in lay.problem.mapping_levels if m.spatial and m.storage > s])
+            least = max(1.0, float(cycles.min()))
+            between, busy = self.links.between(s, outer, self._splits(s), self.actual / one, least)
             energy, cycles = energy + between, np.maximum(cycles, busy)
-        return energy, cycles, waiting
+        self.ways = len(np.atleast_2d(energy))
+        energy, cycles, waiting = np.broadcast_arrays(energy, cycles, waiting)
+        return energy.ravel(), cycles.ravel(), waiting.ravel()
 
     def _innermost(self) -> tuple[Array, Array]:
         """Reads of operands and updates of the output at the level next to the compute units: pJ, cycles, for every way to

@@ -18,7 +18,7 @@ from .layout import Layout
 
 
 def classes_of(found: LowerBound, least: Evaluation) -> Classes | None:
-    """`least`: a row for every class; None where the bound has tried no tiles."""
+    """`least`: rows for every class; None where the bound has tried no tiles."""
     if found.outer.grid is None:
         return None
     tiles = ClassTable.of(found.words, found.outer, found.outer.grid)

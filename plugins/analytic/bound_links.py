@@ -18,6 +18,9 @@ from .bound_filters import LeastAccesses
 from .bound_tiles import OuterTiles, TileGrid, delivered, possible
 from .bound_words import LeastWords
 
+SLOWER = 1.15, 1.6, 2.5, 5.0
+"""Few children save energy and take longer: times, over those of the outermost level, that are told apart."""
+
 
 class Handed(NamedTuple):
     """Of one tensor, (n,) each."""
@@ -43,9 +46,12 @@ class LeastLinks:
         self.inside, self.instances, self.touched = inside, instances, accesses.touched
         self.fewer_updates = words.known.options.sums
 
-    def between(self, s: int, outer: OuterTiles, splits: Array | None) -> tuple[Array, Array]:
+    def between(
+        self, s: int, outer: OuterTiles, splits: Array | None, work: float, least: float
+    ) -> tuple[Array, Array]:
         """pJ and cycles (N,) by class of a level between the outermost and the innermost one: no fewer words leave it than
-        have come, and than the tiles inside need. `splits`: ways (D, m) to share its fan-out; None: too many."""
+        have come, and than the tiles inside need. `splits`: ways (D, m) to share its fan-out; None: too many. Or (K, N), K
+        pairs by how many children work: `work` cycles of computing for one, where all else takes `least` or more."""
         lay, ones = self.layout, [np.ones(1)] * self.layout.T
         moved = [np.maximum(outer.moved[t], self.touched[t]) for t in range(lay.T)]
         own = [self.handed(t, s, moved[t], *((outer.stays[t], outer.words[t]) if s == 1 else (ones[t], ones[t])))
@@ -53,15 +59,17 @@ class LeastLinks:
         energy, cycles = sum((part.pj for part in own), start=np.zeros(1)), self.busy(s, own)
         if outer.grid is None or splits is None:
             return energy, cycles
-        inside = self._inside(s, outer, outer.grid, splits, own)
+        inside = self._inside(s, outer, outer.grid, splits, own, [work / (least * slower) for slower in SLOWER])
         if inside is None:
             return energy, cycles  # no design fits
-        return np.maximum(energy, inside[0]), np.maximum(cycles, inside[1])
+        slowest = least * np.array([0.0, *SLOWER])[: len(inside[0]), None]
+        return np.maximum(energy, inside[0]), np.maximum(np.maximum(cycles, inside[1]), slowest)
 
     def _inside(
-        self, s: int, outer: OuterTiles, grid: TileGrid, splits: Array, own: list[Handed]
+        self, s: int, outer: OuterTiles, grid: TileGrid, splits: Array, own: list[Handed], few: list[float]
     ) -> tuple[Array, Array] | None:
-        """pJ and cycles (N,) that the tiles need which the children hold together; None: none fits."""
+        """pJ (K, N), by how many of `few`, descending, are no fewer than the children, and cycles (N,) that the tiles need which
+        the children hold together; None: none fits."""
         lay, fits = self.layout, grid.fits(self.words, s + 1)
         tiles = np.flatnonzero(grid.spread(fits, splits))
         extents = grid.extents[:, tiles]
@@ -69,7 +77,10 @@ class LeastLinks:
         known = [t for t in range(lay.T) if not lay.holes[t] and lay.stored[t, s] and lay.child(t, s) == s + 1]
         sent = {t: delivered(lay, t, words[t] * self.inside[t], grid.widths(t, extents), extents, loops) for t in known}
         shares = list(grid.shares(fits, splits.prod(axis=0).max(), tiles))
-        energy, busy = np.full((2, lay.D, grid.extents.shape[1]), np.inf)
+        tier = (
+            [sum(most <= count for count in few) for _, _, most in shares] if s == lay.S - 2 == 1 else [0] * len(shares)
+        )
+        energy, busy = np.full((max(tier) + 1, lay.D, len(fits)), np.inf), np.full((lay.D, len(fits)), np.inf)
         still: Array = np.zeros((lay.D, lay.T))
         """pJ of tensors that a loop does not move, as `energy` has them."""
         for d, rows in possible(loops):
@@ -83,31 +94,31 @@ class LeastLinks:
                 stays = extents[~lay.relevant[t]][:, rows].prod(axis=0)
                 parts.append(self.handed(t, s, least, stays, words[t][rows]))
                 still[d, t] = parts[t].pj.max()
-            alone, more = sum(part.pj for part in parts), np.full(len(rows), np.inf)
-            for copies, some in shares:
+            alone, each = sum(part.pj for part in parts), np.full((len(energy), len(rows)), np.inf)
+            for k, (copies, some, _) in zip(tier, shares, strict=True):
                 mine = np.flatnonzero(some[rows])
-                more[mine] = np.minimum(more[mine], self._copied(s, known, copies, parts, mine))
-            energy[d, tiles[rows]] = alone + more
+                each[k, mine] = np.minimum(each[k, mine], self._copied(s, known, copies, parts, mine))
+            energy[:, d, tiles[rows]] = alone + each
             busy[d, tiles[rows]] = self.busy(s, parts)
         if np.isinf(energy).all():
             return None
         cycles = grid.least_inside(busy.min(axis=0))[outer.tile]
-        if s > 1 or lay.S < 3:
-            return grid.least_inside(energy.min(axis=0))[outer.tile], cycles
+        if s > 1:
+            return grid.least_inside(energy[0].min(axis=0))[None, outer.tile], cycles
         again, steps = {}, (lay.sizes[:, None] / grid.extents).prod(axis=0)
         for t in (t for t in known if not lay.windowed[t]):
             whole, stays = grid.words(grid.extents)[t], grid.extents[~lay.relevant[t]].prod(axis=0)
-            again[t] = self.handed(t, s, np.maximum(steps * whole * self.inside[t], self.touched[t]), stays, whole).pj[
-                outer.tile
-            ]
-        found = energy[outer.loop, outer.tile]
+            come = np.maximum(steps * whole * self.inside[t], self.touched[t])
+            again[t] = self.handed(t, s, come, stays, whole).pj[outer.tile]
+        found = energy[:, outer.loop, outer.tile]
         for d in range(lay.D):
             stay = [t for t in again if not lay.relevant[t, d]]
-            least = grid.least_inside(energy[d], d)[outer.tile]
-            found = np.minimum(found, least + sum(np.maximum(0.0, again[t] - still[d, t]) for t in stay))
-            for t in stay:
-                least = grid.least_inside(energy[d], d, ~lay.relevant[t])[outer.tile]
-                found = np.minimum(found, least + np.maximum(0.0, own[t].pj - still[d, t]))
+            more: Array = sum((np.maximum(0.0, again[t] - still[d, t]) for t in stay), start=np.zeros(1))
+            for k, here in enumerate(energy[:, d]):
+                found[k] = np.minimum(found[k], grid.least_inside(here, d)[outer.tile] + more)
+                for t in stay:
+                    least = grid.least_inside(here, d, ~lay.relevant[t])[outer.tile]
+                    found[k] = np.minimum(found[k], least + np.maximum(0.0, own[t].pj - still[d, t]))
         return found, cycles
 
     def _copied(self, s: int, known: list[int], copies: Array, parts: list[Handed], rows: Array) -> Array:

@@ -26,6 +26,9 @@ MOST_TILES = 1 << 18
 MOST_MARKS = 1 << 22
 """Pairs of a tile and a way to share a fan-out that are tried; where there are more, tiles of fewer words are."""
 
+MOST_WAYS = 500
+"""Ways to share a fan-out that are told apart where copies of words are counted."""
+
 
 @attrs.frozen(eq=False)
 class TileGrid:
@@ -81,24 +84,27 @@ class TileGrid:
             found = np.stack(parts, axis)
         return found.reshape(-1)
 
-    def shares(self, fits: Array, limit: float, tiles: Rows) -> Iterator[tuple[Array, Array]]:
+    def shares(self, fits: Array, limit: float, tiles: Rows) -> Iterator[tuple[Array, Array, float]]:
         """Ways to share a fan-out of at most `limit` children, many at a time: how many (D,) they are at least along every
-        dimension, and for which of the `tiles` (n,) bool one of them might hold its part: one that `fits` (N,)."""
+        dimension, for which of the `tiles` (n,) bool one of them might hold its part, one that `fits` (N,), and how many they
+        are at most."""
         for wide in itertools.count(1):  # bits
             steps = [np.arange(int(np.log2(min(limit, size))) // wide + 1) for size in self.layout.sizes]
             ways = np.stack(np.meshgrid(*steps, indexing="ij")).reshape(len(steps), -1)
             ways = ways[:, wide * ways.sum(axis=0) <= np.log2(limit) + 1e-9]
-            if ways.shape[1] * len(tiles) <= MOST_MARKS or ways.shape[1] == 1:
+            if (ways.shape[1] <= MOST_WAYS and ways.shape[1] * len(tiles) <= MOST_MARKS) or ways.shape[1] == 1:
                 break
-        smallest = []
+        smallest, largest = [], []
         for step, option in zip(steps, self.options, strict=True):
             ways_of = np.where(option[:, None] % option == 0.0, option, 1.0)
             most = [np.where(ways_of < 2.0 ** (wide * (e + 1)), ways_of, 1.0).max(axis=1) for e in step]
             smallest.append([np.searchsorted(option, option / each) for each in most])
+            largest.append([each.max() for each in most])
         shaped = fits.reshape(self.shape)
         for way in ways.T:
             held = shaped[np.ix_(*(part[e] for part, e in zip(smallest, way, strict=True)))]
-            yield 2.0 ** (wide * way), held.reshape(-1)[tiles]
+            count = math.prod(float(part[e]) for part, e in zip(largest, way, strict=True))
+            yield 2.0 ** (wide * way), held.reshape(-1)[tiles], min(limit, count)
 
     def spread(self, fits: Array, splits: Array) -> Array:
         """(n,) bool: a superset of the tiles that the children of a level hold together: one that `fits` times one of the

@@ -113,8 +113,7 @@ class AnalyticModel(CostModel):
         found = self._bound(problem)
         if found is None:
             return None
-        energy, cycles = found.joined(*found.of_class)
-        return classes_of(found, self._charged(problem, energy.min(axis=1), cycles.min(axis=1)))
+        return classes_of(found, self._charged(problem, *found.by_class()))
 
     def _bound(self, problem: Problem) -> LowerBound | None:
         known, options = self._prepared(problem), self._prepared(problem).options

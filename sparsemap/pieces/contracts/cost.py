@@ -22,7 +22,7 @@ class Classes:
     """N classes of designs with what no design of each can beat."""
 
     least: Evaluation
-    """N rows: every design of class i is at or above row i in every cost."""
+    """N rows, or several times N: every design of class i is at or above one of the rows i, N + i, .. in every cost."""
     of: Callable[[Designs], Array]
     """B designs to (B,) the class of each; -1: no design like this is valid."""
     moved: Callable[[Designs, Array], Mapping[str, Array]]

@@ -71,7 +71,7 @@ def test_every_way_to_share_a_fan_out_is_among_those_that_are_tried_together(lim
         for place, tile in enumerate(grid.extents.T):
             part = tile / split
             if (part == np.floor(part)).all() and part.prod() <= 6:
-                assert any((least <= split).all() and some[place] for least, some in shares)
+                assert any((low <= split).all() and some[place] and split.prod() <= most for low, some, most in shares)
 
 
 def test_all_that_children_hold_together_are_among_the_spread_tiles() -> None:
