@@ -247,7 +247,7 @@ class RankFormats(Choices):
         above = plain[rng.integers(0, len(plain), size=shape)] if plain.size else inner
         first = np.where(rng.random(shape) < 0.5, self.slots - 1, rng.integers(0, self.slots, size=shape))
         slots = np.where(np.arange(self.slots)[:, None] >= first, inner, above)
-        return slots.reshape(-1, count)
+        return slots.reshape(len(problem.tensors) * self.slots, count)
 
     def repair(self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator) -> Array:
         """An uncompressed format below a compressed one is invalid unless it says otherwise: slots above become its like.

@@ -102,6 +102,11 @@ def test_designs_are_left_out_unspent_if_their_class_has_nothing_better():
     assert left_out > 0 and running.budget.spent == 700
 
 
+def test_all_guesses_may_be_of_the_best_classes():
+    found = search(load_problem("mm1", "mobile", registry=REGISTRY), 200, 0, MEMETIC | {"classes": 1.0})
+    assert found.best is not None
+
+
 def test_a_cost_model_without_classes_is_searched_without_them():
     problem = toy_problem()
     assert problem.space.classes is None
