@@ -125,7 +125,7 @@ def check(path: Path, registry: Registry) -> Certified:
     for place, (key, how) in enumerate(keys):
         if scores[place] * within >= score * NOISE and how != "left":
             continue
-        if how == "bound":
+        if how == "bound" and table["proved"]:
             pj, n = known.costs(key[:-1], key[-1], closely=True)
             scores[place] = _scores(problem, [pj], [n])[0]
             if scores[place] * within >= score * NOISE:

@@ -53,7 +53,7 @@ class Unavoidable:
     """Bits of the fullest tiles that were asked for, by tensor and extents."""
     held: dict[tuple[int, ...], bool] = attrs.field(factory=dict)
     """Whether one of the levels inside that may hold a tile .."""
-    spread: dict[tuple[int, ...], set[tuple[int, ...]]] = attrs.field(factory=dict)
+    spread: dict[tuple[int, ...], list[tuple[int, ...]]] = attrs.field(factory=dict)
     """.. and how all of them may together."""
 
     @classmethod
@@ -230,17 +230,21 @@ class Unavoidable:
             return delivered(own.tensor, whole, around, innermost)
         return float(words_of(own.tensor, whole) * math.prod(around.values()))
 
-    def _together(self, tile: tuple[int, ...]) -> set[tuple[int, ...]]:
+    def _together(self, tile: tuple[int, ...]) -> list[tuple[int, ...]]:
         """The ways in which the children of the level inside the outermost one may hold it together, each a part of it: by
         tensor, how many have the same words."""
         if tile not in self.spread:
             limit, dims = float(self.problem.chip.fanout[1]), self.problem.dims
             splits = (split for split in _parts(tile) if math.prod(split) <= limit)
             some = [s for s in splits if self._child_fits(tuple(n // k for n, k in zip(tile, s, strict=True)))]
-            self.spread[tile] = {
+            found = {
                 tuple(math.prod(k for dim, k in zip(dims, split, strict=True) if dim not in own.tensor.dims)
                       for own in self.tensors) for split in some
             }  # fmt: skip
+            least = self.spread.setdefault(tile, [])
+            for way in sorted(found, key=math.prod):  # the others cost more
+                if not any(all(a <= b for a, b in zip(other, way, strict=True)) for other in least):
+                    least.append(way)
         return self.spread[tile]
 
     def _child_fits(self, tile: tuple[int, ...]) -> bool:

@@ -117,7 +117,7 @@ def test_no_design_costs_less_than_what_the_check_says_it_cannot_avoid(workload,
     evaluation, labels, of = problem.evaluator.evaluate(genomes), classes.known.labels, classes.of(designs)
     for row in np.flatnonzero(evaluation.valid):
         tile = [int(labels[dim][of[row]]) for dim in problem.dims]
-        pj, cycles = known.costs(tile, str(labels["innermost"][of[row]]), closely=row % 10 == 0)
+        pj, cycles = known.costs(tile, str(labels["innermost"][of[row]]), closely=row % 100 == 0)
         assert known.fits(tile) and (row % 20 or known.holds(tile))
         assert evaluation.energy_pj[row] >= pj and evaluation.cycles[row] >= cycles
     assert evaluation.valid.sum() > 50
