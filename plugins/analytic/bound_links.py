@@ -3,7 +3,8 @@
 The children of a level hold a tile together: that of one of them times the way to share the fan-out. If it is not all of the
 level's own tile, some loop inside that is the innermost around it. What this loop moves is delivered in each of its steps. Any
 other tensor either stays, as no loop inside moves it, or comes again with every tile of the level. And a word that R children
-use crosses the tree to all of them and is written R times: the R of tensors that share a fan-out cannot all be small.
+use crosses the tree to all of them and is written R times: the R of tensors that share a fan-out cannot all be small. Without
+the charge `network`, neither is counted: so searches under `timeloop` stay as they are.
 """
 
 from __future__ import annotations
@@ -76,10 +77,12 @@ class LeastLinks:
         words, loops = grid.words(extents), lay.sizes[:, None] / extents
         known = [t for t in range(lay.T) if not lay.holes[t] and lay.stored[t, s] and lay.child(t, s) == s + 1]
         sent = {t: delivered(lay, t, words[t] * self.inside[t], grid.widths(t, extents), extents, loops) for t in known}
-        shares = list(grid.shares(fits, splits.prod(axis=0).max(), tiles))
-        tier = (
-            [sum(most <= count for count in few) for _, _, most in shares] if s == lay.S - 2 == 1 else [0] * len(shares)
-        )
+        limit = float(splits.prod(axis=0).max())
+        shares = [(np.ones(lay.D), np.ones(len(tiles), dtype=bool), limit)]
+        if self.words.network:
+            shares = list(grid.shares(fits, limit, tiles))
+        few = few if self.words.network and s == lay.S - 2 == 1 else []
+        tier = [sum(most <= count for count in few) for _, _, most in shares]
         energy, busy = np.full((max(tier) + 1, lay.D, len(fits)), np.inf), np.full((lay.D, len(fits)), np.inf)
         still: Array = np.zeros((lay.D, lay.T))
         """pJ of tensors that a loop does not move, as `energy` has them."""
@@ -103,7 +106,7 @@ class LeastLinks:
         if np.isinf(energy).all():
             return None
         cycles = grid.least_inside(busy.min(axis=0))[outer.tile]
-        if s > 1:
+        if s > 1 or not self.words.network:
             return grid.least_inside(energy[0].min(axis=0))[None, outer.tile], cycles
         again, steps = {}, (lay.sizes[:, None] / grid.extents).prod(axis=0)
         for t in (t for t in known if not lay.windowed[t]):
