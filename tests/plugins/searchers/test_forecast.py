@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from sparsemap_plugins.searchers.forecast import FEWEST, MOST, Forecast, _inverse
+from sparsemap_plugins.searchers import forecast as module
+from sparsemap_plugins.searchers.forecast import FEWEST, MOST, Forecast, _reduced
 from sparsemap_plugins.searchers.genes import Seen
 
 from sparsemap import load_problem
@@ -68,7 +69,15 @@ def test_unseen_genomes_are_not_seen_by_being_asked_for():
     assert seen.new(genomes).tolist() == [0, 2] and seen.new(genomes).tolist() == []
 
 
-def test_the_inverse_is_one():
-    drawn = np.random.default_rng(0).normal(size=(60, 80))
-    matrix = drawn @ drawn.T + 0.01 * np.eye(60)
-    assert np.allclose(_inverse(matrix) @ matrix, np.eye(60), atol=1e-8)
+@pytest.mark.parametrize("compiled", [True, False])
+def test_rows_are_divided_by_the_factor_of_a_matrix(compiled, monkeypatch):
+    """In C, to the last bit, as in NumPy."""
+    drawn, own = np.random.default_rng(0).normal(size=(2, 67, 67))
+    matrix = drawn @ drawn.T + 0.01 * np.eye(67)
+    rows = np.concatenate([matrix, own])
+    found = _reduced(rows.copy())
+    if not compiled:
+        monkeypatch.setattr(module, "gaussian", None)
+    lower, again = np.linalg.cholesky(matrix), _reduced(rows.copy())
+    assert np.allclose(np.tril(again[:67]), lower) and np.allclose(again[67:] @ lower.T, own)
+    assert np.array_equal(np.tril(again[:67]), np.tril(found[:67])) and np.array_equal(again[67:], found[67:])
