@@ -88,6 +88,7 @@ setup(
     ext_modules=[
         compiled("analytic", "fast"),
         compiled("analytic", "kernel", "nest", "tables", "tiles", "counts", "cost", "waiting"),
+        compiled("encodings", "moves"),
         compiled("searchers", "gaussian"),
     ],
     cmdclass={"build": BuildElsewhere, "build_py": BuildWithSchemas},

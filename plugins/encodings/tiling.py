@@ -163,8 +163,8 @@ class PrimeFactors(LoopTiling):
 
         def make() -> tuple[Array, Array]:
             pairs = [(dim, prime) for dim, size in enumerate(problem.sizes.values()) for prime in prime_factors(size)]
-            table = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-            return table[:, 0], table[:, 1]
+            dims, primes = np.array(pairs, dtype=np.int64).reshape(-1, 2).T.copy()
+            return dims, primes
 
         return problem.shared.remember((PrimeFactors._factors, *problem.sizes.values()), make)
 
