@@ -224,4 +224,40 @@ static PyObject *fit(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     return done(&views, x.B);
 }
 
-MODULE(moves, DOOR(vary), DOOR(filled), DOOR(fit))
+/* codes(codes, order, bounds, factorials): Cantor codes (L, B) of orders (L, D, B); `bounds` (L, D, B) or None: loops with bound
+ * one come last, by dimension. */
+static PyObject *codes(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    Views views = {.count = 0};
+    Py_buffer *out, *orders, *weights, *bounds = NULL;
+    if (nargs != 4 || !(out = view(&views, args[0], "lq", 2, 1)) || !(orders = view(&views, args[1], "b", 3, 0)) ||
+        (args[2] != Py_None && !(bounds = view(&views, args[2], "d", 3, 0))) || !(weights = view(&views, args[3], "lq", 1, 0)))
+        return none(&views);
+    Py_ssize_t L = orders->shape[0], D = orders->shape[1], B = orders->shape[2];
+    const int64_t *weight = weights->buf;
+    if (out->shape[0] != L || out->shape[1] != B || weights->shape[0] != D || D > MOST_DIMS ||
+        (bounds && (bounds->shape[0] != L || bounds->shape[1] != D || bounds->shape[2] != B)))
+        return none(&views);
+    for (Py_ssize_t l = 0; l < L; l++)
+        for (Py_ssize_t b = 0; b < B; b++) {
+            const int8_t *order = (const int8_t *)orders->buf + l * D * B + b;
+            const double *bound = bounds ? (const double *)bounds->buf + l * D * B + b : NULL;
+            int8_t dims[MOST_DIMS];
+            Py_ssize_t busy = 0;
+            int64_t code = 1;
+            for (Py_ssize_t i = 0; i < D; i++) {
+                if (order[i * B] < 0 || order[i * B] >= D) return none(&views);
+                if (!bound || bound[order[i * B] * B] > 1.0) dims[busy++] = order[i * B];
+            }
+            for (Py_ssize_t d = 0; busy < D && d < D; d++)
+                if (!(bound[d * B] > 1.0)) dims[busy++] = (int8_t)d;
+            for (Py_ssize_t i = 0; i < D; i++) {
+                int smaller = 0;
+                for (Py_ssize_t j = i + 1; j < D; j++) smaller += dims[j] < dims[i];
+                code += smaller * weight[i];
+            }
+            ((int64_t *)out->buf)[l * B + b] = code;
+        }
+    return done(&views, L * B);
+}
+
+MODULE(moves, DOOR(vary), DOOR(filled), DOOR(fit), DOOR(codes))

@@ -179,15 +179,17 @@ def _figures(problem: Problem) -> tuple[Array, ...]:
     """What `fit` in `moves.c` asks of a problem."""
     temporal, levels, tensors = _temporal(problem), problem.mapping_levels, problem.tensors
     fanouts = [(i + 1, level.limit, temporal[level.storage] + 1) for i, level in enumerate(levels) if level.spatial]
-    buffers = [level for level in reversed(problem.levels[1:]) if level.capacity_bits is not None]
-    rooms = [(x.index, np.floor(x.capacity_bits / x.word_bits), temporal[x.index - 1] + 1) for x in buffers]
+    buffers = [
+        (level, level.capacity_bits) for level in reversed(problem.levels[1:]) if level.capacity_bits is not None
+    ]
+    rooms = [(x.index, np.floor(bits / x.word_bits), temporal[x.index - 1] + 1) for x, bits in buffers]
     ranks = [(t, r, rank) for t, tensor in enumerate(tensors) for r, rank in enumerate(tensor.ranks)]
     terms = [(t, r, problem.dims.index(dim), factor) for t, r, rank in ranks for dim, factor in rank]
     copies, nonzeros = problem.cost_model.copies(problem), _nonzeros(problem)
     stored = [
         (problem.resident.get((t, x.index), np.nan), nonzeros[t], 1.0 if copies is None else copies[t, x.index])
         if problem.stores(t, x.index) else (0.0, 0.0, 0.0)
-        for x in buffers for t in range(len(tensors))
+        for x, _ in buffers for t in range(len(tensors))
     ]  # fmt: skip
     return (
         np.array(fanouts, dtype=np.float64).reshape(-1, 3), np.array([level.spatial for level in levels], dtype=bool),

@@ -15,7 +15,7 @@ import numpy as np
 from sparsemap import Problem
 from sparsemap.errors import DesignError
 from sparsemap.pieces.contracts import Array, Genes, Segment
-from sparsemap.primes import is_prime, largest_product, prime_factors
+from sparsemap.primes import Divisors, is_prime, largest_product, prime_factors
 from sparsemap.problem.designs import Designs
 
 from .tile_moves import guess_tiling, repair_tiling, vary_tiling
@@ -134,11 +134,14 @@ class PrimeFactors(LoopTiling):
     def encode(self, designs: Designs, problem: Problem) -> Array:
         bounds = designs.columns["bounds"]
         self._check(bounds, problem)
-        groups = self._groups(problem)
+        groups, found = self._groups(problem), []
+        for dim, size in enumerate(problem.sizes.values()):
+            found += list(
+                Divisors.of(size).within(bounds[:-1, dim]).cumsum(axis=1)
+            )  # by prime, from the outermost level
         genes = np.ones((groups[-1].last if groups else 0, bounds.shape[-1]), dtype=np.int64)
-        for group in groups:
+        for group, held in zip(groups, found, strict=True):
             place = np.arange(group.last - group.first)[:, None, None]
-            held = np.sum([bounds[:-1, group.dim] % power == 0 for power in group.powers[1:]], axis=0).cumsum(axis=0)
             genes[group.first : group.last] += (held <= place).sum(axis=1)
         return genes
 

@@ -24,9 +24,11 @@ def test_promising_designs_are_better_than_others(workload, hardware):
     problem = load_problem(workload, hardware, registry=REGISTRY)
     forecast = Forecast.of(problem.space)
     forecast.receive(*tried(problem, 200, 1))
-    designs, scores = tried(problem, 200, 2)
+    designs, scores = tried(problem, 300, 2)
+    valid = np.flatnonzero(np.isfinite(scores))  # which is no matter of loops alone
+    designs, scores = designs.take(valid), scores[valid]
     order = forecast.promise(designs).argsort(kind="stable")
-    assert np.median(scores[order[:50]]) < 0.3 * np.median(scores)
+    assert np.median(scores[order[:40]]) < 0.3 * np.median(scores)
 
 
 def test_nothing_is_told_of_few_designs_and_few_are_kept():
