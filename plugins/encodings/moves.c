@@ -82,6 +82,25 @@ static PyObject *filled(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
     return done(&views, x.B);
 }
 
+/* bounds(out, genes, dims, factors): out (L, D, B), the products of the factors at each level. */
+static PyObject *bounds(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    Views views = {.count = 0};
+    Py_buffer *out, *of[3];
+    Tiling x;
+    if (nargs != 4 || !(out = view(&views, args[0], "d", 3, 1)) || !views_of(&views, args + 1, 3, "l2l1d1", of)) return none(&views);
+    if (!tiling_of(&x, of[0], of[1], of[2], out->shape[1]) || out->shape[2] != x.B) return none(&views);
+    double *found = out->buf;
+    for (Py_ssize_t i = 0; i < out->len / out->itemsize; i++) found[i] = 1.0;
+    for (Py_ssize_t i = 0; i < x.g; i++) {
+        const int64_t *genes = (const int64_t *)of[0]->buf + i * x.B;
+        for (Py_ssize_t b = 0; b < x.B; b++) {
+            if (genes[b] < 1 || genes[b] > out->shape[0]) return none(&views);
+            found[((genes[b] - 1) * x.D + x.dims[i]) * x.B + b] *= x.factors[i];
+        }
+    }
+    return done(&views, x.B);
+}
+
 /* The factor with the largest key of those on a level (or, `but`, not on it) that are not of dimension `dim`; -1: none. */
 static Py_ssize_t largest(const Tiling *x, const int64_t *row, const double *keys, int64_t level, int but, int64_t dim) {
     Py_ssize_t found = -1;
@@ -260,4 +279,4 @@ static PyObject *codes(PyObject *self, PyObject *const *args, Py_ssize_t nargs) 
     return done(&views, L * B);
 }
 
-MODULE(moves, DOOR(vary), DOOR(filled), DOOR(fit), DOOR(codes))
+MODULE(moves, DOOR(vary), DOOR(filled), DOOR(fit), DOOR(bounds), DOOR(codes))

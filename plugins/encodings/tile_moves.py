@@ -60,17 +60,17 @@ def vary_tiling(genes: Array, problem: Problem, dims: Array, primes: Array, rng:
     """A neighbour of every tiling, (g, B): a factor moves to another level, or swaps with one there; so do whole loops;
     or factors from anywhere fill a spatial level.
 
-    `dims` (g,) is the dimension of every factor, `primes` (g,) what it is.
+    `dims` (g,) is the dimension of every factor, `primes` (g,) what it is, float64.
     """
     (count, batch), levels, changed = genes.shape, len(problem.mapping_levels), genes.copy()
     if count == 0 or levels < 2:
         return changed
-    known, factors = _Levels.of(problem), primes.astype(np.float64)
+    known = _Levels.of(problem)
     drawn = rng.random((DRAWN + count, batch))
     kind, keys = drawn[0], drawn[DRAWN:]
     fills = np.flatnonzero((kind >= ENDS[0]) & (kind < ENDS[1]))
     ways = rng.random((len(problem.dims) + count, TRIES * fills.size))
-    given = changed, dims, factors, drawn, ways, ENDS, known.spatial, known.limits, known.temporal, known.moves, levels
+    given = changed, dims, primes, drawn, ways, ENDS, known.spatial, known.limits, known.temporal, known.moves, levels
     if compiled is not None and compiled.vary(*given) is not None:
         return changed
     rows = np.arange(batch)
@@ -112,16 +112,16 @@ def _filled(genes: Array, index: int, problem: Problem, dims: Array, primes: Arr
     """Factors come to a spatial level while they fit, dimension after dimension, in the order of their keys `ways`
     (D + g, TRIES * B); before, its own go `away` (B,), to the level of this gene, where that is not 0."""
     here, limit, count, D = index + 1, problem.mapping_levels[index].limit, genes.shape[1], len(problem.dims)
-    factors, changed = primes.astype(np.float64), genes.copy()
-    if compiled is not None and compiled.filled(changed, dims, factors, away, ways, here, limit) is not None:
+    changed = genes.copy()
+    if compiled is not None and compiled.filled(changed, dims, primes, away, ways, here, limit) is not None:
         return changed
     genes = np.where((away > 0) & (genes == here), away, genes)
     tried = np.repeat(genes, TRIES, axis=1)
     there = tried == here
-    used = np.where(there, factors[:, None], 1.0).prod(axis=0)
+    used = np.where(there, primes[:, None], 1.0).prod(axis=0)
     order = (ways[:D][dims] + 0.3 * ways[D:]).argsort(axis=0)
     comes = ~np.take_along_axis(there, order, axis=0)
-    for fits, more in zip(comes, factors[order], strict=True):
+    for fits, more in zip(comes, primes[order], strict=True):
         fits &= used * more <= limit
         np.multiply(used, more, out=used, where=fits)
     gene, row = np.nonzero(comes)
@@ -166,9 +166,9 @@ def repair_tiling(
     """Factors leave spatial levels that exceed their fan-out, then buffers whose tiles do not fit, in random order."""
     changed, order, packed = genes.copy(), rng.permutation(len(genes)), compressed_tensors(problem, columns)
     if compiled is not None:
-        figures, factors = problem.remember((repair_tiling,), lambda: _figures(problem)), primes.astype(np.float64)
+        figures = problem.remember((repair_tiling,), lambda: _figures(problem))
         some = np.zeros((len(problem.tensors), 0), dtype=bool) if packed is None else np.ascontiguousarray(packed)
-        if compiled.fit(changed, dims, factors, order, *figures, some, len(problem.dims)) is not None:
+        if compiled.fit(changed, dims, primes, order, *figures, some, len(problem.dims)) is not None:
             return changed
     _fit_fanout(changed, problem, primes, order)
     _fit_buffers(changed, problem, packed, dims, primes, order)
@@ -209,7 +209,7 @@ def _fit_fanout(genes: Array, problem: Problem, primes: Array, order: Array) -> 
         if not level.spatial:
             continue
         here = genes == index + 1
-        used = np.where(here, primes[:, None].astype(np.float64), 1.0).prod(axis=0)
+        used = np.where(here, primes[:, None], 1.0).prod(axis=0)
         for gene in order:
             over = np.flatnonzero((used > level.limit) & here[gene])
             if over.size:
@@ -231,7 +231,7 @@ def _fit_buffers(
         inside = storage[genes - 1] >= level.index
         extent = np.ones((len(problem.dims), genes.shape[1]))
         for gene in range(len(genes)):
-            extent[dims[gene]] *= np.where(inside[gene], float(primes[gene]), 1.0)
+            extent[dims[gene]] *= np.where(inside[gene], primes[gene], 1.0)
         needed = _tile_words(problem, level.index, extent, nonzeros, packed)
         left = np.flatnonzero(needed > room)
         for parallel, gene in product((False, True), order):

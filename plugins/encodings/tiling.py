@@ -18,7 +18,7 @@ from sparsemap.pieces.contracts import Array, Genes, Segment
 from sparsemap.primes import Divisors, is_prime, largest_product, prime_factors
 from sparsemap.problem.designs import Designs
 
-from .tile_moves import guess_tiling, repair_tiling, vary_tiling
+from .tile_moves import compiled, guess_tiling, repair_tiling, vary_tiling
 
 WORTH = 0.8
 """Share of the time at which `auto` pads more than the paper does."""
@@ -115,6 +115,8 @@ class PrimeFactors(LoopTiling):
         """For every level: how many of a group's factors it holds, and that power of the prime."""
         levels = len(problem.mapping_levels)
         bounds = np.empty((levels, len(problem.dims), genes.shape[1]))
+        if compiled is not None and compiled.bounds(bounds, genes, *self._factors(problem)) is not None:
+            return {"bounds": bounds}
         bounds[:, [size == 1 for size in problem.sizes.values()]] = 1.0
         small = genes.astype(np.int8 if levels < 128 else np.int16)
         number = np.arange(1, levels + 1, dtype=small.dtype)[:, None, None]
@@ -162,12 +164,12 @@ class PrimeFactors(LoopTiling):
         return sorted_genes
 
     def _factors(self, problem: Problem) -> tuple[Array, Array]:
-        """(g,) dimension and (g,) prime of every gene."""
+        """(g,) dimension and (g,) prime of every gene, float64."""
 
         def make() -> tuple[Array, Array]:
             pairs = [(dim, prime) for dim, size in enumerate(problem.sizes.values()) for prime in prime_factors(size)]
             dims, primes = np.array(pairs, dtype=np.int64).reshape(-1, 2).T.copy()
-            return dims, primes
+            return dims, primes.astype(np.float64)
 
         return problem.shared.remember((PrimeFactors._factors, *problem.sizes.values()), make)
 

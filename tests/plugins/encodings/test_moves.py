@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sparsemap_plugins.encodings import orders, tile_moves
+from sparsemap_plugins.encodings import orders, tile_moves, tiling
 from sparsemap_plugins.searchers.operators.segments import SegmentMoves
 
 from sparsemap import load_problem
@@ -41,7 +41,7 @@ def test_a_generation_is_the_same(workload, hardware, monkeypatch):
         pytest.skip("not compiled")
     space, found = load_problem(workload, hardware, registry=REGISTRY).space, []
     for compiled in (asked(tile_moves.compiled), None):
-        for module in (tile_moves, orders):
+        for module in (tile_moves, orders, tiling):
             monkeypatch.setattr(module, "compiled", compiled)
         rng = np.random.default_rng(3)
         genomes = np.concatenate([space.guess(150, rng), space.sample(50, rng)])
@@ -49,7 +49,12 @@ def test_a_generation_is_the_same(workload, hardware, monkeypatch):
         for _ in range(4):
             for part, _ in SegmentMoves().parts(space):
                 genomes = part.mutate(genomes, Context(space, rng, 0.5))
-            made += [genomes, space.repair(genomes, rng), space.canonical(genomes)]
+            made += [
+                space.decode(genomes).columns["bounds"],
+                genomes,
+                space.repair(genomes, rng),
+                space.canonical(genomes),
+            ]
             genomes = made[-2]
         found.append(made)
     for compiled, plain in zip(*found, strict=True):
