@@ -110,8 +110,10 @@ def _kernel(features: Array, genes: Array, known: int) -> Array:
     """(n, known) of all designs with the first ones."""
     product: Array = np.einsum("nf,mf->nm", features, features[:known])
     length, others = (features**2).sum(axis=1), np.zeros(product.shape, dtype=np.int16)
-    for own in genes.astype(np.int16).T:  # only whether they are alike matters
-        others += own[:, None] != own[:known]
+    by_gene = genes.T.astype(np.int16, order="C")  # only whether they are alike matters
+    if gaussian is None or gaussian.differing(others, by_gene) is None:
+        for own in by_gene:
+            others += own[:, None] != own[:known]
     squared = length[:, None] + length[:known] - 2.0 * product + APART * others
     far = np.sqrt(np.maximum(squared, 0.0)) / REACH
     return (1.0 + far) * np.exp(-far) + (product + 1.0) / features.shape[1]

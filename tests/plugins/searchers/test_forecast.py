@@ -71,6 +71,16 @@ def test_unseen_genomes_are_not_seen_by_being_asked_for():
     assert seen.new(genomes).tolist() == [0, 2] and seen.new(genomes).tolist() == []
 
 
+def test_a_promise_is_the_same_in_c(monkeypatch):
+    problem = load_problem("mm1", "cloud", registry=REGISTRY)
+    forecast = Forecast.of(problem.space)
+    forecast.receive(*tried(problem, 120, 0))
+    designs, _ = tried(problem, 43, 1)
+    found = forecast.promise(designs)
+    monkeypatch.setattr(module, "gaussian", None)
+    assert np.array_equal(forecast.promise(designs), found)
+
+
 @pytest.mark.parametrize("compiled", [True, False])
 def test_rows_are_divided_by_the_factor_of_a_matrix(compiled, monkeypatch):
     """In C, to the last bit, as in NumPy."""
