@@ -45,20 +45,20 @@ class BuildWithSchemas(build_py):
         )
 
 
-def compiled(name: str, *parts: str) -> Extension:
-    """A module of `plugins/analytic` from NAME.c and other parts; without a compiler NumPy does it, with the same numbers."""
-    sources = [f"plugins/analytic/{part}.c" for part in (name, *parts)]
+def compiled(plugin: str, name: str, *parts: str) -> Extension:
+    """A module of a plugin from NAME.c and other parts; without a compiler NumPy does it, with the same numbers."""
+    sources = [f"plugins/{plugin}/{part}.c" for part in (name, *parts)]
     flags = [] if os.name == "nt" else ["-std=c11", "-O2", "-g0", "-ffp-contract=off"]
     if flags and platform.machine() == "x86_64":
         flags.append("-msse4.1")  # rounding in one instruction, as NumPy's own wheels have it
-    texts = sorted(Path("plugins/analytic").glob("*.[ch]"))
+    texts = sorted(Path("plugins", plugin).glob("*.[ch]"))
     state = f"{zlib.crc32(b''.join(file.read_bytes() for file in texts)):08x}"  # which `native.py` compares
     return Extension(
-        f"sparsemap_plugins.analytic.{name}",
+        f"sparsemap_plugins.{plugin}.{name}",
         sources,
         optional=True,
         extra_compile_args=flags,
-        depends=list(map(str, texts)),
+        depends=[*map(str, texts), "sparsemap/native.h"],
         define_macros=[("SOURCES", f'"{state}"')],
     )
 
@@ -85,7 +85,12 @@ setup(
         PAGES: ["*.md"],
         **{name: ["*.toml", "*.csv", "*.json", "*.jinja", "*.md"] for name in [*plugins, *specs]},
     },
-    ext_modules=[compiled("fast"), compiled("kernel", "nest", "tables", "tiles", "counts", "cost", "waiting")],
+    ext_modules=[
+        compiled("analytic", "fast"),
+        compiled("analytic", "kernel", "nest", "tables", "tiles", "counts", "cost", "waiting"),
+        compiled("encodings", "moves"),
+        compiled("searchers", "gaussian"),
+    ],
     cmdclass={"build": BuildElsewhere, "build_py": BuildWithSchemas},
     setup_requires=project["dependencies"],
 )

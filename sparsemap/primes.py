@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 from math import gcd, prod
+from typing import Any, NamedTuple
+
+import numpy as np
 
 TRIED = 1000
 """Divisors up to here are tried one by one; sizes of layers have no others."""
@@ -40,6 +44,30 @@ def divisors(size: int) -> list[int]:
     for prime in prime_factors(size):
         found |= {divisor * prime for divisor in found}
     return sorted(found)
+
+
+class Divisors(NamedTuple):
+    """Of a size, as arrays: all of them (n,) float64, ascending, how often each of its P primes divides them (P, n), and by
+    prime, ascending, its powers from 0 on."""
+
+    numbers: Any
+    exponents: Any
+    powers: list[Any]
+
+    @classmethod
+    @cache
+    def of(cls, size: int) -> Divisors:
+        numbers, exponents, powers = np.ones(1), np.zeros((0, 1), dtype=np.int64), []
+        for prime, count in Counter(prime_factors(size)).items():
+            powers.append(float(prime) ** np.arange(count + 1))
+            exponents = np.vstack([exponents.repeat(count + 1, axis=1), np.tile(np.arange(count + 1), len(numbers))])
+            numbers = np.outer(numbers, powers[-1]).ravel()
+        order = numbers.argsort()
+        return cls(numbers[order], exponents[:, order], powers)
+
+    def within(self, numbers: Any) -> Any:
+        """(P, ...) how often each prime divides numbers that are among the divisors, of any shape."""
+        return self.exponents[:, np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)]
 
 
 def largest_product(limits: Iterable[int], sizes: Iterable[int]) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 
 from sparsemap.pieces.contracts import Classes
 from sparsemap.pieces.contracts.base import Array
-from sparsemap.primes import prime_factors
+from sparsemap.primes import Divisors
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.evaluation import Evaluation
 
@@ -75,26 +75,20 @@ class ClassTable:
         spatial = [m.spatial for m in lay.problem.mapping_levels]
         giving = sorted(range(1, len(bounds)), key=lambda group: (spatial[group], group))
         for d, size in enumerate(lay.sizes):
-            for prime in set(prime_factors(int(size))):
-                held = _exponents(bounds[:, d], prime)
-                spare = held[1:].sum(axis=0) - _exponents(wanted[d], prime)
-                bounds[giving[0], d] *= float(prime) ** np.maximum(-spare, 0)
-                gone = np.zeros_like(held)
-                for group in giving:
-                    gone[group] = np.minimum(np.maximum(spare, 0), held[group])
-                    spare = spare - gone[group]
-                bounds[:, d] /= float(prime) ** gone
+            divisors = Divisors.of(int(size))
+            held = divisors.within(bounds[:, d])  # (primes, L, B)
+            spare = held[:, 1:].sum(axis=1) - divisors.within(wanted[d])
+            held[:, giving[0]] += np.maximum(-spare, 0)
+            np.maximum(spare, 0, out=spare)
+            for group in giving:
+                gone = np.minimum(spare, held[:, group])
+                held[:, group] -= gone
+                spare -= gone
+            bounds[1:, d] = 1.0
+            for powers, count in zip(divisors.powers, held, strict=True):
+                bounds[1:, d] *= powers[count[1:]]
             bounds[0, d] = size / bounds[1:, d].prod(axis=0)
         loop = self.outer.loop[classes]
         position = np.where(order[0] == loop, lay.D, np.arange(lay.D)[:, None])
         order[0] = np.take_along_axis(order[0], np.argsort(position, axis=0, kind="stable"), axis=0)
         return {"bounds": bounds, "order": order}
-
-
-def _exponents(numbers: Array, prime: int) -> Array:
-    """How often a prime divides whole numbers, of their shape."""
-    found, rest = np.zeros(numbers.shape, dtype=np.int64), numbers
-    while (divides := rest % prime == 0.0).any():
-        found += divides
-        rest = np.where(divides, rest / prime, 1.0 if prime > 1 else rest)
-    return found

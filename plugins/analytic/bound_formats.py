@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -225,17 +225,19 @@ def _prices(known: ModelTables, t: int, steps: RankSteps, fullest: bool) -> tupl
     tells the ends of the fibers inside, or not; and (n,) of offsets in an uncompressed one, which tell them."""
     formats, pointers = known.formats, known.options.pointers
     priced = _Fullest.of(known, t, steps) if fullest else _Mean(known, t, steps)
-    found, known_bits = np.full((len(OUTER), 2, len(steps.length)), np.inf), {}
-    for told in range(len(OUTER)):
-        for name in np.flatnonzero(formats.compressed):
-            row = int(formats.row[told, name]), told % 2 > 0
-            if row not in known_bits:
-                known_bits[row] = priced.bits(*row)
-            metadata, *payloads = known_bits[row]
-            own = int(formats.offsets[name])
-            for ends in {own, own or int(pointers)}:  # in a code without offsets the payload is that of the format
-                payload = np.where(steps.positions == steps.length, 0.0, payloads[ends][steps.alike])  # else the data
-                found[told, ends] = np.minimum(found[told, ends], metadata[steps.alike] + payload)
+    found = np.full((len(OUTER), 2, len(steps.length)), np.inf)
+    rows = {
+        (told, name): (int(formats.row[told, name]), told % 2 > 0)
+        for told in range(len(OUTER)) for name in np.flatnonzero(formats.compressed)
+    }  # fmt: skip
+    asked = list(dict.fromkeys(rows.values()))
+    known_bits = dict(zip(asked, priced.bits(asked), strict=True))
+    for (told, name), row in rows.items():
+        metadata, *payloads = known_bits[row]
+        own = int(formats.offsets[name])
+        for ends in {own, own or int(pointers)}:  # in a code without offsets the payload is that of the format
+            payload = np.where(steps.positions == steps.length, 0.0, payloads[ends][steps.alike])  # else the data
+            found[told, ends] = np.minimum(found[told, ends], metadata[steps.alike] + payload)
     tells = pointers or bool((formats.offsets & ~formats.compressed).any())
     leads = steps.fibers * (steps.length + 1.0) * name_bits(steps.positions + 1.0) if tells else np.inf
     return found, np.where(steps.start == 0, np.inf, leads)
@@ -249,19 +251,22 @@ class _Mean:
     t: int
     steps: RankSteps
 
-    def bits(self, form: int, filled: bool) -> tuple[Array, Array, Array]:
-        """Metadata, payload and offsets (n,) of one of `FormatTables.asked`; `filled`: every fiber holds something."""
-        steps = self.steps
+    def bits(self, asked: Sequence[tuple[int, bool]]) -> list[tuple[Array, Array, Array]]:
+        """Metadata, payload and offsets (n,) of some of `FormatTables.asked`, and whether every fiber holds something."""
+        steps, count = self.steps, len(asked)
         below, box, length, positions, fibers = (
-            part[steps.first] for part in (steps.below, steps.box, steps.length, steps.positions, steps.fibers)
+            np.tile(part[steps.first], count)
+            for part in (steps.below, steps.box, steps.length, steps.positions, steps.fibers)
         )
+        form, filled = (np.repeat(part, len(steps.first)) for part in zip(*asked, strict=True))
         whole, none = np.full(len(length), steps.box.max()), np.zeros((0, len(length)))
         units = self.known.tables[self.t].units(Ranks(
-            whole[None], (box if filled else whole)[None], below[None], length, fibers, np.full(len(length), form),
+            whole[None], np.where(filled, box, whole)[None], below[None], length, fibers, form,
             positions, 0.0 * length, length, none,
         ))  # fmt: skip
         offsets = units.offsets * name_bits(positions + 1.0)
-        return units.metadata * units.metadata_bits, units.payload * units.payload_bits, offsets
+        found = units.metadata * units.metadata_bits, units.payload * units.payload_bits, offsets
+        return list(zip(*(part.reshape(count, -1) for part in found), strict=True))
 
 
 @attrs.frozen(eq=False)
@@ -291,8 +296,11 @@ class _Fullest:
         length, offset_bits, slots = (part[steps.first] for part in parts)
         return cls(known.formats.asked, length, offset_bits, slots, filled)
 
-    def bits(self, asked: int, filled: bool) -> tuple[Array, Array, Array]:
+    def bits(self, asked: Sequence[tuple[int, bool]]) -> list[tuple[Array, Array, Array]]:
         """As of `_Mean`."""
+        return [self._bits(*one) for one in asked]
+
+    def _bits(self, asked: int, filled: bool) -> tuple[Array, Array, Array]:
         below, box, usual = self.filled
         fibers = self.slots * (box if filled else 1.0)
         bits = name_bits(self.length), self.offset_bits

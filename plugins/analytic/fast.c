@@ -4,54 +4,10 @@
  * what it knows (type, dimensions, memory in one piece); the caller then does it in NumPy. Sums and products are taken in
  * NumPy's order; logarithms and powers stay in Python. Built without contraction of multiply and add (setup.py).
  */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#include <stdint.h>
-#include <string.h>
-
-#define MOST 64 /* arrays of a call */
-
-typedef struct {
-    Py_buffer held[MOST];
-    int count;
-} Views;
-
-static void release(Views *views) {
-    while (views->count > 0) PyBuffer_Release(&views->held[--views->count]);
-}
-
-/* The buffer of an array, of one of the `kinds` (formats of buffers), with so many dimensions. */
-static Py_buffer *buffer(Views *views, PyObject *array, const char *kinds, int ndim, int flags) {
-    if (views->count == MOST) return NULL;
-    Py_buffer *found = &views->held[views->count];
-    if (PyObject_GetBuffer(array, found, flags | PyBUF_FORMAT) < 0) {
-        PyErr_Clear();
-        return NULL;
-    }
-    views->count++;
-    const char *kind = found->format;
-    if (!kind || !kind[0] || kind[1] || !strchr(kinds, kind[0]) || found->ndim != ndim) return NULL;
-    if ((kind[0] == 'l' || kind[0] == 'q' || kind[0] == 'd') && found->itemsize != 8) return NULL;
-    return found;
-}
-
-/* The same of one in one piece. */
-static Py_buffer *view(Views *views, PyObject *array, const char *kinds, int ndim, int writes) {
-    return buffer(views, array, kinds, ndim, PyBUF_C_CONTIGUOUS | (writes ? PyBUF_WRITABLE : 0));
-}
+#include "../../sparsemap/native.h"
 
 /* One number of an array with one dimension, whatever lies between them. */
 #define AT(type, of, i) (*(const type *)((const char *)(of)->buf + (Py_ssize_t)(i) * (of)->strides[0]))
-
-static PyObject *none(Views *views) {
-    release(views);
-    Py_RETURN_NONE;
-}
-
-static PyObject *done(Views *views, Py_ssize_t number) {
-    release(views);
-    return PyLong_FromSsize_t(number);
-}
 
 /* fingerprint(out, odd, first, parts): keys of rows of whole numbers (lookup.py). */
 static PyObject *fingerprint(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
@@ -162,17 +118,4 @@ static PyObject *sums(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     return done(&views, n);
 }
 
-#define DOOR(name) {#name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, NULL}
-
-static PyMethodDef doors[] = {DOOR(fingerprint), DOOR(probe), DOOR(gather), DOOR(sums), {0}};
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "fast", NULL, -1, doors};
-
-#ifndef SOURCES
-#define SOURCES "" /* else their checksum, see native.py */
-#endif
-
-PyMODINIT_FUNC PyInit_fast(void) {
-    PyObject *made = PyModule_Create(&module);
-    if (made && PyModule_AddStringConstant(made, "sources", SOURCES) < 0) Py_CLEAR(made);
-    return made;
-}
+MODULE(fast, DOOR(fingerprint), DOOR(probe), DOOR(gather), DOOR(sums))

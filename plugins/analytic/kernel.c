@@ -1,40 +1,21 @@
 /* The door of the compiled model: `evaluate` takes what `compiled.py` made, one batch at a time. */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-
+#define HELD 512
+#include "../../sparsemap/native.h"
 #include "kernel.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-enum { HELD = 512 }; /* arrays of a call */
 enum { OPEN, DONE, OTHER }; /* what is known of a design: nothing yet, all, that it is for NumPy */
 
-typedef struct {
-    Py_buffer held[HELD];
-    int count;
-} Views;
-
-static void release(Views *views) {
-    while (views->count > 0) PyBuffer_Release(&views->held[--views->count]);
+/* A buffer, or an exception. */
+static Py_buffer *known(Py_buffer *found) {
+    if (!found) PyErr_SetString(PyExc_ValueError, "not such an array, or too many");
+    return found;
 }
 
-/* The numbers of an array in one piece, of one of the `kinds` (formats of buffers); NULL and an exception if it is not. */
-static void *view(Views *views, PyObject *array, const char *kinds, Py_ssize_t *count, int writes) {
-    if (views->count == HELD) {
-        PyErr_SetString(PyExc_ValueError, "too many arrays");
-        return NULL;
-    }
-    Py_buffer *found = &views->held[views->count];
-    if (PyObject_GetBuffer(array, found, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS | (writes ? PyBUF_WRITABLE : 0)) < 0) return NULL;
-    views->count++;
-    const char *kind = found->format;
-    if (!kind || !kind[0] || kind[1] || !strchr(kinds, kind[0]) || (kind[0] != 'b' && found->itemsize != 8)) {
-        PyErr_SetString(PyExc_ValueError, "an array of another type");
-        return NULL;
-    }
-    *count = found->len / found->itemsize;
-    return found->buf;
+/* The numbers of an array in one piece, of one of the `kinds`; NULL and an exception if it is not. */
+static void *piece(Views *views, PyObject *array, const char *kinds, Py_ssize_t *count, int writes) {
+    const Py_buffer *found = known(view(views, array, kinds, 0, writes));
+    if (found) *count = found->len / found->itemsize;
+    return found ? found->buf : NULL;
 }
 
 /* The beginning of NumPy's ufunc objects, which its ABI fixes. */
@@ -146,18 +127,8 @@ static int model_of(Cursor *c, Model *m) {
 
 /* A column of a table: where it begins, its length and the bytes from one number to the next. */
 static const char *column(Views *views, PyObject *array, const char *kinds, Py_ssize_t *count, intptr_t *step) {
-    if (views->count == HELD) {
-        PyErr_SetString(PyExc_ValueError, "too many arrays");
-        return NULL;
-    }
-    Py_buffer *found = &views->held[views->count];
-    if (PyObject_GetBuffer(array, found, PyBUF_FORMAT | PyBUF_STRIDES) < 0) return NULL;
-    views->count++;
-    const char *kind = found->format;
-    if (!kind || !kind[0] || kind[1] || !strchr(kinds, kind[0]) || found->itemsize != 8 || found->ndim != 1) {
-        PyErr_SetString(PyExc_ValueError, "a column of another type");
-        return NULL;
-    }
+    const Py_buffer *found = known(buffer(views, array, kinds, 1, PyBUF_STRIDES));
+    if (!found) return NULL;
     *count = found->shape[0];
     *step = found->strides[0];
     return found->buf;
@@ -297,14 +268,14 @@ static PyObject *evaluate(PyObject *self, PyObject *const *args, Py_ssize_t narg
         PyErr_NoMemory();
         goto end;
     }
-    if (!(cursor.whole = view(&views, args[0], "lq", &cursor.wholes, 0)) || !(cursor.real = view(&views, args[1], "d", &cursor.reals, 0)))
+    if (!(cursor.whole = piece(&views, args[0], "lq", &cursor.wholes, 0)) || !(cursor.real = piece(&views, args[1], "d", &cursor.reals, 0)))
         goto end;
     if (!model_of(&cursor, m)) goto unknown;
     if (!PyTuple_Check(args[2]) || PyTuple_GET_SIZE(args[2]) != 5 || !ufunc(PyTuple_GET_ITEM(args[2], 0), 2, &run->power) ||
         !ufunc(PyTuple_GET_ITEM(args[2], 1), 1, &run->log2) || !ufunc(PyTuple_GET_ITEM(args[2], 2), 1, &run->exp) ||
         !ufunc(PyTuple_GET_ITEM(args[2], 3), 2, &run->hypot) || !ufunc(PyTuple_GET_ITEM(args[2], 4), 1, &run->log1p))
         goto unknown;
-    if (!(run->factors = view(&views, args[3], "lq", &n, 0))) goto end;
+    if (!(run->factors = piece(&views, args[3], "lq", &n, 0))) goto end;
     if (n < FACTORS || !PyList_Check(args[4]) || PyList_GET_SIZE(args[4]) != m->T * (KINDS + m->D) + m->operands + 2) goto unknown;
     Table *tables[TENSORS * (KINDS + DIMS) + TENSORS + 1];
     int count = 0;
@@ -326,22 +297,22 @@ static PyObject *evaluate(PyObject *self, PyObject *const *args, Py_ssize_t narg
         }
     if (!PyList_Check(args[5]) || (PyList_GET_SIZE(args[5]) && PyList_GET_SIZE(args[5]) != m->operands + 1)) goto unknown;
     for (int i = 0; i < PyList_GET_SIZE(args[5]); i++) {
-        const double *figures = view(&views, PyList_GET_ITEM(args[5], i), "d", &n, 0);
+        const double *figures = piece(&views, PyList_GET_ITEM(args[5], i), "d", &n, 0);
         if (!figures) goto end;
         if (i < m->operands)
             run->work_known[i] = figures, run->work_rows[i] = n / work_width(m);
         else
             run->meeting_known = figures, run->meeting_rows = m->lane_count > 0 ? n / m->lane_count : 0;
     }
-    const double *bounds = view(&views, args[6], "d", &sizes[0], 0);
-    const int8_t *order = bounds ? view(&views, args[7], "b", &sizes[1], 0) : NULL;
-    const int8_t *slots = order ? view(&views, args[8], "b", &sizes[2], 0) : NULL;
-    const int8_t *genes = slots ? view(&views, args[9], "b", &sizes[3], 0) : NULL;
-    int8_t *state = genes ? view(&views, args[10], "b", &out[0], 1) : NULL;
-    double *energy = state ? view(&views, args[11], "d", &out[1], 1) : NULL;
-    double *cycles = energy ? view(&views, args[12], "d", &out[2], 1) : NULL;
-    uint64_t *reasons = cycles ? view(&views, args[13], "LQ", &out[3], 1) : NULL;
-    double *rows = reasons ? view(&views, args[14], "d", &out[4], 1) : NULL;
+    const double *bounds = piece(&views, args[6], "d", &sizes[0], 0);
+    const int8_t *order = bounds ? piece(&views, args[7], "b", &sizes[1], 0) : NULL;
+    const int8_t *slots = order ? piece(&views, args[8], "b", &sizes[2], 0) : NULL;
+    const int8_t *genes = slots ? piece(&views, args[9], "b", &sizes[3], 0) : NULL;
+    int8_t *state = genes ? piece(&views, args[10], "b", &out[0], 1) : NULL;
+    double *energy = state ? piece(&views, args[11], "d", &out[1], 1) : NULL;
+    double *cycles = energy ? piece(&views, args[12], "d", &out[2], 1) : NULL;
+    uint64_t *reasons = cycles ? piece(&views, args[13], "LQ", &out[3], 1) : NULL;
+    double *rows = reasons ? piece(&views, args[14], "d", &out[4], 1) : NULL;
     if (!rows) goto end;
     B = out[0];
     if (sizes[0] != m->L * m->D * B || sizes[1] != sizes[0] || sizes[2] != m->T * m->R * B || sizes[3] != m->A * B || out[1] != B ||
@@ -399,15 +370,4 @@ end:
     return found;
 }
 
-static PyMethodDef doors[] = {{"evaluate", (PyCFunction)(void (*)(void))evaluate, METH_FASTCALL, NULL}, {0}};
-static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "kernel", NULL, -1, doors};
-
-#ifndef SOURCES
-#define SOURCES "" /* else their checksum, see native.py */
-#endif
-
-PyMODINIT_FUNC PyInit_kernel(void) {
-    PyObject *made = PyModule_Create(&module);
-    if (made && PyModule_AddStringConstant(made, "sources", SOURCES) < 0) Py_CLEAR(made);
-    return made;
-}
+MODULE(kernel, DOOR(evaluate))

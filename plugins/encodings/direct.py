@@ -69,8 +69,8 @@ class RandomOrder(Cantor):
     def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
         return super().decode(self._tables(problem)[0][genes - 1], problem)
 
-    def encode(self, designs: Designs, problem: Problem) -> Array:
-        return self._tables(problem)[1][super().encode(designs, problem) - 1]
+    def coded(self, order: Array, problem: Problem, bounds: Array | None = None) -> Array:
+        return self._tables(problem)[1][super().coded(order, problem, bounds) - 1]
 
     def _tables(self, problem: Problem) -> tuple[Array, Array]:
         """Cantor code by random code minus one, and the inverse; both (D!,) int64."""

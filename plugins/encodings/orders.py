@@ -16,6 +16,7 @@ from sparsemap.pieces.contracts import Array, Genes, Segment
 from sparsemap.problem.designs import Designs
 
 from .mistakes import path_of
+from .tile_moves import compiled
 
 TABLE_DIMS = 8
 """Up to 8! = 40,320 orders are looked up in a table; beyond, they are computed."""
@@ -41,13 +42,21 @@ def decode_order(codes: Array, dims: int) -> Array:
     return order
 
 
-def encode_order(order: Array) -> Array:
-    """Orders (L, D, B) to Cantor codes (L, B) int64: Eq. 1, `sum (a_i - 1) * (D - i)! + 1`."""
-    dims = order.shape[1]
-    codes = np.ones((order.shape[0], order.shape[2]), dtype=np.int64)
-    for place in range(dims - 1):
-        smaller = np.count_nonzero(order[:, place + 1 :] < order[:, place, None], axis=1)
-        codes += smaller * factorial(dims - 1 - place)
+def encode_order(order: Array, bounds: Array | None = None) -> Array:
+    """Orders (L, D, B) to Cantor codes (L, B) int64: Eq. 1, `sum (a_i - 1) * (D - i)! + 1`.
+
+    `bounds` (L, D, B): loops with bound one come last, in the order of the workload.
+    """
+    levels, dims, batch = order.shape
+    codes, weights = np.ones((levels, batch), dtype=np.int64), [factorial(dims - 1 - place) for place in range(dims)]
+    if compiled is not None and compiled.codes(codes, order, bounds, np.array(weights)) is not None:
+        return codes
+    if bounds is not None:
+        busy = np.take_along_axis(bounds, order.astype(np.intp), axis=1) > 1.0
+        later = np.where(busy, np.arange(dims, dtype=np.int8)[:, None], np.int8(dims) + order)
+        order = np.take_along_axis(order, np.argsort(later, axis=1), axis=1)
+    for place, weight in enumerate(weights):
+        codes += np.count_nonzero(order[:, place + 1 :] < order[:, place, None], axis=1) * weight
     return codes
 
 
@@ -108,19 +117,14 @@ class Cantor(Segment):
         first = rng.integers(0, dims, size=batch)
         second = (first + rng.integers(1, dims, size=batch)) % dims
         order[level, first, rows], order[level, second, rows] = order[level, second, rows], order[level, first, rows]
-        changed = self.encode(Designs({"order": order}), problem)
+        changed = self.coded(order, problem)
         copied = np.flatnonzero(rng.random(batch) < 0.2)
         changed[level[copied], copied] = genes[rng.integers(0, levels, size=copied.size), copied]
         return changed
 
     def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
         """Loops with bound one do nothing: they come last, in the order of the workload."""
-        order = self.decode(genes, problem)["order"]
-        dims = order.shape[1]
-        busy = np.take_along_axis(columns["bounds"], order.astype(np.intp), axis=1) > 1.0
-        place = np.where(busy, np.arange(dims, dtype=np.int8)[:, None], np.int8(dims) + order)
-        moved = np.take_along_axis(order, np.argsort(place, axis=1), axis=1)
-        return self.encode(Designs({"order": moved}), problem)
+        return self.coded(self.decode(genes, problem)["order"], problem, columns["bounds"])
 
     def encode(self, designs: Designs, problem: Problem) -> Array:
         order = designs.columns["order"]
@@ -131,4 +135,8 @@ class Cantor(Segment):
             name, found = problem.mapping_levels[level].name, order[level, :, row].tolist()
             text = f"the loop order of {name} is {found}, expected each of {expected.tolist()} once"
             raise DesignError(f"design {row}: {text}")
-        return encode_order(order)
+        return self.coded(order, problem)
+
+    def coded(self, order: Array, problem: Problem, bounds: Array | None = None) -> Array:
+        """The genes of orders, as `encode_order` has them."""
+        return encode_order(order, bounds)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from sparsemap.native import loaded
 from sparsemap.pieces.contracts import Array, Tensor
 from sparsemap.problem.problem import Problem
 
@@ -17,82 +18,110 @@ from .choices import compressed_tensors
 SWAPS, FILLS, STAYS, LOOPS = 0.30, 0.12, 0.13, 0.25
 """Shares of the moves: two factors swap levels; a spatial level is filled; a tensor stays where it is during the loops of a
 level; whole loops move. The others move one factor."""
+ENDS = np.array([SWAPS, SWAPS + FILLS, SWAPS + FILLS + STAYS, 1.0 - LOOPS])
+"""Where these end, and where loops begin, of a number from 0 to 1."""
 FILLED = 0.8
 """Share of the guesses that fill a spatial level."""
 STAYING = 0.5
 """Share of the guesses in which some tensor stays during the loops of some level."""
 TRIES = 4
 """Ways to fill a spatial level of which the fullest is taken."""
+DRAWN = 6
+"""Numbers drawn for each move, beside those of its factors: kind, factor, level, and three that each kind takes its own way."""
+
+compiled: Any = loaded(__package__, "moves")
+"""The same in C (`moves.c`), or None."""
+
+
+class _Levels(NamedTuple):
+    """What moves ask of the mapping levels of a problem."""
+
+    spatial: Array  # (n,) those over instances, where there are several ..
+    limits: Array  # .. and the fan-outs
+    temporal: Array  # (S,) by storage level, the gene of loops in time
+    moves: Array  # (T, D) bool, whether a dimension moves a tensor
+
+    @classmethod
+    def of(cls, problem: Problem) -> _Levels:
+        return problem.remember((cls,), lambda: cls._made(problem))
+
+    @classmethod
+    def _made(cls, problem: Problem) -> _Levels:
+        several = [i for i, level in enumerate(problem.mapping_levels) if level.spatial and level.limit > 1]
+        return cls(
+            np.array(several, dtype=np.int64),
+            np.array([problem.mapping_levels[i].limit for i in several], dtype=np.float64),
+            np.array([index + 1 for _, index in sorted(_temporal(problem).items())], dtype=np.int64),
+            np.array([[dim in tensor.dims for dim in problem.dims] for tensor in problem.tensors]),
+        )
 
 
 def vary_tiling(genes: Array, problem: Problem, dims: Array, primes: Array, rng: np.random.Generator) -> Array:
     """A neighbour of every tiling, (g, B): a factor moves to another level, or swaps with one there; so do whole loops;
     or factors from anywhere fill a spatial level.
 
-    `dims` (g,) is the dimension of every factor, `primes` (g,) what it is.
+    `dims` (g,) is the dimension of every factor, `primes` (g,) what it is, float64.
     """
-    count, batch = genes.shape
-    levels = len(problem.mapping_levels)
-    changed = genes.copy()
+    (count, batch), levels, changed = genes.shape, len(problem.mapping_levels), genes.copy()
     if count == 0 or levels < 2:
         return changed
+    known = _Levels.of(problem)
+    drawn = rng.random((DRAWN + count, batch))
+    kind, keys = drawn[0], drawn[DRAWN:]
+    fills = np.flatnonzero((kind >= ENDS[0]) & (kind < ENDS[1]))
+    ways = rng.random((len(problem.dims) + count, TRIES * fills.size))
+    given = changed, dims, primes, drawn, ways, ENDS, known.spatial, known.limits, known.temporal, known.moves, levels
+    if compiled is not None and compiled.vary(*given) is not None:
+        return changed
     rows = np.arange(batch)
-    kind = rng.random(batch)
-    first = rng.integers(0, count, size=(batch,))
+    first = (drawn[1] * count).astype(np.int64)
     before = genes[first, rows]
-    target = 1 + (before - 1 + rng.integers(1, levels, size=batch)) % levels
+    target = 1 + (before + (drawn[2] * (levels - 1)).astype(np.int64)) % levels
     # a swap partner: the factor with the largest random key among those on another level
-    keys = np.where(genes != before, rng.random(genes.shape), -1.0)
-    second = keys.argmax(axis=0)
-    swap = (kind < SWAPS) & (keys[second, rows] >= 0.0)
-    other = genes[second, rows]
-    changed[first, rows] = np.where(swap, other, target)
+    others = np.where(genes != before, keys, -1.0)
+    second = others.argmax(axis=0)
+    swap = (kind < ENDS[0]) & (others[second, rows] >= 0.0)
+    changed[first, rows] = np.where(swap, genes[second, rows], target)
     changed[second[swap], rows[swap]] = before[swap]
-    loops = np.flatnonzero(kind >= 1.0 - LOOPS)
-    if loops.size:
-        changed[:, loops] = _move_loops(genes[:, loops], dims, first[loops], target[loops], rng)
-    spatial = [index for index, level in enumerate(problem.mapping_levels) if level.spatial and level.limit > 1]
-    fills = (kind >= SWAPS) & (kind < SWAPS + FILLS)
-    which = rng.integers(0, max(len(spatial), 1), size=batch)
-    for at, index in enumerate(spatial):
-        rows = np.flatnonzero(fills & (which == at))
-        if rows.size:
-            emptied = rng.random(rows.size) < 0.3
-            changed[:, rows] = _filled(genes[:, rows], index, problem, dims, primes, emptied, rng)
-    stays = np.flatnonzero((kind >= SWAPS + FILLS) & (kind < SWAPS + FILLS + STAYS))
-    changed[:, stays] = _staying(genes[:, stays], problem, dims, rng)
+    loops = np.flatnonzero(kind >= ENDS[3])
+    changed[:, loops] = _move_loops(genes[:, loops], dims, first[loops], target[loops], keys[:, loops], drawn[4, loops])
+    which = (drawn[3, fills] * len(known.spatial)).astype(np.int64)
+    away = np.where(drawn[4, fills] < 0.3, 1 + (drawn[5, fills] * levels).astype(np.int64), 0)
+    for at, index in enumerate(known.spatial):
+        mine = np.flatnonzero(which == at)
+        own = ways[:, (mine[:, None] * TRIES + np.arange(TRIES)).ravel()]
+        changed[:, fills[mine]] = _filled(genes[:, fills[mine]], int(index), problem, dims, primes, away[mine], own)
+    stays = np.flatnonzero((kind >= ENDS[1]) & (kind < ENDS[2]))
+    changed[:, stays] = _staying(genes[:, stays], problem, dims, drawn[3:, stays])
     return changed
 
 
-def _staying(genes: Array, problem: Problem, dims: Array, rng: np.random.Generator) -> Array:
+def _staying(genes: Array, problem: Problem, dims: Array, drawn: Array) -> Array:
     """A random tensor stays during the loops in time of a random level: those that move it go to the next level outside, or
-    to the next one inside, where the loops that do not move it may come in return."""
-    count, levels = genes.shape[1], sorted(_temporal(problem).items())
-    places = np.array([index + 1 for _, index in levels])
-    moves = np.array([[dim in tensor.dims for dim in problem.dims] for tensor in problem.tensors])
-    mine = moves[rng.integers(0, len(moves), size=count)][:, dims].T  # (g, B)
-    level, kind = rng.integers(0, len(places), size=count), rng.random(count)
+    to the next one inside, where the loops that do not move it may come in return. `drawn` (3, B)."""
+    _, _, places, moves = _Levels.of(problem)
+    mine = moves[(drawn[0] * len(moves)).astype(np.int64)][:, dims].T  # (g, B)
+    level, kind = (drawn[1] * len(places)).astype(np.int64), drawn[2]
     outwards = (kind < 0.4) & (level > 0) | (level == len(places) - 1)
     here, other = places[level], places[np.clip(level + np.where(outwards, -1, 1), 0, len(places) - 1)]
     returns = ~mine & (genes == other) & ~outwards & (kind > 0.7)
     return np.where(mine & (genes == here), other, np.where(returns, here, genes))
 
 
-def _filled(
-    genes: Array, index: int, problem: Problem, dims: Array, primes: Array, emptied: Array, rng: np.random.Generator
-) -> Array:
-    """Factors come to a spatial level while they fit, dimension after dimension; where it is `emptied` (B,) before, its own
-    go elsewhere."""
-    levels, limit, (_, count) = len(problem.mapping_levels), problem.mapping_levels[index].limit, genes.shape
-    here = index + 1
-    genes = np.where(emptied & (genes == here), rng.integers(1, levels + 1, size=count), genes)
+def _filled(genes: Array, index: int, problem: Problem, dims: Array, primes: Array, away: Array, ways: Array) -> Array:
+    """Factors come to a spatial level while they fit, dimension after dimension, in the order of their keys `ways`
+    (D + g, TRIES * B); before, its own go `away` (B,), to the level of this gene, where that is not 0."""
+    here, limit, count, D = index + 1, problem.mapping_levels[index].limit, genes.shape[1], len(problem.dims)
+    changed = genes.copy()
+    if compiled is not None and compiled.filled(changed, dims, primes, away, ways, here, limit) is not None:
+        return changed
+    genes = np.where((away > 0) & (genes == here), away, genes)
     tried = np.repeat(genes, TRIES, axis=1)
-    factors, there = primes.astype(np.float64), tried == here
-    used = np.where(there, factors[:, None], 1.0).prod(axis=0)
-    keys = rng.random((len(problem.dims), tried.shape[1]))[dims] + 0.3 * rng.random(tried.shape)
-    order = keys.argsort(axis=0)
+    there = tried == here
+    used = np.where(there, primes[:, None], 1.0).prod(axis=0)
+    order = (ways[:D][dims] + 0.3 * ways[D:]).argsort(axis=0)
     comes = ~np.take_along_axis(there, order, axis=0)
-    for fits, more in zip(comes, factors[order], strict=True):
+    for fits, more in zip(comes, primes[order], strict=True):
         fits &= used * more <= limit
         np.multiply(used, more, out=used, where=fits)
     gene, row = np.nonzero(comes)
@@ -100,16 +129,16 @@ def _filled(
     return tried[:, np.arange(count) * TRIES + used.reshape(-1, TRIES).argmax(axis=1)]
 
 
-def _move_loops(genes: Array, dims: Array, first: Array, target: Array, rng: np.random.Generator) -> Array:
+def _move_loops(genes: Array, dims: Array, first: Array, target: Array, keys: Array, kind: Array) -> Array:
     """All factors of a dimension that are on the level of its factor `first` (B,) move to `target` (B,).
 
-    The loop of the same dimension there comes back in return (3 of 10), or that of another dimension (5 of 10), or none.
+    The loop of the same dimension there comes back in return (3 of 10), or that of another dimension (5 of 10), or none:
+    `keys` (g, B) and `kind` (B,) are drawn.
     """
     before = genes[first, np.arange(genes.shape[1])]
     there, own = genes == target, dims[:, None] == dims[first]
-    keys = np.where(there & ~own, rng.random(genes.shape), -1.0)
+    keys = np.where(there & ~own, keys, -1.0)
     other = (dims[:, None] == dims[keys.argmax(axis=0)]) & (keys.max(axis=0) >= 0.0)
-    kind = rng.random(genes.shape[1])
     returns = there & ((own & (kind < 0.3)) | (other & (kind >= 0.3) & (kind < 0.8)))
     return np.where(own & (genes == before), target, np.where(returns, before, genes))
 
@@ -117,18 +146,17 @@ def _move_loops(genes: Array, dims: Array, first: Array, target: Array, rng: np.
 def guess_tiling(count: int, problem: Problem, dims: Array, primes: Array, rng: np.random.Generator) -> Array:
     """Tilings (g, count) whose dimensions have loops on one to three levels, and mostly full spatial levels."""
     levels, rows = len(problem.mapping_levels), np.arange(count)
-    genes = np.empty((len(dims), count), dtype=np.int64)
-    for dim in range(len(problem.dims)):
-        mine = np.flatnonzero(dims == dim)
-        few = rng.integers(1, levels + 1, size=(3, count))  # the same one twice: a loop on fewer levels
-        genes[mine] = few[rng.integers(0, 3, size=(len(mine), count)), rows]
+    few = rng.integers(1, levels + 1, size=(3, len(problem.dims), count))  # the same one twice: on fewer levels
+    genes = few[rng.integers(0, 3, size=(len(dims), count)), dims[:, None], rows]
     for index, level in enumerate(problem.mapping_levels):
         if not level.spatial:
             continue
         filled = np.flatnonzero(rng.random(count) < FILLED)
-        genes[:, filled] = _filled(genes[:, filled], index, problem, dims, primes, np.ones(filled.size, bool), rng)
+        away = rng.integers(1, levels + 1, size=filled.size)
+        ways = rng.random((len(problem.dims) + len(dims), TRIES * filled.size))
+        genes[:, filled] = _filled(genes[:, filled], index, problem, dims, primes, away, ways)
     stays = np.flatnonzero(rng.random(count) < STAYING)
-    genes[:, stays] = _staying(genes[:, stays], problem, dims, rng)
+    genes[:, stays] = _staying(genes[:, stays], problem, dims, rng.random((3, stays.size)))
     return genes
 
 
@@ -136,11 +164,38 @@ def repair_tiling(
     genes: Array, problem: Problem, columns: Mapping[str, Array], dims: Array, primes: Array, rng: np.random.Generator
 ) -> Array:
     """Factors leave spatial levels that exceed their fan-out, then buffers whose tiles do not fit, in random order."""
-    changed = genes.copy()
-    order = rng.permutation(len(genes))
+    changed, order, packed = genes.copy(), rng.permutation(len(genes)), compressed_tensors(problem, columns)
+    if compiled is not None:
+        figures = problem.remember((repair_tiling,), lambda: _figures(problem))
+        some = np.zeros((len(problem.tensors), 0), dtype=bool) if packed is None else np.ascontiguousarray(packed)
+        if compiled.fit(changed, dims, primes, order, *figures, some, len(problem.dims)) is not None:
+            return changed
     _fit_fanout(changed, problem, primes, order)
-    _fit_buffers(changed, problem, columns, dims, primes, order)
+    _fit_buffers(changed, problem, packed, dims, primes, order)
     return changed
+
+
+def _figures(problem: Problem) -> tuple[Array, ...]:
+    """What `fit` in `moves.c` asks of a problem."""
+    temporal, levels, tensors = _temporal(problem), problem.mapping_levels, problem.tensors
+    fanouts = [(i + 1, level.limit, temporal[level.storage] + 1) for i, level in enumerate(levels) if level.spatial]
+    buffers = [
+        (level, level.capacity_bits) for level in reversed(problem.levels[1:]) if level.capacity_bits is not None
+    ]
+    rooms = [(x.index, np.floor(bits / x.word_bits), temporal[x.index - 1] + 1) for x, bits in buffers]
+    ranks = [(t, r, rank) for t, tensor in enumerate(tensors) for r, rank in enumerate(tensor.ranks)]
+    terms = [(t, r, problem.dims.index(dim), factor) for t, r, rank in ranks for dim, factor in rank]
+    copies, nonzeros = problem.cost_model.copies(problem), _nonzeros(problem)
+    stored = [
+        (problem.resident.get((t, x.index), np.nan), nonzeros[t], 1.0 if copies is None else copies[t, x.index])
+        if problem.stores(t, x.index) else (0.0, 0.0, 0.0)
+        for x, _ in buffers for t in range(len(tensors))
+    ]  # fmt: skip
+    return (
+        np.array(fanouts, dtype=np.float64).reshape(-1, 3), np.array([level.spatial for level in levels], dtype=bool),
+        np.array([level.storage for level in levels], dtype=np.int64), np.array(rooms, dtype=np.float64).reshape(-1, 3),
+        np.array(terms, dtype=np.int64).reshape(-1, 4), np.array(stored, dtype=np.float64).reshape(-1, len(tensors), 3),
+    )  # fmt: skip
 
 
 def _temporal(problem: Problem) -> dict[int, int]:
@@ -154,7 +209,7 @@ def _fit_fanout(genes: Array, problem: Problem, primes: Array, order: Array) -> 
         if not level.spatial:
             continue
         here = genes == index + 1
-        used = np.where(here, primes[:, None].astype(np.float64), 1.0).prod(axis=0)
+        used = np.where(here, primes[:, None], 1.0).prod(axis=0)
         for gene in order:
             over = np.flatnonzero((used > level.limit) & here[gene])
             if over.size:
@@ -163,12 +218,12 @@ def _fit_fanout(genes: Array, problem: Problem, primes: Array, order: Array) -> 
 
 
 def _fit_buffers(
-    genes: Array, problem: Problem, columns: Mapping[str, Array], dims: Array, primes: Array, order: Array
+    genes: Array, problem: Problem, packed: Array | None, dims: Array, primes: Array, order: Array
 ) -> None:
     storage = np.array([level.storage for level in problem.mapping_levels])
     spatial = np.array([level.spatial for level in problem.mapping_levels])
     temporal = _temporal(problem)  # where a factor goes that leaves the tile of the next inner level
-    nonzeros, packed = _nonzeros(problem), compressed_tensors(problem, columns)
+    nonzeros = _nonzeros(problem)
     for level in reversed(problem.levels[1:]):
         if level.capacity_bits is None:
             continue
@@ -176,7 +231,7 @@ def _fit_buffers(
         inside = storage[genes - 1] >= level.index
         extent = np.ones((len(problem.dims), genes.shape[1]))
         for gene in range(len(genes)):
-            extent[dims[gene]] *= np.where(inside[gene], float(primes[gene]), 1.0)
+            extent[dims[gene]] *= np.where(inside[gene], primes[gene], 1.0)
         needed = _tile_words(problem, level.index, extent, nonzeros, packed)
         left = np.flatnonzero(needed > room)
         for parallel, gene in product((False, True), order):

@@ -15,10 +15,10 @@ import numpy as np
 from sparsemap import Problem
 from sparsemap.errors import DesignError
 from sparsemap.pieces.contracts import Array, Genes, Segment
-from sparsemap.primes import is_prime, largest_product, prime_factors
+from sparsemap.primes import Divisors, is_prime, largest_product, prime_factors
 from sparsemap.problem.designs import Designs
 
-from .tile_moves import guess_tiling, repair_tiling, vary_tiling
+from .tile_moves import compiled, guess_tiling, repair_tiling, vary_tiling
 
 WORTH = 0.8
 """Share of the time at which `auto` pads more than the paper does."""
@@ -115,6 +115,8 @@ class PrimeFactors(LoopTiling):
         """For every level: how many of a group's factors it holds, and that power of the prime."""
         levels = len(problem.mapping_levels)
         bounds = np.empty((levels, len(problem.dims), genes.shape[1]))
+        if compiled is not None and compiled.bounds(bounds, genes, *self._factors(problem)) is not None:
+            return {"bounds": bounds}
         bounds[:, [size == 1 for size in problem.sizes.values()]] = 1.0
         small = genes.astype(np.int8 if levels < 128 else np.int16)
         number = np.arange(1, levels + 1, dtype=small.dtype)[:, None, None]
@@ -134,11 +136,14 @@ class PrimeFactors(LoopTiling):
     def encode(self, designs: Designs, problem: Problem) -> Array:
         bounds = designs.columns["bounds"]
         self._check(bounds, problem)
-        groups = self._groups(problem)
+        groups, found = self._groups(problem), []
+        for dim, size in enumerate(problem.sizes.values()):
+            found += list(
+                Divisors.of(size).within(bounds[:-1, dim]).cumsum(axis=1)
+            )  # by prime, from the outermost level
         genes = np.ones((groups[-1].last if groups else 0, bounds.shape[-1]), dtype=np.int64)
-        for group in groups:
+        for group, held in zip(groups, found, strict=True):
             place = np.arange(group.last - group.first)[:, None, None]
-            held = np.sum([bounds[:-1, group.dim] % power == 0 for power in group.powers[1:]], axis=0).cumsum(axis=0)
             genes[group.first : group.last] += (held <= place).sum(axis=1)
         return genes
 
@@ -159,12 +164,12 @@ class PrimeFactors(LoopTiling):
         return sorted_genes
 
     def _factors(self, problem: Problem) -> tuple[Array, Array]:
-        """(g,) dimension and (g,) prime of every gene."""
+        """(g,) dimension and (g,) prime of every gene, float64."""
 
         def make() -> tuple[Array, Array]:
             pairs = [(dim, prime) for dim, size in enumerate(problem.sizes.values()) for prime in prime_factors(size)]
-            table = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-            return table[:, 0], table[:, 1]
+            dims, primes = np.array(pairs, dtype=np.int64).reshape(-1, 2).T.copy()
+            return dims, primes.astype(np.float64)
 
         return problem.shared.remember((PrimeFactors._factors, *problem.sizes.values()), make)
 

@@ -8,11 +8,12 @@ linear kernel). Sums are formed without a library of linear algebra: its threads
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
 from sparsemap import Space
+from sparsemap.native import loaded
 from sparsemap.pieces.contracts import Array, Scores
 from sparsemap.problem.designs import Decoded
 
@@ -32,15 +33,8 @@ DIGITS = 3
 """A promise is rounded so far: designs that the features do not tell apart keep their order on every machine."""
 
 
-class _Fitted(NamedTuple):
-    mean: Array
-    spread: Array
-    features: Array
-    genes: Array
-    inverse: Array
-    """Of the kernel of all pairs of known designs (n, n), .."""
-    weights: Array
-    """.. and times their scores (n,)."""
+gaussian: Any = loaded(__package__, "gaussian")
+"""The elimination in C, or None."""
 
 
 class Forecast:
@@ -54,7 +48,6 @@ class Forecast:
         parts = [part for name, part in space.slices.items() if not MAPPING & {*space.segments[name].provides}]
         self.rest = np.array([gene for part in parts for gene in range(part.start, part.stop)], dtype=np.int64)
         self.features, self.genes, self.scores = np.zeros((0, 1)), np.zeros((0, len(self.rest)), np.int64), np.zeros(0)
-        self.fitted: _Fitted | None = None
 
     @classmethod
     def of(cls, space: Space) -> Forecast | None:
@@ -75,25 +68,20 @@ class Forecast:
             told, own = np.concatenate([self.features, told]), np.concatenate([self.scores, own])
         best = np.argsort(own, kind="stable")[:MOST]
         genes = np.concatenate([self.genes, tried.genomes[valid][:, self.rest]])
-        self.features, self.genes, self.scores, self.fitted = told[best], genes[best], own[best], None
+        self.features, self.genes, self.scores = told[best], genes[best], own[best]
 
     def promise(self, designs: Decoded) -> Array:
         """(n,) what each may well score, lower is better: so many standard deviations below what is expected."""
-        known = self.fitted = self.fitted or self._fit()
-        features = (self._told(designs) - known.mean) / known.spread
-        kernel = _kernel(features, designs.genomes[:, self.rest], known.features, known.genes)
-        own = 1.0 + ((features**2).sum(axis=1) + 1.0) / features.shape[1]
-        variance = np.maximum(own - (_products(kernel, known.inverse) * kernel).sum(axis=1), 0.0)
-        return np.round((kernel * known.weights).sum(axis=1) - DARING * np.sqrt(variance), DIGITS)
-
-    def _fit(self) -> _Fitted:
-        mean, spread = self.features.mean(axis=0), self.features.std(axis=0)
+        known, spread = len(self.scores), self.features.std(axis=0)
         spread = np.where(spread > 0.0, spread, 1.0) * np.sqrt(self.features.shape[1])
-        features = (self.features - mean) / spread
-        kernel = _kernel(features, self.genes, features, self.genes)
-        inverse = _inverse(kernel + NOISE * np.eye(len(kernel)))
+        features = (np.concatenate([self.features, self._told(designs)]) - self.features.mean(axis=0)) / spread
+        kernel = _kernel(features, np.concatenate([self.genes, designs.genomes[:, self.rest]]), known)
+        kernel[:known] += NOISE * np.eye(known)
         scores = (self.scores - self.scores.mean()) / (self.scores.std() or 1.0)
-        return _Fitted(mean, spread, features, self.genes, inverse, (inverse * scores).sum(axis=1))
+        reduced = _reduced(np.concatenate([kernel, scores[None]]))[known:]
+        told, expected = reduced[:-1], (reduced[:-1] * reduced[-1]).sum(axis=1)
+        own = 1.0 + ((features[known:] ** 2).sum(axis=1) + 1.0) / features.shape[1]
+        return np.round(expected - DARING * np.sqrt(np.maximum(own - (told**2).sum(axis=1), 0.0)), DIGITS)
 
     def _told(self, designs: Decoded) -> Array:
         """(n, F) logarithms: loop bounds at half weight; instances in use; by level and tensor the words of its tile, and all
@@ -118,30 +106,25 @@ class Forecast:
         return np.concatenate(found).T
 
 
-def _kernel(features: Array, genes: Array, others: Array, other_genes: Array) -> Array:
-    """(n, m)"""
-    product = _products(features, others)
-    squared = (features**2).sum(axis=1)[:, None] + (others**2).sum(axis=1) - 2.0 * product
-    for own, other in zip(genes.T, other_genes.T, strict=True):
-        squared += APART * (own[:, None] != other)
+def _kernel(features: Array, genes: Array, known: int) -> Array:
+    """(n, known) of all designs with the first ones."""
+    product: Array = np.einsum("nf,mf->nm", features, features[:known])
+    length, others = (features**2).sum(axis=1), np.zeros(product.shape, dtype=np.int16)
+    by_gene = genes.T.astype(np.int16, order="C")  # only whether they are alike matters
+    if gaussian is None or gaussian.differing(others, by_gene) is None:
+        for own in by_gene:
+            others += own[:, None] != own[:known]
+    squared = length[:, None] + length[:known] - 2.0 * product + APART * others
     far = np.sqrt(np.maximum(squared, 0.0)) / REACH
     return (1.0 + far) * np.exp(-far) + (product + 1.0) / features.shape[1]
 
 
-def _products(rows: Array, others: Array) -> Array:
-    """(n, m) of rows (n, F) and (m, F)."""
-    found: Array = np.einsum("nf,mf->nm", rows, others)
-    return found
-
-
-def _inverse(matrix: Array) -> Array:
-    """Of a symmetric positive definite one (n, n), by Gauss and Jordan."""
-    found, change = matrix.copy(), np.empty_like(matrix)
-    for k in range(len(found)):
-        pivot, factors = found[k, k], found[:, k].copy()
-        factors[k] = 0.0
-        found[:, k] = 0.0
-        found[k, k] = 1.0
-        found[k] /= pivot
-        found -= np.multiply(factors[:, None], found[k], out=change)
-    return found
+def _reduced(rows: Array) -> Array:
+    """Rows (m, n), of which the first n are a symmetric positive definite matrix L L', times the inverse of L'; what is above
+    the diagonal of the first means nothing."""
+    if gaussian is not None and gaussian.reduced(rows) is not None:
+        return rows
+    for k in range(rows.shape[1]):
+        rows[k:, k] /= np.sqrt(rows[k, k])
+        rows[k + 1 :, k + 1 :] -= rows[k + 1 :, k, None] * rows[k + 1 : rows.shape[1], k]
+    return rows

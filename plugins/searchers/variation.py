@@ -51,21 +51,23 @@ class Variation:
         return children
 
     def mutate(self, genomes: Genomes, context: Context) -> tuple[Genomes, PerDesign]:
-        """Genomes (n, G) after one mutation each or a few, and the index of the first one of each (n,)."""
+        """Genomes (n, G) after one mutation each or a few, and the index of the first one of each (n,). How often each mutates is
+        drawn first, so that each mutation is asked for many genomes at once; one after the other, in their order."""
         changed, rng = genomes.copy(), context.rng
         if not self.mutations:  # no gene has a choice
             return changed, np.zeros(len(genomes), dtype=np.int64)
         ends = self.shares.cumsum()
         ends /= ends[-1]
         used = now = ends.searchsorted(rng.random(len(genomes)), side="right")
-        active = np.arange(len(genomes))
+        active, times = np.arange(len(genomes)), np.zeros((len(self.mutations), len(genomes)), dtype=np.int64)
         while active.size:
-            for index, mutation in enumerate(self.mutations):
-                rows = active[now == index]
-                if rows.size:
-                    changed[rows] = mutated(mutation, changed[rows], context)
+            times[now, active] += 1
             active = active[rng.random(active.size) < AGAIN]
             now = ends.searchsorted(rng.random(active.size), side="right")
+        for mutation, count in zip(self.mutations, times, strict=True):
+            for again in range(count.max(initial=0)):
+                rows = np.flatnonzero(count > again)
+                changed[rows] = mutated(mutation, changed[rows], context)
         return changed, used
 
     def learn(self, used: PerDesign, worked: PerDesign) -> None:

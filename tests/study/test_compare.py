@@ -200,7 +200,7 @@ formats = [[], ["two-level-bitmask"]]
 cost_models = ["physical", "timeloop"]
 spaces = ["full", "paper"]
 seeds = [0, 1]
-budget = 40
+budget = 80
 """
     )
     done = CliRunner().invoke(cli, ["run", "study.toml", "--out", "out", "--json"])

@@ -76,7 +76,7 @@ class Rowed:
 
     def __init__(self, width: int) -> None:
         self.table = Table(Number, most=1 << 62)
-        self.figures = np.zeros((0, width))
+        self.figures = self._room = np.zeros((0, width))
 
     @property
     def size(self) -> int:
@@ -91,7 +91,11 @@ class Rowed:
         """(n,) rows of these keys; `make`: the figures of those that are missing, one after the other."""
 
         def fill(rows: Rows) -> Number:
-            self.figures = np.concatenate([self.figures, np.stack(make(rows))])
+            found, start = np.stack(make(rows)), len(self.figures)
+            if start + len(found) > len(self._room):
+                self._room = np.concatenate([self.figures, found, np.zeros((start, found.shape[1]))])
+            self._room[start : start + len(found)] = found
+            self.figures = self._room[: start + len(found)]
             return Number(np.zeros(len(rows)))
 
         return self.table.rows(keys, fill)

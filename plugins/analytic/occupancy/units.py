@@ -122,7 +122,7 @@ def _expected(parts: Sequence[tuple[UnitTables, RankPoints]]) -> RankUnits:
     ends = np.concatenate(last)
     format_of = np.concatenate([part.ranks.format for _, part in parts]).astype(np.int64)
     found, columns = RankUnits.zeros(count), np.zeros((3, len(points.p)))
-    for number in np.unique(format_of):
+    for number in np.flatnonzero(np.bincount(format_of)):
         ranks = np.flatnonzero(format_of == number)
         mine = np.flatnonzero((format_of == number)[points.rank])
         form, outer = formats[number]

@@ -76,7 +76,8 @@ def built(folder: Path, change: tuple[str, str] | None = None, flags: tuple[str,
         (folder / path.name).write_text(text)
     assert changed == (change is not None)
     out = folder / f"kernel{sysconfig.get_config_var('EXT_SUFFIX')}"
-    words = ["-std=c11", *flags, "-ffp-contract=off", "-fPIC", "-shared", f"-I{sysconfig.get_paths()['include']}"]
+    words = ["-std=c11", *flags, "-ffp-contract=off", "-fPIC", "-shared"]
+    words += [f"-I{place}" for place in (sysconfig.get_paths()["include"], FOLDER)]
     sources = [str(folder / f"{part}.c") for part in PARTS]
     subprocess.run([COMPILER, *words, *sources, "-o", str(out), "-lm"], check=True, capture_output=True)
     if not load:

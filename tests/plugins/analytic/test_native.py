@@ -18,6 +18,7 @@ from sparsemap_plugins.analytic.occupancy.shared import SHARED
 from sparsemap_plugins.analytic.occupancy.units import _sums
 
 import sparsemap
+from sparsemap import native as loading
 from sparsemap.pieces.loading import load
 
 SOURCE = Path(native.__file__).with_name("fast.c")
@@ -28,7 +29,8 @@ def built(source: str, folder: Path):
     """The module of a C text."""
     (folder / "fast.c").write_text(source)
     out = folder / f"fast{sysconfig.get_config_var('EXT_SUFFIX')}"
-    flags = ["-std=c11", "-O2", "-ffp-contract=off", "-fPIC", "-shared", f"-I{sysconfig.get_paths()['include']}"]
+    flags = ["-std=c11", "-O2", "-ffp-contract=off", "-fPIC", "-shared"]
+    flags += [f"-I{folder}" for folder in (sysconfig.get_paths()["include"], SOURCE.parent)]
     subprocess.run([COMPILER, *flags, str(folder / "fast.c"), "-o", str(out), "-lm"], check=True, capture_output=True)
     spec = importlib.util.spec_from_loader("fast", importlib.machinery.ExtensionFileLoader("fast", str(out)))
     module = importlib.util.module_from_spec(spec)
@@ -153,7 +155,7 @@ def test_an_error_in_the_loops_is_noticed(number, tmp_path, monkeypatch):
 def test_what_is_older_than_its_sources_is_left_out_and_told(monkeypatch, caplog):
     if native.fast is None:
         pytest.skip("not compiled")
-    assert native._loaded("fast") is native.fast
-    monkeypatch.setattr(native, "_state", lambda: "another")
-    assert native._loaded("fast") is None
+    assert loading.loaded(native.__package__, "fast") is native.fast
+    monkeypatch.setattr(loading, "state", lambda folder: "another")
+    assert loading.loaded(native.__package__, "fast") is None
     assert "is of other sources than those beside it" in caplog.text

@@ -140,12 +140,13 @@ def test_a_search_on_odd_fan_outs_ends_near_its_bound():
 
 def test_moves_fill_a_fan_out_and_let_a_tensor_stay():
     made, rng = problem(matmul(64, 64, 64), "mobile"), np.random.default_rng(0)
-    dims, primes = np.repeat([0, 1, 2], 6), np.full(18, 2)
+    dims, primes = np.repeat([0, 1, 2], 6), np.full(18, 2.0)
     genes = rng.integers(1, len(made.mapping_levels) + 1, size=(18, 300))
     fan_out = next(i for i, level in enumerate(made.mapping_levels) if level.spatial)
-    filled = _filled(genes, fan_out, made, dims, primes, np.ones(300, dtype=bool), rng)
+    away, ways = rng.integers(1, len(made.mapping_levels) + 1, size=300), rng.random((3 + 18, 4 * 300))
+    filled = _filled(genes, fan_out, made, dims, primes, away, ways)
     assert (2 ** (filled == fan_out + 1).sum(axis=0) == made.mapping_levels[fan_out].limit).all()
-    held = _staying(genes, made, dims, rng)
+    held = _staying(genes, made, dims, rng.random((3, 300)))
     moving = np.array([[dim in tensor.dims for dim in made.dims] for tensor in made.tensors])[:, dims]
     times = [i + 1 for i, level in enumerate(made.mapping_levels) if not level.spatial]
     left = [(held == level)[None] & moving[:, :, None] for level in times]

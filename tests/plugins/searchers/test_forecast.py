@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from sparsemap_plugins.searchers.forecast import FEWEST, MOST, Forecast, _inverse
+from sparsemap_plugins.searchers import forecast as module
+from sparsemap_plugins.searchers.forecast import FEWEST, MOST, Forecast, _reduced
 from sparsemap_plugins.searchers.genes import Seen
 
 from sparsemap import load_problem
@@ -23,9 +24,11 @@ def test_promising_designs_are_better_than_others(workload, hardware):
     problem = load_problem(workload, hardware, registry=REGISTRY)
     forecast = Forecast.of(problem.space)
     forecast.receive(*tried(problem, 200, 1))
-    designs, scores = tried(problem, 200, 2)
+    designs, scores = tried(problem, 300, 2)
+    valid = np.flatnonzero(np.isfinite(scores))  # which is no matter of loops alone
+    designs, scores = designs.take(valid), scores[valid]
     order = forecast.promise(designs).argsort(kind="stable")
-    assert np.median(scores[order[:50]]) < 0.3 * np.median(scores)
+    assert np.median(scores[order[:40]]) < 0.3 * np.median(scores)
 
 
 def test_nothing_is_told_of_few_designs_and_few_are_kept():
@@ -68,7 +71,25 @@ def test_unseen_genomes_are_not_seen_by_being_asked_for():
     assert seen.new(genomes).tolist() == [0, 2] and seen.new(genomes).tolist() == []
 
 
-def test_the_inverse_is_one():
-    drawn = np.random.default_rng(0).normal(size=(60, 80))
-    matrix = drawn @ drawn.T + 0.01 * np.eye(60)
-    assert np.allclose(_inverse(matrix) @ matrix, np.eye(60), atol=1e-8)
+def test_a_promise_is_the_same_in_c(monkeypatch):
+    problem = load_problem("mm1", "cloud", registry=REGISTRY)
+    forecast = Forecast.of(problem.space)
+    forecast.receive(*tried(problem, 120, 0))
+    designs, _ = tried(problem, 43, 1)
+    found = forecast.promise(designs)
+    monkeypatch.setattr(module, "gaussian", None)
+    assert np.array_equal(forecast.promise(designs), found)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_rows_are_divided_by_the_factor_of_a_matrix(compiled, monkeypatch):
+    """In C, to the last bit, as in NumPy."""
+    drawn, own = np.random.default_rng(0).normal(size=(2, 67, 67))
+    matrix = drawn @ drawn.T + 0.01 * np.eye(67)
+    rows = np.concatenate([matrix, own])
+    found = _reduced(rows.copy())
+    if not compiled:
+        monkeypatch.setattr(module, "gaussian", None)
+    lower, again = np.linalg.cholesky(matrix), _reduced(rows.copy())
+    assert np.allclose(np.tril(again[:67]), lower) and np.allclose(again[67:] @ lower.T, own)
+    assert np.array_equal(np.tril(again[:67]), np.tril(found[:67])) and np.array_equal(again[67:], found[67:])

