@@ -107,7 +107,7 @@ class FusedPlan:
             takes = [tensor for tensor, name in zip(operands, after.inputs, strict=False) if name == one.name]
             large = one.words > LARGE * self.capacity
             if large and self.takers[one.name] == [after] and len(takes) == 1:
-                found[one.name] = slides(one.node, after.node, takes[0])
+                found[one.name] = slides(one.node, after.node, takes[0], sums=after.words <= self.capacity)
         return {name: some for name, some in found.items() if some}
 
     def keys(self, one: GraphNode, sliding: bool = False) -> list[Key]:
