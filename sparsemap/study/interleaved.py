@@ -237,7 +237,8 @@ def _slid(
             one.sizes[dim] // (at[1] if at else 1)
             for one, dim, at in ((before, slide.made, loop), (after, slide.taken, then))
         )
-        sizes = [math.prod(bound for rank, bound, _ in some if rank == slide.rank) for some in (made_in, taken_in)]
+        packed = [some for some in (made_in, taken_in) if some]
+        sizes = [math.prod(bound for rank, bound, _ in some if rank == slide.rank) for some in packed]
         if not all(slide.whole(size, made, taken) for size in sizes):
             continue
         live, copied = slide.live(made, taken), made if converts else 0  # a turn has both copies
