@@ -298,11 +298,12 @@ class Problem:
         for text, dim in self.workload.slides.items():
             path = f"slides.{text}"
             tensor = self.tensor(text, file, path)
-            allowed = [d for d in self.tensors[tensor].dims if d in output.dims]
+            ranks = self.tensors[tensor].ranks  # a window does not slide along its own words
+            allowed = [d for rank in ranks for d, _ in rank if d in output.dims or len(rank) == 1]
             if not self.homes[tensor]:
                 raise SpecError.at(file, path, f"'{text}' resides in no level (resides)")
             if dim not in allowed:
-                raise SpecError.at(file, path, unknown("dimension of it and of the output", dim, allowed))
+                raise SpecError.at(file, path, unknown("dimension that moves it", dim, allowed))
             found[tensor] = self.dims.index(dim)
         return found
 

@@ -107,7 +107,11 @@ class FusedPlan:
             takes = [tensor for tensor, name in zip(operands, after.inputs, strict=False) if name == one.name]
             large = one.words > LARGE * self.capacity
             if large and self.takers[one.name] == [after] and len(takes) == 1:
-                found[one.name] = slides(one.node, after.node, takes[0])
+                every = slides(one.node, after.node, takes[0], sums=after.words <= self.capacity)
+                alike = {
+                    (s.rows, s.steps, s.stride, s.reach): s for s in reversed(every)
+                }  # columns are no better than rows
+                found[one.name] = tuple(alike.values())
         return {name: some for name, some in found.items() if some}
 
     def keys(self, one: GraphNode, sliding: bool = False) -> list[Key]:

@@ -141,7 +141,7 @@ class FusedTables(LayerTables):
     def _packed(self, one: GraphNode, point: TablePoint) -> tuple[tuple[Packet, ...] | None, Packet | None]:
         names = [name for name in one.inputs if name != INPUT]
         mine = self.packets.get(one.node.content, {}).get(point.design) if one.node.loops else None
-        if mine is None:
+        if mine is None or not any(mine.values()):
             return (PLAIN,) * len(names), PLAIN
         fused, loops = self.fused, one.node.loops
         tensors = {t.name: i for i, t in enumerate(fused.plan.problem(fused.searched[one.node.content][()]).tensors)}

@@ -167,9 +167,7 @@ def _extended(
             fitting = {at: some for at, some in by_next.items() if any(live[turn, at] for turn in by_loop)}
             if not fitting:
                 continue
-            made = found.setdefault(((*given, *more), place), [])
-            parts = {at: {at: points} for at, points in fitting.items()} if slides else {None: fitting}
-            made.append({at: _sums(by_loop, some, live, place, capacity) for at, some in parts.items()})
+            found.setdefault(((*given, *more), place), []).append(_sums(by_loop, fitting, live, place, capacity))
     known[name] = {key: _merged(some) for key, some in found.items()}
     return known[name]
 
@@ -180,12 +178,14 @@ def _sums(
     live: Mapping[Any, _Slid | None],
     place: TensorPlace | None,
     capacity: float,
-) -> list[_Row]:
-    """Rows with one more layer, of every row and every point that go together: those that fit and are worth keeping."""
+) -> dict[Turn, list[_Row]]:
+    """Rows with one more layer, of every row and every point that go together: those that fit and are worth keeping. By the
+    turn of the point if that one's output slides by (`place` is None)."""
+    by_loop = {loop: some for loop, some in by_loop.items() if any(live[loop, following] for following in by_next)}
     rows = [(i, row) for i, some in enumerate(by_loop.values()) for row in some]
     points = [(i, point) for i, some in enumerate(by_next.values()) for point in some]
     if not rows or not points:
-        return []
+        return {}
     between = [[live[loop, following] for following in by_next] for loop in by_loop]
     none = _Slid(TensorPlace("", words=math.inf))
     costs = [[(at.energy_pj, at.cycles, at.place.words) for at in (slid or none for slid in some)] for some in between]
@@ -198,14 +198,16 @@ def _sums(
     order = np.lexsort((two, one, second[two], first[one]))  # loop by loop: of equal ones the first is kept
     one, two = one[order], two[order]
     pair = first[one], second[two]
-    kept = thinned_rows(
-        mine[one, 0] + energy[pair] + theirs[two, 0], mine[one, 1] + cycles[pair] + theirs[two, 1], room[one, two]
-    )
-    found = []
-    for i, j in zip(one[kept].tolist(), two[kept].tolist(), strict=True):
-        slid = between[first[i]][second[j]]
-        assert slid is not None
-        found.append(rows[i][1].after(slid, place, points[j][1]))
+    energy, cycles = mine[one, 0] + energy[pair] + theirs[two, 0], mine[one, 1] + cycles[pair] + theirs[two, 1]
+    room = room[one, two]
+    found: dict[Turn, list[_Row]] = {}
+    for number, turn in enumerate(by_next if place is None else [None]):
+        mask = np.flatnonzero(pair[1] == number) if place is None else np.arange(len(one))
+        made = found.setdefault(turn, [])
+        for k in mask[thinned_rows(energy[mask], cycles[mask], room[mask])].tolist():
+            slid = between[pair[0][k]][pair[1][k]]
+            assert slid is not None
+            made.append(rows[one[k]][1].after(slid, place, points[two[k]][1]))
     return found
 
 
@@ -235,7 +237,8 @@ def _slid(
             one.sizes[dim] // (at[1] if at else 1)
             for one, dim, at in ((before, slide.made, loop), (after, slide.taken, then))
         )
-        sizes = [math.prod(bound for rank, bound, _ in some if rank == slide.rank) for some in (made_in, taken_in)]
+        packed = [some for some in (made_in, taken_in) if some]
+        sizes = [math.prod(bound for rank, bound, _ in some if rank == slide.rank) for some in packed]
         if not all(slide.whole(size, made, taken) for size in sizes):
             continue
         live, copied = slide.live(made, taken), made if converts else 0  # a turn has both copies

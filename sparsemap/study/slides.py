@@ -61,7 +61,10 @@ class Slide:
 def _live(rows: int, steps: int, stride: int, reach: int, made: int, taken: int) -> int:
     padding = max(0, stride * (steps - 1) + reach - rows) // 2
     most = there = 0
-    for first in range(0, steps, taken):
+    again = (
+        math.lcm(made, stride * taken) // stride
+    )  # steps after which the same comes again, padding at the begin aside
+    for first in range(0, min(steps, again * (2 + padding)), taken):
         needed = min(rows, max(1, stride * (first + taken - 1) + reach - padding))
         there = max(there, min(rows, -(-needed // made) * made))
         most = max(most, there - min(max(0, stride * first - padding), there - made))
@@ -97,8 +100,8 @@ def made(node: Node) -> tuple[RankWalk, ...]:
     )
 
 
-def taken(node: Node, operand: str) -> tuple[RankWalk, ...]:
-    """By rank, how a node takes a tensor, which is this operand of a layer."""
+def taken(node: Node, operand: str, sums: bool = True) -> tuple[RankWalk, ...]:
+    """By rank, how a node takes a tensor, which is this operand of a layer; `sums`: also along ranks that it sums over."""
     if node.loops is None:
         return tuple(
             RankWalk(str(rank), stride * (size - 1) + reach, size, stride, reach) if stride else RankWalk("", size)
@@ -109,7 +112,9 @@ def taken(node: Node, operand: str) -> tuple[RankWalk, ...]:
     found = []
     for rank, width in zip(tensor.ranks, tensor.shape(sizes), strict=True):
         moving = [(dim, stride) for dim, stride in rank if dim in output.dims]
-        reach = 1 + sum((sizes[dim] - 1) * c for dim, c in rank if dim not in output.dims)
+        if sums and len(rank) == 1:
+            moving = list(rank)
+        reach = 1 + sum((sizes[dim] - 1) * c for dim, c in rank if (dim, c) not in moving)
         (dim, stride) = moving[0] if len(moving) == 1 else ("", 1)
         found.append(RankWalk(dim, width, sizes.get(dim, 1), stride, reach))
     return tuple(found)
@@ -120,10 +125,10 @@ def _steps(node: Node) -> tuple[tuple[int, int], ...]:
     return node.piece.windows(len(node.shape)) if isinstance(node.piece, Operation) else ()
 
 
-def slides(maker: Node, taker: Node, operand: str = "") -> tuple[Slide, ...]:
-    """Along which ranks the output of one node can slide by into another, as an operand of a layer. None where ranks are
-    split or merged on the way."""
-    ours, theirs = made(maker), taken(taker, operand)
+def slides(maker: Node, taker: Node, operand: str = "", sums: bool = True) -> tuple[Slide, ...]:
+    """Along which ranks the output of one node can slide by into another, as an operand of a layer; `sums`: also along those
+    that this one sums over, while its sums stay. None where ranks are split or merged on the way."""
+    ours, theirs = made(maker), taken(taker, operand, sums)
     if len(ours) != len(theirs):
         return ()
     found = []

@@ -18,6 +18,8 @@ AT_ONCE = 256
 
 def thinned(points: Sequence[T], costs: Callable[[T], tuple[float, float, float]]) -> list[T]:
     """Those of points of (energy, cycles, room) that are on the hull of all that need no more room; of equal ones the first."""
+    if len(points) < 2:
+        return list(points)
     energy, cycles, room = np.array([costs(point) for point in points], np.float64).reshape(-1, 3).T
     return [points[i] for i in thinned_rows(energy, cycles, room)]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from itertools import permutations, product
+from itertools import pairwise, permutations, product
 from typing import Any
 
 import attrs
@@ -52,8 +52,9 @@ def divisors(size: int) -> list[int]:
     return [n for n in range(1, size + 1) if size % n == 0]
 
 
-def hardware(machine: Mapping[str, Any], lanes: int, mac_pj: float) -> dict[str, Any]:
-    """A bus for one lane that is as slow as the machine's is for some: cycles are those of one lane, over the lanes."""
+def hardware(machine: Mapping[str, Any], lanes: int, mac_pj: float, turns: bool = False) -> dict[str, Any]:
+    """A bus for one lane that is as slow as the machine's is for some: cycles are those of one lane, over the lanes. `turns`:
+    with a level that keeps nothing, so that dimensions have two loops outside the buffer."""
 
     def level(name: str, kind: str, pj: float, **more: Any) -> dict[str, Any]:
         energy = dict.fromkeys(("read", "write", "metadata_read", "metadata_write"), pj) | {
@@ -66,6 +67,8 @@ def hardware(machine: Mapping[str, Any], lanes: int, mac_pj: float) -> dict[str,
         level("DRAM", "dram", machine["e0"], bandwidth=f"{machine['b0'] / lanes} words/cycle"),
         level("GLB", "sram", machine["e1"], capacity=f"{machine['cap']} words", gate_skip=True, decodes=["Z"]),
     ]
+    if turns:
+        levels.insert(1, level("TURN", "sram", 0.0, bypass=["P", "W", "Z"]))
     if "cap2" in machine:
         levels.append(level("RF", "sram", machine["e2"], capacity=f"{machine['cap2']} words"))
     compute = {"name": "MAC", "energy": {"compute": mac_pj, "gated": 0.0, "skipped": 0.0}}
@@ -73,8 +76,9 @@ def hardware(machine: Mapping[str, Any], lanes: int, mac_pj: float) -> dict[str,
 
 
 def problem(
-    node: Mapping[str, Any], machine: Mapping[str, Any], kept: str, lanes: int, mac_pj: float, packed: str = ""
-) -> Problem:
+    node: Mapping[str, Any], machine: Mapping[str, Any], kept: str, lanes: int, mac_pj: float, packed: str = "",
+    turns: bool = False,
+) -> Problem:  # fmt: skip
     """One layer with the tensors `kept`, of P and Z, in the buffer, and those `packed` as bitmasks."""
     moved = "p" if node["s"] == 1 else f"{node['s']}*p"
     nonzeros = {"P": Fraction(node.get("d", 1)), "Z": Fraction(node.get("dz", 1))}
@@ -88,7 +92,8 @@ def problem(
         "resides": dict.fromkeys(kept, "GLB"),
         "resident_words": dict.fromkeys(kept, 0),
     }
-    return load_problem(workload, hardware(machine, lanes, mac_pj), SPACE, cost_model="timeloop", registry=REGISTRY)
+    table = hardware(machine, lanes, mac_pj, turns)
+    return load_problem(workload, table, SPACE, cost_model="timeloop", registry=REGISTRY)
 
 
 def splits(size: int, levels: int) -> Iterator[tuple[int, ...]]:
@@ -105,8 +110,14 @@ def every_design(given: Problem) -> Designs:
     """All tilings of o, c and p with all of r in the innermost level, and all orders of the loops outside it."""
     levels = len(given.mapping_levels)
     tilings = list(product(*(list(splits(given.sizes[dim], levels)) for dim in "ocp")))
+    return with_orders(given, tilings, levels - 1)
+
+
+def with_orders(given: Problem, tilings: Sequence[Sequence[Sequence[float]]], count: int) -> Designs:
+    """Bounds of o, c and p by level, with all orders of the loops in `count` levels before the innermost one."""
+    levels = len(given.mapping_levels)
     outer = [[*order, 3] for order in permutations(range(3))]
-    orders = list(product(outer, repeat=levels - 1))
+    orders = [[[0, 1, 2, 3]] * (levels - 1 - count) + list(some) for some in product(outer, repeat=count)]
     bounds = np.ones((levels, 4, len(tilings), len(orders)))
     for d in range(3):
         bounds[:, d] = np.array([tiling[d] for tiling in tilings]).T[:, :, None]
@@ -114,11 +125,50 @@ def every_design(given: Problem) -> Designs:
     order = np.zeros((levels, 4, len(tilings), len(orders)), dtype=np.int8)
     order[-1] = np.arange(4)[:, None, None]
     order[:-1] = np.array(orders, dtype=np.int8).transpose(1, 2, 0)[:, :, None]
-    count = len(tilings) * len(orders)
-    columns = {"bounds": bounds.reshape(levels, 4, count), "order": order.reshape(levels, 4, count)}
-    columns |= {"formats": np.zeros((3, 5, count), np.int8), "mechanisms": np.zeros((1, count), np.int8)}
-    columns |= {"decoded": np.full((3, count), levels, np.int8)}
+    made = len(tilings) * len(orders)
+    columns = {"bounds": bounds.reshape(levels, 4, made), "order": order.reshape(levels, 4, made)}
+    columns |= {"formats": np.zeros((3, 5, made), np.int8), "mechanisms": np.zeros((1, made), np.int8)}
+    columns |= {"decoded": np.full((3, made), len(given.levels), np.int8)}
     return Designs({name: np.ascontiguousarray(column) for name, column in columns.items()})
+
+
+@attrs.frozen
+class Turns:
+    """The outermost loop of a layer, along p: the rows of the first turn, and those of every other one."""
+
+    count: int
+    first: int
+    step: int
+
+    def designs(self, given: Problem, turn: int) -> Designs:
+        """All designs with turns of so many rows, whose tiles go into all turns, or are one."""
+        levels = len(given.mapping_levels) - 1
+        rows = [turn, *divisors(math.gcd(self.first, self.step))]
+        cuts = [
+            [turn, *(rows[i] for i in some)]
+            for some in product(range(len(rows)), repeat=levels - 1)
+            if all(not i or (j and rows[i] % rows[j] == 0) for i, j in pairwise(some))
+        ]
+        along = [(given.sizes["p"] // turn, *(a // b for a, b in pairwise(tiles)), tiles[-1]) for tiles in cuts]
+        others = [[(1, *some) for some in splits(given.sizes[dim], levels)] for dim in "oc"]
+        return with_orders(given, list(product(*others, along)), levels - 1)
+
+    def points(self, node: Mapping[str, Any], machine: Mapping[str, Any], kept: str, mode: Any) -> list[TablePoint]:
+        """As `points`: what equal turns cost, and what it adds to make the first one longer, which then takes room."""
+        parts = [(self.count, self.step, 1), (1, self.first, 1), (1, self.step, -1)]
+        valid, sums, held = np.array(True), np.zeros(()), np.zeros(())
+        for count, turn, sign in parts if self.first != self.step else parts[:1]:
+            given = problem({**node, "p": count * turn}, machine, kept, *mode, turns=True)
+            told = given.evaluator.evaluate_designs(self.designs(given, turn), detail=True)
+            detail = told.detail
+            assert detail is not None and detail.data_words_max is not None
+            assert detail.dense_reads is not None and detail.dense_updates is not None
+            words = (detail.dense_reads + detail.dense_updates)[:, 0].sum(axis=0)
+            sums = sums + sign * np.array([np.where(told.valid, told.energy_pj, 0.0), detail.computes, words])
+            valid, held = valid & told.valid, detail.data_words_max[:, 2].sum(axis=0) if turn == self.first else held
+        cycles = np.maximum(sums[1], np.ceil(sums[2] * mode[0] / machine["b0"])) / mode[0]
+        found = zip(sums[0].tolist(), cycles.tolist(), held.tolist(), strict=True)
+        return [TablePoint(*one, (mode[0], self, row)) for row, one in enumerate(found) if valid[row]]
 
 
 def packing(given: Problem, designs: Designs, packed: str, g: int) -> tuple[Designs, np.ndarray]:
@@ -173,7 +223,7 @@ def points(
             )
         for row in np.flatnonzero(told.valid & whole):
             cycles = math.ceil(told.cycles[row]) / lanes
-            point = TablePoint(float(told.energy_pj[row]), cycles, float(held[row]), (lanes, int(row)))
+            point = TablePoint(float(told.energy_pj[row]), cycles, float(held[row]), (lanes, None, int(row)))
             found.setdefault(loops[row], []).append(point)
     return {loop: thinned(some, lambda p: (p.energy_pj, p.cycles, p.room)) for loop, some in found.items()}
 
@@ -182,14 +232,54 @@ def plan_of(
     case: Mapping[str, Any], whole: bool = True, sliding: bool = True, longest: int = 2, packed: bool = False
 ) -> JoinedPlan | None:
     """The best plan of a case, with tables of all designs; tensors may live on chip as a `whole`, or slide by, between up
-    to `longest` layers that run interleaved."""
-    steps, members = tables_of(case, whole, sliding, packed)
+    to `longest` layers that run interleaved: pairs as the design page has them, or chains that can be executed."""
+    steps, members = tables_of(case, whole, sliding, packed, paired=longest == 2)
     capacity = case["machine"]["cap"]
     groups = [group for group in interleaved(members, CHIP, capacity) if len(group.parts) <= longest]
     return joined(steps, capacity, groups=groups)
 
 
-def tables_of(case: Mapping[str, Any], whole: bool, sliding: bool, packed: bool) -> tuple[list[Step], list[Member]]:
+def turns_of(
+    node: Mapping[str, Any], machine: Mapping[str, Any], kept: str, after: Mapping[str, Any] | None, paired: bool
+) -> dict[Outermost, list[TablePoint]]:
+    """By outermost loop, the points of a layer in turns: equal ones. `paired`: named by their number and by the lanes, which
+    are those of both layers; and those that make what the next turn of the layer `after` lacks, beside whose rows a halo
+    lives."""
+    found: dict[Outermost, list[TablePoint]] = {}
+    for mode in machine.get("modes", [[1, machine["mac"]]]):
+        for count in divisors(node["p"])[1:]:
+            step = node["p"] // count
+            name = f"takes {count} {mode}" if paired else "p"
+            found.setdefault((name, count), []).extend(Turns(count, step, step).points(node, machine, kept, mode))
+        for count in divisors(after["p"])[1:] if after and paired else ():
+            step = after["s"] * after["p"] // count
+            halo = after["r"] - after["s"]
+            some = Turns(count, step + halo, step).points(node, machine, kept, mode)
+            found[f"makes {count} {mode}", count] = [
+                attrs.evolve(one, room=one.room + halo * node["o"]) for one in some
+            ]  # fmt: skip
+    if not paired:
+        found[None] = points(node, machine, kept).get(None, [])
+    return {loop: thinned(some, lambda p: (p.energy_pj, p.cycles, p.room)) for loop, some in found.items()}
+
+
+def slides_of(
+    node: Mapping[str, Any], after: Mapping[str, Any], machine: Mapping[str, Any], paired: bool
+) -> tuple[Slide, ...]:
+    """Along the rows; `paired`: in turns of `turns_of`."""
+    if not paired:
+        pair = [problem(one, machine, "", 1, 1.0) for one in (node, after)]
+        both = (Node("layer", one.workload, one.loops, (), 1) for one in pair)
+        return tuple(slide for slide in slides(*both, "P") if slide.made == "p")
+    turns = product(divisors(after["p"])[1:], machine.get("modes", [[1, machine["mac"]]]))
+    rows, stride = after["s"] * after["p"], after["s"]
+    names = [(f"makes {count} {mode}", f"takes {count} {mode}") for count, mode in turns]
+    return tuple(Slide(*both, rows, after["p"], stride, stride, node["o"]) for both in names)
+
+
+def tables_of(
+    case: Mapping[str, Any], whole: bool, sliding: bool, packed: bool, paired: bool = False
+) -> tuple[list[Step], list[Member]]:
     machine, words, steps, members = case["machine"], dict[str, float](), list[Step](), list[Member]()
     every = [attrs.evolve(place, packet=bits) for place in PLACES for bits in ((PLAIN, BITS) if packed else (PLAIN,))]
     price, nodes = {DRAM: machine["e0"], CHIP: machine["e1"]}, {node["name"]: node for node in case["nodes"]}
@@ -225,16 +315,22 @@ def tables_of(case: Mapping[str, Any], whole: bool, sliding: bool, packed: bool)
             in_place=node["kind"] == "add",
         )
         steps.append(converting(made, sizes_of, int(words[name]), machine) if takers[name] and packed else made)
-        slid: tuple[Slide, ...] = ()
-        if sliding and node["kind"] == "layer" and [after["kind"] for after in takers[name]] == ["layer"]:
-            pair = [problem(one, machine, "", 1, 1.0) for one in (node, takers[name][0])]
-            both = (Node("layer", one.workload, one.loops, (), 1) for one in pair)
-            slid = tuple(slide for slide in slides(*both, "P") if slide.made == "p")
-        stuck = frozenset() if whole else frozenset([*given, name])
-        sizes = {dim: node[dim] for dim in "ocpr"} if node["kind"] == "layer" else {}
-        member = Member(
-            name=name, inputs=given, stuck=stuck, slides=slid, words=words[name], sizes=sizes, tables=tables, alike=name
-        )
+        member = Member(name=name, inputs=given)
+        if sliding and node["kind"] == "layer":
+            after = takers[name][0] if [after["kind"] for after in takers[name]] == ["layer"] else None
+            slid = slides_of(node, after, machine, paired) if after else ()
+            kept = {
+                (inputs, at): "".join(t for t, one in zip("ZP", (at, *inputs), strict=False) if one.level == CHIP)
+                for inputs, at in tables
+                if not any(one.packet for one in (*inputs, at))
+            }
+            turns = {key: turns_of(node, machine, some, after, paired) for key, some in kept.items() if some}
+            sizes = {slide.made: slide.rows for slide in slid}
+            sizes |= {loop[0]: node["p"] for some in turns.values() for loop in some if loop and loop[0] not in sizes}
+            member = Member(
+                name=name, inputs=given, stuck=frozenset() if whole else frozenset([*given, name]), slides=slid,
+                words=words[name], sizes=sizes, tables=turns, alike=name,
+            )  # fmt: skip
         members.append(member)
     return steps, members
 
@@ -267,11 +363,12 @@ def executable(case: Mapping[str, Any], plan: JoinedPlan) -> list[tuple[Problem,
         kept = {
             tensor: place for tensor, place in edges.items() if isinstance(place, TensorPlace) and place.level == CHIP
         }
-        given = problem(node, case["machine"], "".join(kept), chosen.point.design[0], 1.0)
+        lanes, turns, row = chosen.point.design
+        given = problem(node, case["machine"], "".join(kept), lanes, 1.0, turns=bool(turns))
+        designs = turns.designs(given, turns.step) if turns else every_design(given)
         made = {"Z": node, "P": next((n for n in case["nodes"] if n["name"] in node["inputs"]), node)}
         words = {t: int(place.words) or made[t]["o"] * made[t]["p"] for t, place in kept.items()}
         slid = {tensor: "p" for tensor, place in kept.items() if place.slides}
         workload = attrs.evolve(given.workload, resident_words=words, slides=slid)
-        row = chosen.point.design[1]
-        found.append((given.variant(workload=workload), every_design(given).take(slice(row, row + 1))))
+        found.append((given.variant(workload=workload), designs.take(slice(row, row + 1))))
     return found

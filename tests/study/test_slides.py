@@ -50,12 +50,14 @@ def node(table: dict) -> Node:
 CHAIN = {"type": "conv2d", "k": 8, "c": 4, "p": 8, "q": 8, "r": 3, "s": 3, "padding": 1}
 
 
-def test_rows_and_columns_slide_by_and_what_is_summed_over_does_not() -> None:
+def test_rows_columns_and_channels_slide_by() -> None:
     first, second = (node({**CHAIN, "k": k, "c": c}) for k, c in ((8, 4), (4, 8)))
     assert [(s.made, s.taken, s.rows, s.reach, s.across) for s in slides(first, second, "P")] == [
+        ("k", "c", 8, 1, 64),
         ("p", "p", 8, 3, 64),
         ("q", "q", 8, 3, 64),
     ]
+    assert [s.made for s in slides(first, second, "P", sums=False)] == ["p", "q"]  # sums of channels have no place
     depthwise = node({"type": "depthwise", "c": 8, "p": 8, "q": 8})
     assert [s.made for s in slides(first, depthwise, "P")] == ["k", "p", "q"]
     assert slides(second, second, "P") == ()  # four channels are not eight
@@ -72,7 +74,7 @@ def test_pools_and_sums_let_tensors_slide_by() -> None:
         ("p", "1", 4, 2),
         ("q", "2", 4, 2),
     ]
-    assert [(s.made, s.taken) for s in slides(pool, after, "P")] == [("1", "p"), ("2", "q")]
+    assert [(s.made, s.taken) for s in slides(pool, after, "P")] == [("0", "c"), ("1", "p"), ("2", "q")]
     total = operation({"type": "add"}, (8, 8, 8))
     assert [(s.taken, s.live(4, 4)) for s in slides(first, total)] == [("0", 4), ("1", 4), ("2", 4)]
     mean = operation({"type": "global-average"}, (8, 1, 1))
@@ -116,7 +118,7 @@ def test_the_outermost_loop_walks_along_what_slides_by_and_one_turn_of_it_takes_
     whole = evaluated(["m=4", "n=2"])
     assert (right.energy_pj[0], right.cycles[0]) == (whole.energy_pj[0], whole.cycles[0])
     assert (whole.detail.data_words_max - right.detail.data_words_max)[0, 1, 0] == 32 - 2 * 4
-    with pytest.raises(SpecError, match=r"slides.P: .*'k'"):
-        evaluated(["m=4", "n=2"], slides={"P": "k"})
+    with pytest.raises(SpecError, match=r"slides.P: .*'n'"):
+        evaluated(["m=4", "n=2"], slides={"P": "n"})
     with pytest.raises(SpecError, match="'Q' resides in no level"):
         evaluated(["m=4", "n=2"], slides={"Q": "n"})

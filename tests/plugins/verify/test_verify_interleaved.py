@@ -64,6 +64,23 @@ def test_the_command_takes_the_designs_of_a_chain(files: tuple[FusedResult, list
     assert "3 layers in turns, 1 trials" in told.output and "output     right" in told.output
 
 
+def test_channels_slide_by_into_sums_that_stay(tmp_path: Path) -> None:
+    """Weights come once, which rows would not let them; the last output is summed up on chip."""
+    layers = [
+        {"name": name, "type": "conv2d", "k": k, "c": c, "p": 2, "q": 2}
+        for name, k, c in (("a", 128, 32), ("b", 32, 128))
+    ]
+    small = {**CHIP, "levels": [CHIP["levels"][0], {**CHIP["levels"][1], "capacity": "350 words"}]}
+    network = {"name": "wide", "input": [32, 2, 2], "layers": layers}
+    found = search_network(network, small, 200, 1, space="paper", out=tmp_path, fuse=True)
+    assert isinstance(found, FusedResult)
+    assert [row.walks for row in found.rows] == [{"Z": "k"}, {"P": "c"}]
+    designs = [design_file.load(tmp_path / row.design, load()) for row in found.rows]
+    executed = verify_chain([(one.problem, one.batch) for one in designs], trials=2)
+    assert executed.correct and executed.most_words == executed.room
+    assert executed.ratio == pytest.approx(1.0, abs=0.03)
+
+
 def test_layers_that_do_not_follow_each_other_are_refused(files: tuple[FusedResult, list[Path]]) -> None:
     first = design_file.load(files[1][0], load())
     with pytest.raises(DesignError, match="'widen' after 'widen': no operand of 3 ranks resides on chip"):
