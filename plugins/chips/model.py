@@ -215,10 +215,10 @@ class ChipModel(CostModel):
             if digest not in rows
         }
         going = list(near)
+        seed = int(np.random.SeedSequence([self.inner.seed, tried.batch]).generate_state(1)[0])  # of all: they go on
         for stage in range(len(STAGES)):
             asked = {}
             for digest in going:
-                seed = int(np.random.SeedSequence([self.inner.seed, tried.batch, stage]).generate_state(1)[0])
                 leg = Leg(stage=stage, weights=tried.weights, seed=seed)
                 asked[digest] = self.asked(problem, segment, chips[digest], near[digest], leg)
             for digest, row in tried.run(asked, stage, worth_of).items():

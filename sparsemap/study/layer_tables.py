@@ -40,6 +40,8 @@ class LayerTables:
 
     fused: FusedPlan
     outcomes: Mapping[str, Outcome]
+    brief: bool = False
+    """Whether designs have only those tensors on chip with which some of the layer were searched."""
 
     @cached_property
     def genomes(self) -> dict[str, list[tuple[int, ...]]]:
@@ -86,7 +88,11 @@ class LayerTables:
     @cached_property
     def tables(self) -> Tables:
         return {
-            content: {kept: self._points(content, kept) for kept in self.fused.wanted[content]}
+            content: {
+                kept: self._points(content, kept)
+                for kept in self.fused.wanted[content]
+                if not self.brief or kept in self.fused.searched[content]
+            }
             for content in self.genomes
         }
 
