@@ -107,6 +107,8 @@ class Evolution(Searcher):
                     return
             if self.screen > 1:
                 genomes = genomes[screened(space, known, genomes, self.offspring)]
+            if not self.repeats:
+                seen.add(genomes)
             if self.again:
                 best = parents.best(1)
                 genomes = np.concatenate([best.genomes, genomes])
@@ -132,7 +134,7 @@ class Evolution(Searcher):
         """Those that mean what was not proposed before; samples where there are none, and none where these are known as well."""
         for _ in range(TRIES):
             genomes = context.space.canonical(genomes)
-            fresh = genomes[seen.new(genomes)]
+            fresh = genomes[seen.unseen(genomes)]
             if len(fresh):
                 return fresh
             genomes = context.space.sample(self.offspring, context.rng)

@@ -23,7 +23,7 @@ from sparsemap_plugins.chips.starts import starts_of, weights_of
 from sparsemap_plugins.chips.worth import STAGES
 from sparsemap_plugins.verify.run import verify
 
-from sparsemap import SearchError, SpecError, __version__, load_problem, search
+from sparsemap import Search, SearchError, SpecError, __version__, load_problem, search
 from sparsemap.cli.check import check_files
 from sparsemap.errors import DesignError
 from sparsemap.pieces.loading import load
@@ -367,6 +367,17 @@ def test_layers_that_hardly_count_get_a_quarter_of_the_designs_and_tensors_that_
     found = weights_of({"layers": layers})
     assert [weight.layer for weight in found] == [1.0, 1.0, 0.25]
     assert [found[0].share(kept) for kept in ((), ("P",), ("P", "Z"), ("P", "Q", "Z"))] == [0.5, 0.25, 1.0, 1.0]
+
+
+def test_a_chip_that_was_made_but_not_chosen_is_tried_later(task):
+    """80 chips hold the constraint."""
+    (task.out.parent / "chip.toml").write_text(EIGHTY)
+    problem = outer_problem(attrs.evolve(task, share="sizes"))
+    run, tried = Search(problem, "chips", 1000, seed=0), set()
+    while (genomes := run.ask()) is not None:
+        tried |= set(map(tuple, genomes.tolist()))
+        run.tell(1.0 + genomes.sum(axis=1))
+    assert len(tried) == 80
 
 
 def test_equal_chips_are_written_once(task):
