@@ -141,10 +141,10 @@ class Whole:
             return self.fused.searched
         return {content: {(): cell} for content, cell in zip(distinct(self.plan.nodes), self.plan.cells, strict=True)}
 
-    def planned(self, outcomes: Mapping[str, Outcome], brief: bool) -> JoinedPlan | None:
-        """The best plan with tensors on chip; None if none fits. A `brief` one knows of fewer places for them."""
+    def planned(self, outcomes: Mapping[str, Outcome]) -> JoinedPlan | None:
+        """The best plan with tensors on chip; None if none fits."""
         assert self.fused is not None
-        tables = FusedTables(self.fused, outcomes, brief)
+        tables = FusedTables(self.fused, outcomes)
         return joined(tables.steps, self.fused.capacity, self.fused.value, groups=tables.groups)
 
     def write(self, outcomes: Mapping[str, Outcome]) -> None:

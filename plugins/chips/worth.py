@@ -60,8 +60,7 @@ def evaluated_chip(
     try:
         every = list(run(partial(_searched, given=(table, inner, near, folder), leg=leg), indices))
         found = {name: one for some in every for name, one in some.items()}
-        brief = leg is not None and leg.stage < len(STAGES) - 1
-        return _totals(wholes, found, inner, bool(folder), brief)
+        return _totals(wholes, found, inner, bool(folder))
     except _NoDesign as missing:
         return {"reason": "no-design", "error": str(missing)}
     except SparseMapError as error:
@@ -88,8 +87,8 @@ def values_of(objective: Any, chip: Chip, energy_pj: Array, cycles: Array, secon
     return np.asarray(objective.values(Evaluation(costs, np.zeros(len(cycles), np.uint64), ()).on(chip)), np.float64)
 
 
-def _totals(wholes: Sequence[Whole], found: Found, inner: Inner, write: bool, brief: bool) -> dict[str, Any]:
-    """What a chip costs with what the searches of its layers have found, by `brief` plans or whole ones."""
+def _totals(wholes: Sequence[Whole], found: Found, inner: Inner, write: bool) -> dict[str, Any]:
+    """What a chip costs with what the searches of its layers have found."""
     cells = {cell.folder: cell for whole in wholes for some in whole.cells.values() for cell in some.values()}
     done = {name: Outcome(cells[name], "done", one["numbers"]) for name, one in found.items()}
     genomes = {name: one["genome"] for name, one in found.items()}
@@ -112,7 +111,7 @@ def _totals(wholes: Sequence[Whole], found: Found, inner: Inner, write: bool, br
         for content, row in of.items():
             if content in whole.cells and genomes[whole.cells[content][()].folder] is None:
                 raise _NoDesign(row["layer"])
-        for content, energy, count, genome, stays in _run(whole, done, genomes, brief):
+        for content, energy, count, genome, stays in _run(whole, done, genomes):
             energies.append(energy)
             cycles.append(count)
             if content:
@@ -144,7 +143,7 @@ def _totals(wholes: Sequence[Whole], found: Found, inner: Inner, write: bool, br
 
 
 def _run(
-    whole: Whole, done: Mapping[str, Outcome], genomes: Mapping[str, Any], brief: bool
+    whole: Whole, done: Mapping[str, Outcome], genomes: Mapping[str, Any]
 ) -> Iterable[tuple[str, float, float, Any, str]]:
     """What runs one after the other: content (none of an operation), energy, cycles, genome, and tensors on chip."""
     if whole.fused is None:
@@ -153,7 +152,7 @@ def _run(
             energy, cycles = (done[folder].numbers[cost] for cost in COSTS[:2])
             yield node.content, node.repeat * energy, node.repeat * cycles, genomes[folder], ""
         return
-    plan = whole.planned(done, brief)
+    plan = whole.planned(done)
     if plan is None:
         raise _NoDesign(f"no plan of {whole.plan.network} fits on the chip")
     for chosen in plan.steps:

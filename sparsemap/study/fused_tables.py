@@ -94,7 +94,7 @@ class FusedTables(LayerTables):
     def _kept(self, one: GraphNode, key: Key) -> Sequence[TablePoint]:
         if one.node.loops is None:
             return [self.passed(one, key)]
-        return self.tables[one.node.content].get(self.fused.kept(one, key), ())
+        return self.tables[one.node.content][self.fused.kept(one, key)]
 
     @cached_property
     def _alike(self) -> dict[str, Any]:

@@ -40,8 +40,6 @@ class LayerTables:
 
     fused: FusedPlan
     outcomes: Mapping[str, Outcome]
-    brief: bool = False
-    """Whether designs have only those tensors on chip with which some of the layer were searched."""
 
     @cached_property
     def genomes(self) -> dict[str, list[tuple[int, ...]]]:
@@ -88,11 +86,7 @@ class LayerTables:
     @cached_property
     def tables(self) -> Tables:
         return {
-            content: {
-                kept: self._points(content, kept)
-                for kept in self.fused.wanted[content]
-                if not self.brief or kept in self.fused.searched[content]
-            }
+            content: {kept: self._points(content, kept) for kept in self.fused.wanted[content]}
             for content in self.genomes
         }
 
