@@ -221,7 +221,7 @@ def largest(network: str, count: int, work: Path) -> str:
     every = layers_of((network,), ())
     size = [math.prod(node.loops.sizes.values()) * times if node.loops else 0 for node, times in every]
     places = sorted(sorted(range(len(every)), key=lambda i: -size[i])[:count])
-    return written(network, [every[i] for i in places], work / "networks")
+    return written(label(network), [every[i] for i in places], work / "networks")
 
 
 def written(name: str, layers: Sequence[tuple[Any, int]], folder: Path) -> str:

@@ -26,6 +26,8 @@ MOST_CHANGES = 4
 """Genes that one move changes."""
 SIZES = 0.75
 """Share of the changes that are of sizes: they decide more than a unit does."""
+ANEW = 0.25
+"""Share of the moves that draw all sizes anew."""
 
 
 @attrs.frozen
@@ -83,11 +85,12 @@ class ChipGenes(Segment):
     def genes(self, problem: Problem) -> Genes:
         every = self.every(problem)
         high = np.array([len(gene.values) - 1 for gene in every], np.int64)
-        return Genes(tuple(gene.name for gene in every), np.zeros(len(every), np.int64), high, ordered=False)
+        sizes = np.array([gene.unit is None for gene in every])
+        return Genes(tuple(gene.name for gene in every), np.zeros(len(every), np.int64), high, ordered=sizes)
 
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
-        """Changes one gene, or a few, so that a size can grow as another shrinks: mostly sizes. A size moves to
-        a neighbour in its list as often as anywhere; a unit becomes any other."""
+        """Changes one gene, or a few, so that a size can grow as another shrinks: mostly sizes, or all of these. A size moves
+        to a neighbour in its list as often as anywhere; a unit becomes any other."""
         changed = genes.copy()
         high = self.genes(problem).high
         free = high > 0
@@ -96,6 +99,9 @@ class ChipGenes(Segment):
         if not groups:
             return changed
         for row in range(genes.shape[1]):
+            if keys.any() and rng.random() < ANEW:
+                changed[keys, row] = rng.integers(0, high[keys] + 1)
+                continue
             for _ in range(min(int(rng.geometric(0.5)), MOST_CHANGES)):
                 g = int(rng.choice(groups[int(len(groups) > 1 and rng.random() >= SIZES)]))
                 now = int(changed[g, row])

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 import numpy as np
@@ -20,10 +20,9 @@ from sparsemap.pieces.contracts import Array
 from sparsemap.pieces.data_specs import Network
 from sparsemap.pieces.loading import load
 from sparsemap.pieces.registry import Registry, is_path
-from sparsemap.problem.designs import Design
 from sparsemap.problem.network import Node, distinct
 from sparsemap.searching.run import completed
-from sparsemap.searching.start import start_of
+from sparsemap.searching.start import transferred
 from sparsemap.study.cells import KEPT, Cell, Outcome
 from sparsemap.study.fused import FusedPlan, Kept
 from sparsemap.study.fused_tables import FusedTables
@@ -31,10 +30,13 @@ from sparsemap.study.fused_told import result_of, write_designs
 from sparsemap.study.join import JoinedPlan, joined
 from sparsemap.study.plan import Plan, network_of, plan_of
 
+T = TypeVar("T")
 CORNERS = 4
 """Designs of a layer that a plan chooses from while chips are compared: those with the least EDP; in the end all."""
 CHIPS = 16
 """Chips whose problems are kept, with their tables."""
+SOURCES = 1_000
+"""Problems that are kept to read designs of other chips, without tables."""
 FEWEST = 16
 """Designs that a search without any to start from has at least."""
 LEAST = 0.25
@@ -159,18 +161,17 @@ class Whole:
 def wholes_on(table: Mapping[str, Any], inner: Inner, folder: str | os.PathLike[str] = "") -> tuple[Whole, ...]:
     """The networks on a chip, each with the folder of its name; those of the last chips are kept."""
     key = json.dumps([table, attrs.asdict(inner)], sort_keys=True, default=str), str(folder)
-    if (found := _LAST.pop(key, None)) is None:
-        made = []
+
+    def made() -> tuple[Whole, ...]:
+        found = []
         for name, label in zip(inner.networks, folders_of(inner.networks), strict=True):
             asked = (inner.budget, inner.seed, inner.searcher, inner.space, inner.objective, inner.cost_model, "off")
             known = network_at(name, inner.plugin_dirs)
             plan = plan_of(inner.registry, name, table, Path(folder).resolve() / label, *asked, known=known)
-            made.append(Whole(plan, FusedPlan.of(plan) if inner.fuse else None))
-        found = tuple(made)
-    _LAST[key] = found
-    while len(_LAST) > CHIPS:
-        del _LAST[next(iter(_LAST))]
-    return found
+            found.append(Whole(plan, FusedPlan.of(plan) if inner.fuse else None))
+        return tuple(found)
+
+    return _recent(_LAST, CHIPS, key, made)
 
 
 _LAST: dict[tuple[str, str], tuple[Whole, ...]] = {}
@@ -246,16 +247,25 @@ def searched(
 def _given(problem: Problem, node: Node, index: int, inner: Inner, near: Sequence[KnownChip]) -> list[Array]:
     """Genomes of the designs that a layer has on other chips, those of the first with loops that fill what is larger here;
     none of a chip whose designs have no counterpart here."""
-    found = []
+    found, rng = list[Array](), np.random.default_rng([inner.seed, index])
     for place, chip in enumerate(near):
-        with suppress(DesignError):
-            there = inner.problem(node, chip.table)
-            genomes = [np.array([genome], np.int64) for genome in chip.genomes[index][:GIVEN]]
-            designs = [Design.of(there, there.space.decode(genome)) for genome in genomes]
-            if (
-                start := start_of(problem, designs, count=len(designs), fill=not place, seed=inner.seed)
-                if designs
-                else None
-            ):
-                found.append(start.genomes)
+        if genomes := chip.genomes[index][:GIVEN]:
+            key = json.dumps([node.content, chip.table, inner.space], sort_keys=True, default=str), inner.plugin_dirs
+            there = _recent(_THERE, SOURCES, key, partial(inner.problem, node, chip.table))
+            with suppress(DesignError):
+                designs = there.space.decode(np.array(genomes, np.int64))
+                found.append(transferred(problem, designs, there, rng, fill=not place))
+    return found
+
+
+_THERE: dict[Any, Problem] = {}
+"""Layers on the chips whose designs are taken over: every chip asks for those near it."""
+
+
+def _recent(known: dict[Any, T], most: int, key: Any, make: Callable[[], T]) -> T:
+    """The value of a key, made where it is not among those asked for last."""
+    found = known.pop(key) if key in known else make()
+    known[key] = found
+    while len(known) > most:
+        del known[next(iter(known))]
     return found

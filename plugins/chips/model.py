@@ -39,8 +39,10 @@ BATCH = 16
 """Chips that are compared with each other, and know of the same earlier ones, at most."""
 MOVED = ("energy_pj", "cycles", "seconds")
 """The costs that a longer search makes less."""
-NEAR = 3
-"""Chips tried before whose designs the layers of a chip start from."""
+NEAR = 2
+"""Chips tried before whose designs the layers of a chip start from, beside the best one."""
+UNIT = 0.1
+"""How far chips with another unit are apart; those whose sizes are at the ends of their lists are so by 1."""
 KEPT = 0.5
 """Share of the chips of a batch that go on after a stage."""
 
@@ -215,10 +217,10 @@ class ChipModel(CostModel):
             if digest not in rows
         }
         going = list(near)
+        seed = int(np.random.SeedSequence([self.inner.seed, tried.batch]).generate_state(1)[0])  # of all: they go on
         for stage in range(len(STAGES)):
             asked = {}
             for digest in going:
-                seed = int(np.random.SeedSequence([self.inner.seed, tried.batch, stage]).generate_state(1)[0])
                 leg = Leg(stage=stage, weights=tried.weights, seed=seed)
                 asked[digest] = self.asked(problem, segment, chips[digest], near[digest], leg)
             for digest, row in tried.run(asked, stage, worth_of).items():
@@ -273,19 +275,22 @@ class ChipModel(CostModel):
     def near(
         self, problem: Problem, segment: ChipGenes, genes: Array, earlier: Sequence[Mapping[str, Any]], tried: Tried
     ) -> list[KnownChip]:
-        """The `NEAR` chips tried before that differ in least, the better ones of equals, and the hardware as it stands."""
+        """The best chip tried before, the `NEAR` that differ in least from this one, the better ones of equals, and the
+        hardware as it stands."""
         every = segment.every(problem)
-        span = np.array([max(len(gene.values) - 1, 1) if gene.unit is None else 1 for gene in every])
+        span = np.array([max(len(gene.values) - 1, 1) if gene.unit is None else 1 / UNIT for gene in every])
 
         def distance(row: Mapping[str, Any]) -> float:
-            apart = np.abs(np.array(row["genes"]) - genes) / span
-            return float(np.minimum(apart, 1.0).sum())
+            apart = np.abs(np.array(row["genes"]) - genes)
+            return float((np.where([gene.unit is None for gene in every], apart, apart > 0) / span).sum())
 
         found = [] if tried.reference is None else [tried.reference]
         if earlier:
             values = self.values(problem, earlier)[:, 0]
             ranked = sorted(range(len(earlier)), key=lambda i: (distance(earlier[i]), values[i], earlier[i]["digest"]))
-            found = [source_of(earlier[i], segment, problem) for i in ranked[:NEAR]] + found
+            best = min(ranked, key=lambda i: values[i])
+            chosen = dict.fromkeys([*ranked[:1], best, *ranked[1:NEAR]])
+            found = [source_of(earlier[i], segment, problem) for i in chosen] + found
         return found
 
 

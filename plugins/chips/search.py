@@ -139,7 +139,7 @@ def designed(task: DesignTask, told: Told | None = None) -> ChipResult:
         table = fixed_table(problem.hardware)
         tried.reference = KnownChip(table=table, genomes=[row["genomes"] for row in reference["layers"]])
         tried.weights = weights_of(reference)
-        start = starts_of(problem, reference, min(STARTS, task.budget))
+        start = starts_of(problem, reference, min(STARTS, task.budget), task.seed)
         own = segment_of(problem).own(problem, reference["used_most"])
         if own is not None and not segment_of(problem).excess(own, problem):
             tried.spared = digest_of(segment_of(problem).table(own, problem))

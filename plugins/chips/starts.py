@@ -28,32 +28,25 @@ def weights_of(reference: Mapping[str, Any]) -> list[Weight]:
     ]
 
 
-def starts_of(problem: Problem, reference: Mapping[str, Any], most: int) -> Array | None:
+def starts_of(problem: Problem, reference: Mapping[str, Any], most: int, seed: int) -> Array | None:
     """Chips that the search starts from, `most` at most and all within the constraints that need no search: the hardware as
-    it stands with the units that its layers have used most; with one size, and then with two, a step larger or smaller,
-    those that break a constraint with another size stepped until they hold, the nearest first; and without units. None if
-    its values are not among the choices."""
+    it stands with the units that its layers have used most, and without units; then chips with those units whose sizes are
+    spread over all there are, each value as often as any other. None if its values are not among the choices."""
     segment = segment_of(problem)
     own = segment.own(problem, reference["used_most"])
     if own is None:
         return None
-    size = [g for g, gene in enumerate(segment.every(problem)) if gene.unit is None]
-    high = np.array([len(gene.values) - 1 for gene in segment.every(problem)])
-    bare = own.copy()
-    bare[[gene.unit is not None for gene in segment.every(problem)]] = 0
-    moves = [own, bare]
-    for change in (*({g: by} for g in size for by in (1, -1)), *({g: 1, h: -1} for g in size for h in size if g != h)):
-        moved = own.copy()
-        for g, by in change.items():
-            moved[g] += by
-        if ((moved >= 0) & (moved <= high)).all():
-            moves.append(moved)
-    found: list[Array] = []
-    for moved in moves:
-        every = [segment.shrunk(moved, g, problem) for g in size] if segment.excess(moved, problem) else [moved]
-        found += [genes for genes in every if genes is not None]
-    if not found:
-        return None
-    starts = np.stack(found)
-    starts = starts[np.argsort(np.abs(starts - own)[:, size].sum(axis=1), kind="stable")]
-    return starts[np.sort(np.unique(starts, axis=0, return_index=True)[1])][:most]
+    every = segment.every(problem)
+    bare = np.where([gene.unit is None for gene in every], own, 0)
+    found, rng = np.stack([own, bare]), np.random.default_rng([seed, 0x5747])
+    if most > len(found) and any(gene.unit is None for gene in every):
+        spread = np.tile(own, (most - len(found), 1))
+        for g, gene in enumerate(every):
+            if gene.unit is None:
+                places = (rng.permutation(len(spread)) + rng.random(len(spread))) / len(spread)
+                spread[:, g] = np.floor(places * len(gene.values))
+        found = np.concatenate([found, spread])
+    found = segment.repair(np.ascontiguousarray(found.T), problem, {}, rng).T
+    held = np.array([not segment.excess(genes, problem) for genes in found])
+    found = found[held]
+    return found[np.sort(np.unique(found, axis=0, return_index=True)[1])][:most] if len(found) else None

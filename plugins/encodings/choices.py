@@ -342,7 +342,8 @@ class GateSkip(Choices):
             return genes
         decoded = columns.get("decoded")
         needs = problem.remember((GateSkip._needs, self), lambda: self._needs(problem))
-        changed, owned = self.built(genes, problem).copy(), self.owned(problem)
+        changed = self.built(genes, problem).copy()
+        owned = problem.remember((GateSkip.owned, self), lambda: self.owned(problem))
         for place, table in enumerate(needs):
             packed = compressed
             if decoded is not None:

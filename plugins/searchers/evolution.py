@@ -32,6 +32,7 @@ from .operators.crossover import OnePoint
 from .operators.inits import UniformInit
 from .operators.mutation import RandomReset
 from .operators.selection import Ranking
+from .screening import screened
 
 TRIES = 100
 """Batches of known designs after which a search without `repeats` ends."""
@@ -74,6 +75,13 @@ class Evolution(Searcher):
     """Whether each batch has the best design as well: for evaluations that go on where they ended, so that it is compared
     with the others at equal effort."""
 
+    screen: int = attrs.field(default=1, validator=attrs.validators.ge(1))
+    """Children made for each that is evaluated: those that chips tried so far promise most of are."""
+
+    @property
+    def hears_all(self) -> bool:
+        return self.screen > 1
+
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
         notes: Mapping[str, Any] = {}
         if self.calibrate:
@@ -83,12 +91,13 @@ class Evolution(Searcher):
         parents = yield from self._repaired(first, space, rng) if self.repairs else first
         seen = Seen()
         seen.new(parents.genomes)
+        known = parents
         while True:
             while not np.isfinite(parents.scores).any():  # nothing valid to select from: keep sampling
                 sampled = yield space.sample(4 * self.offspring, rng)
                 parents = survivors(self.selection, parents, sampled, size)
             context = Context(space, rng, budget.progress, notes)
-            pairs = picked(self.selection, parents, self.offspring, context)
+            pairs = picked(self.selection, parents, self.offspring * self.screen, context)
             genomes = mutated(self.mutation, crossed(self.crossover, pairs, context), context)
             if self.repairs:
                 genomes = space.repair(genomes, rng)
@@ -96,10 +105,15 @@ class Evolution(Searcher):
                 genomes = self._fresh(genomes, seen, context)
                 if not len(genomes):
                     return
+            if self.screen > 1:
+                genomes = genomes[screened(space, known, genomes, self.offspring)]
+            if not self.repeats:
+                seen.add(genomes)
             if self.again:
                 best = parents.best(1)
                 genomes = np.concatenate([best.genomes, genomes])
             children: Scored = yield genomes[: budget.left] if self.repairs else genomes
+            known = Scored.join([known, children])
             if self.again:  # of its scores the better one counts
                 one = Scored.join([children.take([0]), best]).best(1)
                 parents = Scored.join([one, parents.take((parents.genomes != best.genomes).any(axis=1))])
@@ -120,7 +134,7 @@ class Evolution(Searcher):
         """Those that mean what was not proposed before; samples where there are none, and none where these are known as well."""
         for _ in range(TRIES):
             genomes = context.space.canonical(genomes)
-            fresh = genomes[seen.new(genomes)]
+            fresh = genomes[seen.unseen(genomes)]
             if len(fresh):
                 return fresh
             genomes = context.space.sample(self.offspring, context.rng)

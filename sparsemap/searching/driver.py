@@ -195,7 +195,8 @@ class Search:
         else:
             from .start import mixed
 
-            self._scored, self._migrants = mixed(scored, self._migrants), None
+            join = (lambda *some: Scored.join(some)) if self.searcher.hears_all else mixed
+            self._scored, self._migrants = join(scored, self._migrants), None
         self._take(genomes, scores, values, evaluation)
 
     def _scores(self, evaluation: Evaluation) -> tuple[Array, Array | None]:

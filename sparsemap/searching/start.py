@@ -22,7 +22,7 @@ from ..pieces.contracts import Scored, Searcher
 from ..pieces.contracts.base import Array
 from ..pieces.data_specs import DESIGN_KIND
 from ..pieces.registry import Registry
-from ..problem.designs import Design
+from ..problem.designs import Design, Designs
 from ..problem.problem import Problem
 from ..problem.similarity import nearness
 from ..spec import toml_io
@@ -103,20 +103,21 @@ def start_of(
     sources: list[Source] = []
     for near, (design, file, _) in found:
         sources.append(Source(file, design.problem.workload.name, near))
-        parts.append(_genomes(problem, design, rng, fill))
+        parts.append(transferred(problem, design.batch, design.problem, rng, fill))
     genomes = np.concatenate(parts)
     origin = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
     rows = _distinct(genomes)
     return Start(genomes[rows], tuple(sources), origin[rows])
 
 
-def _genomes(problem: Problem, design: Design, rng: np.random.Generator, fill: bool) -> Array:
-    """Genomes (n, G) for a design: scaled, repaired, and filled and repaired."""
-    space, source = problem.space, design.problem
-    scaled = space.transfer(design.batch, source, rng)
+def transferred(problem: Problem, designs: Designs, source: Problem, rng: np.random.Generator, fill: bool) -> Array:
+    """Genomes (n, G) for designs of another problem: scaled, repaired, and filled and repaired. DesignError if they cannot be
+    transferred."""
+    space = problem.space
+    scaled = space.transfer(designs, source, rng)
     changed = [scaled]
     if fill:
-        several = design.batch.take(np.zeros(FILLED, dtype=np.int64))
+        several = designs.take(np.repeat(np.arange(len(designs)), FILLED))
         changed.append(space.transfer(several, source, rng, fill=True))
     return np.concatenate([scaled, space.repair(np.concatenate(changed), rng)])
 

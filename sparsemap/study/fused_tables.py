@@ -247,7 +247,7 @@ class FusedTables(LayerTables):
             return walks, tables
         sizes, loops = one.node.loops.sizes, self.outermost[one.node.content]
         for key in keys:
-            for point in self.tables[one.node.content][self.fused.kept(one, key)]:
+            for point in self._kept(one, key):
                 given, own = self._written(one, point)
                 loop = loops[point.design]
                 if given is None or own is None or (loop and sizes[loop[0]] % loop[1]):

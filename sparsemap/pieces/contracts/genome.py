@@ -23,8 +23,8 @@ class Genes:
     names: tuple[str, ...]
     low: Array
     high: Array
-    ordered: bool = True
-    """Whether neighbouring values are similar designs."""
+    ordered: bool | Array = True
+    """Whether neighbouring values are similar designs; (g,) where genes differ."""
 
 
 def shifted(genes: Array, by: Array, low: Array, high: Array) -> Array:

@@ -124,6 +124,12 @@ class Searcher(Piece):
     """Whether it builds the next population from the `Scored` designs it receives, so that migrants can be mixed in."""
 
     @property
+    def hears_all(self) -> bool:
+        """Whether its first batch comes back with all designs that the search starts from; otherwise the best of these take
+        the place of its worst half at most."""
+        return False
+
+    @property
     def proves(self) -> float | None:
         """A factor: the search ends by itself only when no design of a class that its best one leaves within the factor of
         the class's bound is untried (`Proof`). None: it does not set out to prove anything."""
