@@ -7,7 +7,7 @@ import attrs
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from sparsemap_plugins.weight_blocks.instructions import constant
+from sparsemap_plugins.weight_blocks.durations import constant
 from sparsemap_plugins.weight_blocks.layers import MeshLayer
 from sparsemap_plugins.weight_blocks.machinery import BrokenSchedule
 from sparsemap_plugins.weight_blocks.schedule import compile_layers
