@@ -149,13 +149,17 @@ class Dataflow(Segment):
         changed = genes.copy()
         for level, table in enumerate(options.orders):
             if len(table) > 1:
+                sets, which = np.unique(busy[level], axis=1, return_inverse=True)  # few: of dimensions with loops
                 codes = np.zeros(
-                    (len(table), genes.shape[1]), dtype=np.int64
+                    (sets.shape[1], len(table)), dtype=np.int64
                 )  # the loops with bounds above one, in order
                 for dim in table.T.astype(np.intp):
-                    codes = np.where(busy[level][dim], codes * (dims + 1) + dim[:, None] + 1, codes)
-                own = np.take_along_axis(codes, genes[dims + level][None], axis=0)
-                changed[dims + level] = (codes == own).argmax(axis=0)
+                    codes = np.where(sets[dim].T, codes * (dims + 1) + dim + 1, codes)
+                first = np.empty_like(codes)
+                for row, code in zip(first, codes, strict=True):
+                    _, index, inverse = np.unique(code, return_index=True, return_inverse=True)
+                    row[:] = index[inverse]
+                changed[dims + level] = first[which.reshape(-1), genes[dims + level]]
         return changed
 
     # -- constraints

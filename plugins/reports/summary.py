@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
 import attrs
 
 from sparsemap import Best, Exporter, Objective, Result
+from sparsemap.errors import SparseMapError
 from sparsemap.files import aligned, percent
 from sparsemap.pieces.contracts import styled
 from sparsemap.problem.designs import Design
@@ -93,8 +95,11 @@ def given_lines(result: Result, best: Design) -> list[list[str]]:
 
     from .differences import gained_lines
 
-    given = ((file, design_file.load(file, best.problem.registry)) for file in files if file.is_file())
-    return [lines for file, design in given if (lines := gained_lines(file.name, design, best))]
+    given = []
+    for file in files:
+        with suppress(SparseMapError):  # it may have been changed or moved since
+            given.append(gained_lines(file.name, design_file.load(file, best.problem.registry), best))
+    return [lines for lines in given if lines]
 
 
 def problem_lines(problem: Problem) -> list[str]:

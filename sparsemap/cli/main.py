@@ -126,13 +126,14 @@ def search(
     """
     from ..problem.load import load_problem
     from ..searching.budget import Budget
-    from ..searching.driver import default_searcher
+    from ..searching.driver import default_searcher, searcher_of
     from ..searching.run import SearchStopped, search_into, unfinished
     from ..searching.run import search as run_search
     from . import output as cli_output
 
     if report and not out:
         raise click.UsageError("--report needs a folder for the report: --out DIR")
+    project_design = None
     if hardware is None:
         from ..problem.load import project_files
 
@@ -140,7 +141,7 @@ def search(
             raise click.UsageError("Missing argument 'HARDWARE'; only the folder of a project is searched without.")
         parts = project_files(workload)
         workload, hardware, space = parts["workload"], parts["hardware"], space or parts.get("space")
-        start = start or (() if "design" not in parts else (parts["design"],))
+        project_design = None if start else parts.get("design")
     report = report and can_report(plugin_dirs)
     problem = load_problem(workload, hardware, space, objective, cost_model, registry=loaded(plugin_dirs))
     how: Any = searcher
@@ -151,6 +152,13 @@ def search(
             "within": prove,
             "searcher": searcher or default_searcher(problem),
         }
+    if project_design:
+        if searcher_of(problem, how or default_searcher(problem)).takes_migrants:
+            start = (project_design,)
+        else:
+            cli_output.say(
+                f"searcher '{searcher}' does not start from designs, so {project_design} is left out", "yellow"
+            )
     chosen = None
     if start:
         from ..searching.start import start_of

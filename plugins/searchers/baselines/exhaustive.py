@@ -68,13 +68,23 @@ class Enumeration:
         rows = np.repeat(self.space.high[None, :], probes, axis=0)
         weights = np.ones(probes)
         for depth in range(len(self.plan)):
-            children, parents = self.grow(rows, depth)
-            branches = np.bincount(parents, minlength=len(rows))
-            first = np.concatenate([[0], np.cumsum(branches)])[:-1]
-            on = branches > 0
-            rows = children[(first + (rng.random(len(rows)) * branches).astype(np.int64))[on]]
-            weights = weights[on] * branches[on]
+            step, grown, branches = self.step(depth), [], []
+            for start in range(0, len(rows), step):
+                some = rows[start : start + step]
+                children, parents = self.grow(some, depth)
+                branches.append(np.bincount(parents, minlength=len(some)))
+                first = np.cumsum(branches[-1]) - branches[-1]
+                on = branches[-1] > 0
+                grown.append(children[(first + (rng.random(len(some)) * branches[-1]).astype(np.int64))[on]])
+            on = np.concatenate(branches) > 0
+            rows = np.concatenate(grown)
+            weights = (weights * np.concatenate(branches))[on]
         return float(weights.sum() / probes)
+
+    def step(self, depth: int) -> int:
+        """How many rows grow at a time, so that a block holds what they grow to."""
+        gene = self.plan[depth][0]
+        return max(self.block // int(self.space.high[gene] - self.space.low[gene] + 1), 1)
 
     def grow(self, rows: Genomes, depth: int) -> tuple[Genomes, Rows]:
         """The beginnings that are one gene longer, ascending, and the index of the row that each continues."""
@@ -95,8 +105,7 @@ class Enumeration:
         if depth == len(self.plan):
             yield rows
             return
-        gene = self.plan[depth][0]
-        step = max(self.block // int(self.space.high[gene] - self.space.low[gene] + 1), 1)
+        step = self.step(depth)
         waiting: list[Array] = []
         for start in range(0, len(rows), step):
             waiting.append(self.grow(rows[start : start + step], depth)[0])

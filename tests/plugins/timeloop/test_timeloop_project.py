@@ -18,6 +18,7 @@ from sparsemap_plugins.timeloop.project import import_project
 from timeloop_texts import ENERGIES, MAPPING, NODES, PROBLEM, TREE
 from worked_example import BITMASKS, CSR, FLATTENED
 
+from sparsemap import search
 from sparsemap.cli.main import cli
 from sparsemap.errors import SpecError
 from sparsemap.pieces.loading import load
@@ -486,6 +487,21 @@ def test_the_folder_is_searched_from_its_design_and_compared_with_it(tmp_path, r
     text = runner.invoke(cli, ["search", str(out), "--budget", "200"]).stdout
     assert f"from design.toml ({score / told['edp']:.2f}x the EDP) to this design" in text
     assert "  gate_skip at" in text or "  mapping" in text
+    anew = runner.invoke(cli, ["search", str(out), "--budget", "200", "--searcher", "random"])
+    assert anew.exit_code == 0, anew.output
+    assert f"searcher 'random' does not start from designs, so {out / 'design.toml'} is left out" in anew.stderr
+
+
+def test_a_design_that_can_no_longer_be_read_costs_only_the_comparison(tmp_path, registry):
+    (tmp_path / "a.yaml").write_text("".join(DENSE))
+    out = tmp_path / "out"
+    assert CliRunner().invoke(import_timeloop, [str(tmp_path / "a.yaml"), "--out", str(out)]).exit_code == 0
+    problem = load_problem(out / "workload.toml", out / "hardware.toml", out / "space.toml", registry=registry)
+    result = search(problem, 100, start=[str(out / "design.toml")])
+    assert "from design.toml" in result.report("summary")
+    for text in ("kind = 3", "not TOML", None):
+        (out / "design.toml").unlink() if text is None else (out / "design.toml").write_text(text)
+        assert "\nstart " in result.report("summary")
 
 
 def test_a_folder_without_hardware_is_no_project(tmp_path):

@@ -87,6 +87,21 @@ def test_loop_orders_are_enumerated_without_loops_of_bound_one():
     )
 
 
+def test_designs_are_counted_in_blocks(tiny, monkeypatch):
+    """A gene with thousands of values does not grow all probes at once."""
+    grown, grow = [], Enumeration.grow
+
+    def watched(tree, rows, depth):
+        children, parents = grow(tree, rows, depth)
+        grown.append(len(children))
+        return children, parents
+
+    monkeypatch.setattr(Enumeration, "grow", watched)
+    counts = [Enumeration(tiny.space, block).count(np.random.default_rng(0)) for block in (8, 100_000)]
+    assert counts[0] == counts[1]
+    assert max(grown[: len(grown) // 2]) <= 8 < max(grown)
+
+
 @pytest.mark.parametrize("space", [SPACE, MAPPINGS], ids=["strategies", "mappings"])
 def test_exhaustive_search_finds_the_optimum_of_all_genomes(space):
     given = problem(space)
