@@ -173,6 +173,7 @@ def text_of(name: str, cells: Fig8Cells, charged: Fig8Cells, reduced: Mapping[st
     best = {x: max((cells.over_dense(x, *both), both[1], both[0]) for both in every) for x in energies}
     names = [product.name for product in charged.layers]
     ends = [charged.over_dense("cycles", DSTC.name, name) for name in (names[0], names[-1])]
+    limit = "its lanes" if charged.at(DSTC.name, names[-1])["limit"] == "MAC" else "memory"
     weights, columns = packed(64, 1 - SPARSE), packed(16, INPUTS_OF_DSTC)
     registers, at = cells.total("RF pJ", LANES), "at 80 %"
     fastest = max(CRISP, key=lambda one: charged.whole("cycles", one.name)).name
@@ -194,7 +195,7 @@ def text_of(name: str, cells: Fig8Cells, charged: Fig8Cells, reduced: Mapping[st
         largest_gain=1 / min(one["density"] for one in cells.rows.values() if one["design"].startswith("CRISP")),
         share=100 * registers / cells.total("on-chip pJ", LANES), energy_of_paper=PAPER_ENERGY, inputs=INPUTS_OF_DSTC,
         words=BANDWIDTHS, default=DEFAULT, wide=WIDE, lanes=LANES, stc=cells.whole("cycles", STC.name),
-        first_charged=ends[0], last_charged=ends[1], last_limit="its lanes" if charged.at(DSTC.name, names[-1])["limit"] == "MAC" else "memory", **conclusions(cells),
+        first_charged=ends[0], last_charged=ends[1], last_limit=limit, **conclusions(cells),
     )  # fmt: skip
 
 
