@@ -25,7 +25,7 @@ from .products import CONVOLUTIONS, PRODUCTS, LabelledProduct, arranged, product
 
 INPUT = "input"
 SCOPES = re.compile(r"\.(weight|kernel)$")
-NAMELESS = re.compile(r"(onnx::|_|/|val_|\d|$)")
+NAMELESS = re.compile(r"(onnx::|_|/|val_|$)")
 """Names that exporters give weights which have none of their own."""
 
 

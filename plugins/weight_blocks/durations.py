@@ -171,6 +171,12 @@ def iteration(cut: Cut, splits: Splits, step: Any, channels: Any, kept: Any) -> 
     return in_rows * cut.in_columns * splits.ci, compute, cut.busy_rows * pixels * channels
 
 
+def constant(load: Any, compute: Any, write: Any, count: Any, fill: bool = True) -> Any:
+    """The end of a pipeline of so many iterations with two buffers each for inputs and outputs, with its fill and drain."""
+    alone, longest = load + compute + write, np.maximum(np.maximum(load, compute), write)
+    return np.where(count > 1, count * longest + fill * (alone - longest), count * alone)
+
+
 def _tile(
     cut: Cut, splits: Splits, chunks: list[tuple[Any, Any, Any, Any]], step: Any, head: Any, body: Any, tail: Any
 ) -> Any:
@@ -186,10 +192,8 @@ def _tile(
         loaded, computed, written = iteration(cut, splits, step, channels, kept)
         load, write = loaded / machine.load_core, written / machine.write_core
         compute, weights = computed / machine.clock_hz, size / machine.load_core_weights
-        alone = load + compute + write
-        longest = np.maximum(np.maximum(load, compute), write)
-        fill = 0.0 if "no-fill" in machine.quirks else alone - longest
-        grouped = edges * alone + np.where(groups == 1, alone, groups * longest + np.where(groups > 0, fill, 0.0))
+        whole = constant(load, compute, write, groups, "no-fill" not in machine.quirks)
+        grouped = edges * (load + compute + write) + whole
         sequential = count * (weights + parts * load + compute + write)
         cores, loads = np.where(parts > 1, sequential, weights + grouped), np.where(parts > 1, count, 1)
         found = cores, count * parts * load, loads * weights, count * compute, count * write

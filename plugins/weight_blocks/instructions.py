@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import attrs
 
-from .durations import PARAMETERS, iteration, listed_blocks, row_groups, tile_rows, weight_bytes
+from .durations import PARAMETERS, constant, iteration, listed_blocks, row_groups, tile_rows, weight_bytes
 from .memory import TilePlace, tile_windows
 from .schedule import LayerPlan, Schedule
 from .splits import Cut
@@ -108,12 +108,6 @@ def timed(groups: Iterable[Sequence[Instruction]]) -> list[Instruction]:
     return found
 
 
-def constant(load: float, compute: float, write: float, count: int) -> float:
-    """The end of a pipeline of so many iterations with two buffers each for inputs and outputs."""
-    longest = max(load, compute, write)
-    return count * longest + (load + compute + write - longest)
-
-
 def span(together: Sequence[Instruction], end: Callable[[float, float, float, int], float] = constant) -> float:
     """Seconds that instructions take which run together: in parallel, part by part, or as a pipeline that has an `end`."""
     by_type: dict[str, Instruction] = {one.type: one for one in together}
@@ -123,7 +117,7 @@ def span(together: Sequence[Instruction], end: Callable[[float, float, float, in
     if load.parts > 1:
         each = by_type["LOADWM"].seconds + load.seconds + compute.seconds
         return load.iterations * (load.parts * each + write.seconds)
-    return end(load.seconds, compute.seconds, write.seconds, load.iterations)
+    return float(end(load.seconds, compute.seconds, write.seconds, load.iterations))
 
 
 def layer_groups(planned: LayerPlan, shapes: Mapping[str, tuple[int, int, int]]) -> Iterator[list[Instruction]]:

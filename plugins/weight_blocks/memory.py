@@ -140,9 +140,7 @@ class Allocator:
             self.shapes[layer.name] = (layer.out_height, layer.out_width, layer.out_channels)
             if layer.op != "concat":
                 self.last |= dict.fromkeys(expanded(layer.inputs, self.concats), index)
-        running = [index for index, layer in enumerate(self.layers) if layer.op != "concat"]
-        self.final = running[-1]
-        self.first = next((index for index in running if self.layers[index].op == "conv"), -1)
+        self.first = next((index for index, layer in enumerate(self.layers) if layer.op == "conv"), -1)
         self.stored = set(self.shapes) - {layer.name for layer in self.layers}
         """Tensors that DDR has."""
 
@@ -161,7 +159,7 @@ class Allocator:
             return self._spilled(layer, inputs)
         self.held |= {place.tensor: place for place in (*found.inputs, found.output)}
         self.held = {n: place for n, place in self.held.items() if self.last.get(n, -1) > index or n == layer.name}
-        if index == self.final or layer.name in self.wanted:
+        if layer.name in self.wanted or layer.name not in self.last:
             self.stored.add(layer.name)
             found = attrs.evolve(found, write=found.write + self.size(layer.name), stored=True)
         return found

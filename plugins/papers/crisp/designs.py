@@ -105,7 +105,8 @@ class TensorCore:
         elif self.kind == "dstc-edge":
             inputs = INPUTS_OF_DSTC
         hardware = {"extends": self.kind, "levels": {"SMEM": {"read_bandwidth": f"{bandwidth:g} words/cycle"}}}
-        return load_problem(product.workload(weights, inputs), hardware, space, cost_model=model, registry=registry)
+        workload, counted = product.workload(weights, inputs), _cost_model(model, registry)
+        return load_problem(workload, hardware, space, cost_model=counted, registry=registry)
 
     def best(
         self, product: Product, sparsity: float, bandwidth: float, model: str, registry: Any, scale: float = 1.0
@@ -134,15 +135,36 @@ class TensorCore:
 DENSE = TensorCore("dense", "dense-tc")
 STC = TensorCore("NVIDIA-STC 2:4", "nvidia-stc")
 DSTC = TensorCore("DSTC", "dstc-edge")
+LANES = "CRISP 1:4 B64"
+"""The sparsest pattern, and blocks that all four cores share."""
+FEW = (DENSE.name, LANES, DSTC.name)
 CRISP = tuple(TensorCore(f"CRISP {n}:{M} B{block}", "crisp-stc", n, block) for n in PATTERNS for block in BLOCKS)
 
 
 MODELS = ("timeloop", "physical")
 """Cost models, that of the paper's tool first."""
+LEFT_OUT = ("vectors", "imbalance", "overlap", "run-lengths", "pointers")
+"""Charges of the last one, in the order in which they are left out: those that part DSTC from CRISP."""
+WITHOUT = " without "
+REDUCED = tuple(f"{MODELS[-1]}{WITHOUT}{', '.join(LEFT_OUT[: count + 1])}" for count in range(len(LEFT_OUT)))
+"""Names of what is left of it."""
 
 
-def cells() -> Iterator[tuple[TensorCore, float, float]]:
-    """Machines with sparsity and bandwidth: all sparsities at the default bandwidth, the last one at the others too."""
+def _cost_model(model: str, registry: Any) -> Any:
+    """The spec that a name of `MODELS` or `REDUCED` stands for."""
+    name, _, without = model.partition(WITHOUT)
+    charges = [
+        charge.name for charge in registry.get("cost-model", name).charges if charge.name not in without.split(", ")
+    ]
+    return {"extends": name, "name": model, "charges": charges} if without else model
+
+
+def cells(model: str) -> Iterator[tuple[TensorCore, float, float]]:
+    """Machines with sparsity and bandwidth: all sparsities at the default bandwidth, the last one at the others too; with
+    charges left out, few at the widest."""
+    if model in REDUCED:
+        yield from ((machine, SPARSE, BANDWIDTHS[-1]) for machine in (DENSE, *CRISP, DSTC) if machine.name in FEW)
+        return
     for bandwidth in (DEFAULT, *(one for one in BANDWIDTHS if one != DEFAULT)):
         for machine in (DENSE, STC):  # their weights do not depend on the sparsity
             yield machine, SPARSE, bandwidth
@@ -154,7 +176,7 @@ def cells() -> Iterator[tuple[TensorCore, float, float]]:
 def rows_of(where: tuple[Product, str], scale: float) -> list[Row]:
     """All cells of a product in a cost model, with this share of the budgets."""
     (product, model), registry = where, _registry()
-    return [machine.best(product, sparsity, words, model, registry, scale) for machine, sparsity, words in cells()]
+    return [machine.best(product, sparsity, words, model, registry, scale) for machine, sparsity, words in cells(model)]
 
 
 @cache

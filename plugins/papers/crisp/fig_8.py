@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -21,10 +22,13 @@ from .designs import (
     DENSE,
     DSTC,
     INPUTS_OF_DSTC,
+    LANES,
     MILD,
     MODELS,
+    REDUCED,
     SPARSE,
     STC,
+    WITHOUT,
     Product,
     Row,
     products,
@@ -33,8 +37,6 @@ from .designs import (
 
 WIDE = BANDWIDTHS[-1]
 COMPARED = [machine.name for machine in (STC, *CRISP, DSTC)]
-LANES = "CRISP 1:4 B64"
-"""The sparsest pattern, and blocks that all four cores share."""
 PAPER = {"1:4": (7, 14), "2:4": (5, 12), "3:4": (2, 8)}
 """Speed per layer over dense that the paper prints, by pattern."""
 PAPER_ENERGY = 30
@@ -87,19 +89,20 @@ def report(runner: Runner, name: str) -> Report:
     def told(rows: list[Row]) -> str:
         return f"layers   {rows[0]['layer']}, {rows[0]['model']}"
 
-    parts = [(layer, model) for layer in layers for model in MODELS]
+    parts = [(layer, model) for layer in layers for model in (*MODELS, *REDUCED)]
     found: Iterator[list[Row]] = runner.each(partial(rows_of, scale=runner.scale), parts)
     rows = [row for some in step_progress(found, len(parts), told) for row in some]
     key = ("design", "layer", "sparsity", "words/cycle")
     by_model = {
         model: Fig8Cells(layers, {tuple(one[k] for k in key): one for one in rows if one["model"] == model})
-        for model in MODELS
+        for model in (*MODELS, *REDUCED)
     }
     for one in rows:
         where = one["layer"], one["sparsity"], one["words/cycle"]
         one["speed"] = by_model[one["model"]].over_dense("cycles", one["design"], *where)
         one["energy over dense"] = by_model[one["model"]].over_dense("energy_pj", one["design"], *where)
     cells, charged = (by_model[model] for model in MODELS)
+    reduced = {model: by_model.pop(model) for model in REDUCED}
     stc, crisp, dstc = (cells.whole("cycles", design) for design in (STC.name, LANES, DSTC.name))
     wide_crisp, wide_dstc = (cells.whole("cycles", design, SPARSE, WIDE) for design in (LANES, DSTC.name))
     headline = (
@@ -107,7 +110,7 @@ def report(runner: Runner, name: str) -> Report:
         f"with {WIDE} words/cycle CRISP {wide_crisp:.2f}x, DSTC {wide_dstc:.2f}x; in the model {MODELS[1]} "
         f"CRISP {charged.whole('cycles', LANES):.2f}x, DSTC {charged.whole('cycles', DSTC.name):.2f}x"
     )
-    return Report(name, headline, text_of(name, cells, charged), rows, lambda: draw(by_model))
+    return Report(name, headline, text_of(name, cells, charged, reduced), rows, lambda: draw(by_model))
 
 
 def _whole(cells: Fig8Cells, head: Sequence[str], *numbers: tuple[str, float]) -> list[Sequence[str]]:
@@ -142,7 +145,24 @@ def _speeds(cells: Fig8Cells) -> list[list[str]]:
     return found
 
 
-def text_of(name: str, cells: Fig8Cells, charged: Fig8Cells) -> str:
+def _reduced(charged: Fig8Cells, reduced: Mapping[str, Fig8Cells]) -> list[list[str]]:
+    """Whole networks at the widest bandwidth with ever fewer charges."""
+    lines = [["charges left out", DSTC.name, LANES, f"products in which {LANES} is slower"]]
+    for model, cells in {MODELS[-1]: charged, **reduced}.items():
+        speeds = [f"{cells.whole('cycles', design, SPARSE, WIDE):.2f}x" for design in (DSTC.name, LANES)]
+        last = model.partition(WITHOUT)[2].rpartition(", ")[2]
+        slower = f"{cells.slower(LANES, DSTC.name, SPARSE, WIDE)} of {len(cells.layers)}"
+        lines.append([f"and `{last}`" if len(lines) > 2 else f"`{last}`" if last else "none", *speeds, slower])
+    return lines
+
+
+def packed(words: int, density: float, lanes: int = 8) -> tuple[float, float]:
+    """Mean nonzeros of this many words, and steps that so many lanes take for them."""
+    chances = [math.comb(words, k) * density**k * (1 - density) ** (words - k) for k in range(words + 1)]
+    return words * density, sum(chance * math.ceil(k / lanes) for k, chance in enumerate(chances))
+
+
+def text_of(name: str, cells: Fig8Cells, charged: Fig8Cells, reduced: Mapping[str, Fig8Cells]) -> str:
     energies = ("energy_pj", "on-chip pJ")
     sweep = [["words/cycle", *(design.replace("CRISP ", "") for design in COMPARED)]]
     for bandwidth in BANDWIDTHS:
@@ -151,6 +171,10 @@ def text_of(name: str, cells: Fig8Cells, charged: Fig8Cells) -> str:
     most, least = cells.limited()
     every = [(one.name, product.name) for one in CRISP for product in cells.layers]
     best = {x: max((cells.over_dense(x, *both), both[1], both[0]) for both in every) for x in energies}
+    names = [product.name for product in charged.layers]
+    ends = [charged.over_dense("cycles", DSTC.name, name) for name in (names[0], names[-1])]
+    limit = "its lanes" if charged.at(DSTC.name, names[-1])["limit"] == "MAC" else "memory"
+    weights, columns = packed(64, 1 - SPARSE), packed(16, INPUTS_OF_DSTC)
     registers, at = cells.total("RF pJ", LANES), "at 80 %"
     fastest = max(CRISP, key=lambda one: charged.whole("cycles", one.name)).name
     head = ["design", "speed at 90 %", "per layer", at, "energy with DRAM", at, "energy on chip", at]
@@ -162,7 +186,8 @@ def text_of(name: str, cells: Fig8Cells, charged: Fig8Cells) -> str:
         energy_layers=_by_layer(cells, "energy_pj"), chip_layers=_by_layer(cells, "on-chip pJ"),
         charged_table=_whole(charged, [*head[:5], head[6]], *numbers_charged),
         charged_layers=_by_layer(charged, "cycles"), charged_energy_layers=_by_layer(charged, "energy_pj"),
-        best_charged=fastest, best_charged_speed=charged.whole("cycles", fastest),
+        weights=weights, columns=columns, busy=100 * weights[0] * columns[0] / (64 * weights[1] * columns[1]),
+        reduced=_reduced(charged, reduced), best_charged=fastest, best_charged_speed=charged.whole("cycles", fastest),
         lanes_charged=charged.whole("cycles", LANES), dstc_charged=charged.whole("cycles", DSTC.name),
         slower_charged=charged.slower(DSTC.name, LANES), slower_charged_wide=charged.slower(LANES, DSTC.name, SPARSE, WIDE),
         gains={quantity: cells.whole(quantity, LANES) for quantity in energies},
@@ -170,7 +195,7 @@ def text_of(name: str, cells: Fig8Cells, charged: Fig8Cells) -> str:
         largest_gain=1 / min(one["density"] for one in cells.rows.values() if one["design"].startswith("CRISP")),
         share=100 * registers / cells.total("on-chip pJ", LANES), energy_of_paper=PAPER_ENERGY, inputs=INPUTS_OF_DSTC,
         words=BANDWIDTHS, default=DEFAULT, wide=WIDE, lanes=LANES, stc=cells.whole("cycles", STC.name),
-        **conclusions(cells),
+        first_charged=ends[0], last_charged=ends[1], last_limit=limit, **conclusions(cells),
     )  # fmt: skip
 
 

@@ -39,3 +39,14 @@ def test_lanes_in_one_block_row_do_not_wait_for_each_other():
     found = verify(problem, best.design.batch, trials=1, compare=True)
     assert {one.name: one for one in found.effects}["imbalance"].analytic[1] == 0
     assert found.row("cycles").mean == pytest.approx(found.row("cycles").expected, rel=0.05)
+
+
+@pytest.mark.parametrize("words", [21, 42])
+def test_dstc_takes_the_cycles_that_it_is_charged_for(words):
+    """Partly filled vectors, waiting cores and transfers: what keeps it behind CRISP in Fig. 8."""
+    density = {"P": 0.6, "Q": 0.1, "Z": 1.0}
+    layer = {"einsum": "Z[s, x] = P[x, k] * Q[s, k]", "dims": {"s": 128, "k": 128, "x": 49}, "density": density}
+    chip = {"extends": "dstc-edge", "levels": {"SMEM": {"read_bandwidth": f"{words} words/cycle"}}}
+    problem = load_problem({"name": "layer", **layer}, chip, "dstc-edge", cost_model="physical")
+    found = verify(problem, search(problem, budget=500).best.design.batch, trials=2)
+    assert found.row("cycles").mean == pytest.approx(found.row("cycles").expected, rel=0.15)

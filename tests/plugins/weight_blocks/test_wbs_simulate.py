@@ -7,7 +7,7 @@ import attrs
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from sparsemap_plugins.weight_blocks.instructions import constant
+from sparsemap_plugins.weight_blocks.durations import constant
 from sparsemap_plugins.weight_blocks.layers import MeshLayer
 from sparsemap_plugins.weight_blocks.machinery import BrokenSchedule
 from sparsemap_plugins.weight_blocks.schedule import compile_layers
@@ -129,6 +129,17 @@ def test_a_stale_address_is_found(tmp_path: Path) -> None:
     )
     with pytest.raises(BrokenSchedule, match=r"instructions\[\d+\], LOADFM of b: reads a where"):
         simulate(spoiled, NetworkData.of(spoiled))
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_every_output_that_no_layer_reads_reaches_ddr(tmp_path, joined) -> None:
+    """One of them in the midst of the network, or both as parts of a concatenation that ends it."""
+    shape = 8, 8, 16
+    layers = [conv("a", "x", shape, 16, (3, 3)), conv("b", "a", shape, 16, (3, 3)), conv("c", "a", shape, 16, (1, 1))]
+    if joined:
+        layers.append(MeshLayer("d", "concat", ("b", "c"), 8, 8, 32, 8, 8, 32))
+    outcome = run(tmp_path, layers, 2)
+    assert outcome.correct and list(outcome.outputs) == ["b", "c"]
 
 
 def test_constant_stages_with_two_buffers_take_the_formula() -> None:

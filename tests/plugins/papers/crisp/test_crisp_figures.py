@@ -85,7 +85,7 @@ def test_with_all_charges_the_order_stays_and_no_design_is_faster_than_its_densi
     speed = {machine: late[DENSE]["cycles"] / row["cycles"] for machine, row in late.items()}
     for machine, row in late.items():
         assert speed[machine] * row["density"] <= 1.001
-        assert machine in (DENSE, STC) or speed[machine] > speed[STC] > 1.75
+        assert machine in (DENSE, STC) or speed[machine] > speed[STC] > 1.9
         assert late[DENSE]["energy_pj"] / row["energy_pj"] < 1 / row["density"] + 1e-9
     one = {machine.block: speed[machine] for machine in late if machine.n == 1}
     assert one[64] > one[32] > one[16]
@@ -138,7 +138,7 @@ def test_all_designs_of_a_product_go_on_a_page(registry, monkeypatch):
     monkeypatch.setattr(fig_8, "COMPARED", ["NVIDIA-STC 2:4", "CRISP 1:4 B64", "DSTC"])
     monkeypatch.setattr(fig_8, "SHOWN", ("CRISP 1:4 B64", DSTC.name))
     report = fig_8.report(Runner(scale=0.01, workloads=(LATE.name,), registry=registry), "crisp-fig-8")
-    assert len(report.rows) == 2 * (4 + 2 + 2 * 4) and "## With all charges" in report.text
+    assert len(report.rows) == 2 * (4 + 2 + 2 * 4) + 5 * 3 and "## With all charges" in report.text
     assert "## What is reproduced, and what is not" in report.text and "| 512 x 2048 x 49 |" in report.text
     assert all(math.isfinite(row["speed"]) for row in report.rows)
 
@@ -160,23 +160,38 @@ def results_of(model):
     }
 
 
+def slower(results, layers, design, other, bandwidth):
+    """Products in which a design needs more cycles than another one, at 90 %."""
+    cycles = {(one, p.name): results[one, p.name, 0.9, bandwidth]["cycles"] for one in (design, other) for p in layers}
+    return sum(cycles[design, p.name] > cycles[other, p.name] for p in layers)
+
+
 def test_the_committed_results_with_all_charges_have_the_order_of_the_paper(registry):
-    """What waits and looks keeps 2:4 below twice as fast, and 3:4 in small blocks behind it where k is 64. Weights of a single
-    block of 64 leave its cores idle, and DSTC ahead."""
+    """Rows with a single block of 64 keep it, so that CRISP is less sparse there, and DSTC ahead."""
     results, layers = results_of("physical"), products(registry)
     for product in layers:
         here = {key[0]: row for key, row in results.items() if key[1:] == (product.name, 0.9, 21)}
         speed = {design: row["speed"] for design, row in here.items()}
-        assert 1.75 < speed["NVIDIA-STC 2:4"] <= 2.0
-        assert (speed[DSTC.name] < speed["CRISP 1:4 B64"]) == (max(product.s, product.k) > 64)
+        assert 1.9 < speed["NVIDIA-STC 2:4"] <= 2.0
+        assert (speed[DSTC.name] < speed["CRISP 1:4 B64"]) == (product.k > 64)
         for machine in CRISP:
             row = here[machine.name]
             assert row["speed"] * row["density"] <= 1.001
-            slow = row["density"] >= 0.5 or (product.k == 64 and machine.n == 3)
-            assert slow or row["speed"] > speed["NVIDIA-STC 2:4"]
+            assert row["density"] >= 0.5 or row["speed"] > speed["NVIDIA-STC 2:4"]
+            twice = here.get(f"CRISP {machine.n}:4 B{2 * machine.block}", row)
+            alike = twice["density"] == pytest.approx(row["density"], rel=0.03)
+            assert twice["speed"] >= row["speed"] * (1 - 1e-3) or not alike
     dense = sum(count * results[DENSE.name, p.name, 0.9, 21]["cycles"] for p, count in layers.items())
     found = sum(count * results["CRISP 1:4 B64", p.name, 0.9, 21]["cycles"] for p, count in layers.items())
-    assert dense / found == pytest.approx(6.54, rel=0.01)
+    assert dense / found == pytest.approx(7.48, rel=0.01)
+
+
+def test_five_charges_explain_why_dstc_does_not_profit_from_a_wide_memory(registry):
+    """With less and less of them it does, up to all products, as in `timeloop`."""
+    layers, wide = products(registry), ("CRISP 1:4 B64", DSTC.name, 42)
+    counts = [slower(results_of(model), layers, *wide) for model in ("physical", *designs.REDUCED, "timeloop")]
+    assert counts[0] <= 2 < 6 <= counts[1] and counts[-2:] == [19, 19]
+    assert slower(results_of("physical"), layers, DSTC.name, "CRISP 1:4 B64", 21) == 17
 
 
 def test_the_committed_results_keep_the_order_of_the_paper_only_with_a_narrow_memory(committed, registry):
@@ -191,14 +206,8 @@ def test_the_committed_results_keep_the_order_of_the_paper_only_with_a_narrow_me
             assert row["density"] >= 0.5 or row["speed"] > speed["NVIDIA-STC 2:4"]
             assert row["limit"] != "MAC" or row["speed"] * row["density"] >= 0.995
 
-    def slower(bandwidth):
-        return sum(
-            committed[DSTC.name, p.name, 0.9, bandwidth]["cycles"]
-            > committed["CRISP 1:4 B64", p.name, 0.9, bandwidth]["cycles"]
-            for p in layers
-        )
-
-    assert slower(21) >= 15 and slower(42) == 0
+    both = DSTC.name, "CRISP 1:4 B64"
+    assert slower(committed, layers, *both, 21) >= 15 and slower(committed, layers, *both, 42) == 0
 
     def whole(design, *where):
         dense = sum(n * committed[DENSE.name, p.name, 0.9, where[1]]["cycles"] for p, n in layers.items())
