@@ -1,0 +1,24 @@
+"""What callers in Python give a search, checked where it is not what the fast paths expect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import EvaluationError, shortened
+from ..pieces.contracts.base import Array
+
+
+def plain_scores(scores: Any, count: int) -> Array:
+    """Scores (count,) float64 that were told; `EvaluationError` if they are none."""
+    try:
+        found = np.array(scores, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise EvaluationError(f"tell: scores are {shortened(scores)}, expected {count} numbers") from None
+    if found.shape != (count,):
+        raise EvaluationError(f"tell: scores have shape {found.shape}, expected ({count},)")
+    if np.isnan(found).any():
+        row = int(np.flatnonzero(np.isnan(found))[0])
+        raise EvaluationError(f"tell: score {row} is nan, expected a number, or infinity for an invalid design")
+    return found
