@@ -57,7 +57,7 @@ WAIT_SECONDS = 5
 
 
 class JournalMismatch(SearchError):
-    """The journal in a folder is not of the search that is to be run there."""
+    """The journal or the result in a folder is not of the search that is to be run there."""
 
 
 class JournalBusy(SearchError):

@@ -144,7 +144,7 @@ def run_cell(
 ) -> Outcome:
     """Runs one cell, or goes on with it, unless it is finished; errors become the outcome.
 
-    A journal of another search, such as that of a cell which the study has changed since, is discarded. While another
+    A journal or result of another search, such as that of a cell which the study has changed since, is discarded. While another
     process writes the cell, this one waits, says for whom, and takes what the other has found.
     """
     try:
