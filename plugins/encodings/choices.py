@@ -129,6 +129,31 @@ class Choices(Segment):
         return genes
 
 
+def owned_formats(formats: Sequence[Any], problem: Problem) -> Array | None:
+    """(T, C) bool by the tensors of `units.formats`; what stores all positions needs no unit. None: all."""
+    units = problem.hardware.units
+    if units is None:
+        return None
+    owned = np.repeat(~compressing(formats)[None], len(problem.tensors), axis=0)
+    for text, names in units.formats.items():
+        if not problem.lacks(text):
+            tensor = problem.tensor(text, problem.files.get("hardware", ""), f"units.formats.{text}")
+            owned[tensor] |= [piece.name in names for piece in formats]
+    return owned
+
+
+def owned_mechanisms(mechanisms: Sequence[Any], problem: Problem) -> Array | None:
+    """(A, C) bool by the places of `units.mechanisms`; what filters nothing needs no unit. None: all."""
+    units = problem.hardware.units
+    if units is None:
+        return None
+    rows = []
+    for place in problem.places:
+        names = units.mechanisms.get(place.name, ())
+        rows.append([piece.name in names or not problem.filters(piece, place) for piece in mechanisms])
+    return np.array(rows)
+
+
 def _some(owned: Array, names: Sequence[str], key: str, problem: Problem) -> Array:
     """(n, C) bool as given. `SpecError` where the units of the chip leave a tensor or a place nothing to choose."""
     for name, mine in zip(names, owned, strict=True):
@@ -185,16 +210,9 @@ class RankFormats(Choices):
         return {"formats": genes.astype(np.int8).reshape(len(problem.tensors), self.slots, genes.shape[1])}
 
     def owned(self, problem: Problem) -> Array | None:
-        """By the tensors of `units.formats`; what stores all positions needs no unit."""
-        units = problem.hardware.units
-        if units is None:
+        owned = owned_formats(self.choices(problem)["format"], problem)
+        if owned is None:
             return None
-        formats = self.choices(problem)["format"]
-        owned = np.repeat(~compressing(formats)[None], len(problem.tensors), axis=0)
-        for text, names in units.formats.items():
-            if not problem.lacks(text):
-                tensor = problem.tensor(text, problem.files.get("hardware", ""), f"units.formats.{text}")
-                owned[tensor] |= [piece.name in names for piece in formats]
         return np.repeat(
             _some(owned, [tensor.name for tensor in problem.tensors], "formats", problem), self.slots, axis=0
         )
@@ -309,15 +327,10 @@ class GateSkip(Choices):
         return {"mechanisms": self.built(genes, problem).astype(np.int8)}
 
     def owned(self, problem: Problem) -> Array | None:
-        """By the places of `units.mechanisms`; what filters nothing needs no unit."""
-        units = problem.hardware.units
-        if units is None:
+        owned = owned_mechanisms(self.choices(problem)["mechanism"], problem)
+        if owned is None:
             return None
-        mechanisms, rows = self.choices(problem)["mechanism"], []
-        for place in problem.places:
-            names = units.mechanisms.get(place.name, ())
-            rows.append([piece.name in names or not problem.filters(piece, place) for piece in mechanisms])
-        return _some(np.array(rows), [place.name for place in problem.places], "mechanisms", problem)
+        return _some(owned, [place.name for place in problem.places], "mechanisms", problem)
 
     def transfer(
         self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
