@@ -6,8 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import EvaluationError, shortened
+from ..errors import EvaluationError, SearchError, shortened
 from ..pieces.contracts.base import Array
+from ..problem.problem import Problem
+
+
+def refuse(problem: Any, seed: Any) -> None:
+    """`SearchError` for what is no problem or no seed."""
+    if not isinstance(problem, Problem):
+        text = "expected a Problem, as load_problem(WORKLOAD, HARDWARE) makes it"
+        raise SearchError(f"search: the problem is {shortened(problem)}, {text}")
+    raise SearchError(f"search: the seed is {shortened(seed)}, expected a whole number, at least 0")
 
 
 def plain_scores(scores: Any, count: int) -> Array:

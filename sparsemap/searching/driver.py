@@ -81,11 +81,15 @@ class Search:
         seed: int = 0,
         start: Sequence[Given] | Array | Start | None = None,
     ) -> None:
+        if not (isinstance(problem, Problem) and isinstance(seed, int | np.integer) and seed >= 0):
+            from .arguments import refuse
+
+            refuse(problem, seed)
         self.problem = problem
         self.space = problem.space.judged(problem)
         self.searcher = searcher_of(problem, default_searcher(problem) if searcher is None else searcher)
         self.budget = budget_of(budget)
-        self.seed = seed
+        self.seed = int(seed)
         self.archive = Archive(only_valid=self.budget.count == "valid")
         self.interrupted = False
         self.ended = False

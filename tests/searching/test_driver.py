@@ -153,6 +153,31 @@ def test_scores_of_the_wrong_shape_are_refused(scores):
         run.tell(scores)
 
 
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"problem": "mm1", "budget": "edge"}, "the problem is 'mm1', expected a Problem, as load_problem"),
+        ({"budget": "100"}, "the budget is '100' designs, expected at least 1, a whole number"),
+        ({"budget": 1.5}, "the budget is 1.5 designs, expected at least 1, a whole number"),
+        ({"seed": -1}, "the seed is -1, expected a whole number, at least 0"),
+        ({"seed": 1.5}, "the seed is 1.5, expected"),
+        ({"seed": None}, "the seed is None, expected"),
+        ({"start": [1, 2]}, "start: found 1, expected design files, folders"),
+        ({"start": 3}, "start: found 3, expected design files, folders"),
+    ],
+)
+def test_arguments_that_are_none_are_named_with_what_is_expected(given, text):
+    with pytest.raises(SearchError, match=text):
+        search(**{"problem": toy_problem(), "budget": 10, **given})
+
+
+@pytest.mark.parametrize("objective", ["pareto:energy,delay", {"type": "pareto"}, None, "edpp"])
+def test_an_objective_that_an_evaluation_cannot_score_is_named(objective):
+    evaluation = toy_problem().evaluator.evaluate(ones(2))
+    with pytest.raises(EvaluationError, match=r"score: .+expected an objective, or an expression of costs"):
+        evaluation.score(objective)
+
+
 def test_the_last_batch_is_cut_and_the_searcher_closed():
     searcher = scripted(ones(4), ones(4), ones(4))
     searcher.heard.clear()
