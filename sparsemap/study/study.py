@@ -123,7 +123,15 @@ def run_cells(
                 interrupted = True
                 break
             ended[outcome.cell.folder] = outcome
-            logger.info("%d of %d cells: %s %s", len(ended), len(cells), outcome.cell.name, outcome.state)
+            about = (
+                len(ended),
+                len(cells),
+                outcome.cell.name,
+                outcome.state,
+                f": {outcome.error}" * bool(outcome.error),
+            )
+            unheard = outcome.state == "failed" and progress is None
+            logger.log(logging.WARNING if unheard else logging.INFO, "%d of %d cells: %s %s%s", *about)
             if progress is not None:
                 progress(len(ended), len(cells), outcome)
     except KeyboardInterrupt:
