@@ -11,6 +11,7 @@ import numpy as np
 
 from sparsemap import Problem
 from sparsemap.errors import DesignError, SpecError
+from sparsemap.pieces.boundary import eliminated_of, filters_of
 from sparsemap.pieces.contracts import ALL_OPERANDS, Array, Format, Genes, Piece, Segment, naming
 from sparsemap.problem.designs import Designs, slots_used
 from sparsemap.problem.levels import Place
@@ -411,9 +412,9 @@ def led(base: str, roles: Sequence[str], name: str) -> Candidate:
 
 def _at_compute(mechanism: Any, place: Place, problem: Problem) -> tuple[Any, ...]:
     """What makes a difference at the compute unit: the action, how much it catches, and who must have metadata."""
-    rules = mechanism.filters(place)
+    rules = filters_of(mechanism, place)
     empty = np.linspace(0.0, 1.0, 5)
-    caught = {(rule.action, *mechanism.eliminated(place, rule, empty).tolist()) for rule in rules}
+    caught = {(rule.action, *eliminated_of(mechanism, place, rule, empty).tolist()) for rule in rules}
     found = problem.filters(mechanism, place) if mechanism.needs_metadata(place) else []
     leaders = {leader for _, _, leaders in found for leader in leaders}
     return type(mechanism), caught, leaders
