@@ -148,16 +148,16 @@ def owned_mechanisms(mechanisms: Sequence[Any], problem: Problem) -> Array | Non
     units = problem.hardware.units
     if units is None:
         return None
-    rows = []
-    for place in problem.places:
-        names = units.mechanisms.get(place.name, ())
-        rows.append([piece.name in names or not problem.filters(piece, place) for piece in mechanisms])
-    return np.array(rows)
+    names = [units.mechanisms.get(place.name, ()) for place in problem.places]
+    pairs = zip(problem.places, names, strict=True)
+    return np.array(
+        [[one.name in own or not problem.filters(one, place) for one in mechanisms] for place, own in pairs]
+    )
 
 
-def _some(owned: Array, names: Sequence[str], key: str, problem: Problem) -> Array:
+def _some(owned: Array | None, names: Sequence[str], key: str, problem: Problem) -> Array | None:
     """(n, C) bool as given. `SpecError` where the units of the chip leave a tensor or a place nothing to choose."""
-    for name, mine in zip(names, owned, strict=True):
+    for name, mine in zip(names, owned, strict=True) if owned is not None else ():
         if not mine.any():
             text = f"leaves {name} without any candidate of space '{problem.space_spec.name}'"
             raise SpecError.at(problem.files.get("hardware", ""), f"units.{key}", text)
@@ -212,11 +212,8 @@ class RankFormats(Choices):
 
     def owned(self, problem: Problem) -> Array | None:
         owned = owned_formats(self.choices(problem)["format"], problem)
-        if owned is None:
-            return None
-        return np.repeat(
-            _some(owned, [tensor.name for tensor in problem.tensors], "formats", problem), self.slots, axis=0
-        )
+        owned = _some(owned, [tensor.name for tensor in problem.tensors], "formats", problem)
+        return None if owned is None else np.repeat(owned, self.slots, axis=0)
 
     def transfer(
         self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
@@ -329,8 +326,6 @@ class GateSkip(Choices):
 
     def owned(self, problem: Problem) -> Array | None:
         owned = owned_mechanisms(self.choices(problem)["mechanism"], problem)
-        if owned is None:
-            return None
         return _some(owned, [place.name for place in problem.places], "mechanisms", problem)
 
     def transfer(

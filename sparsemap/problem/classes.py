@@ -30,14 +30,6 @@ class ScoredClasses:
     ranking: Array
     """(n,) the classes that have a finite one, the best first."""
 
-    def copied(self) -> ScoredClasses:
-        """These for one search, see `forget`."""
-        return attrs.evolve(self, least=self.least.copy())
-
-    def forget(self) -> None:
-        """Nothing rules out a class any more, but for those that hold no valid design."""
-        self.least[np.isfinite(self.least)] = -np.inf
-
     def of(self, designs: Designs) -> Array:
         """(B,) the class of each, N or -1 where no design is valid."""
         with guarded(self.problem.cost_model, "classes"):

@@ -177,12 +177,12 @@ class Space:
     def classes(self) -> ScoredClasses | None:
         """Classes of designs with a bound on the score of each, for searchers; None: none are known."""
         known = (self.variant or self.problem).classes
-        return known and known.copied()
+        return known and attrs.evolve(known, least=known.least.copy())
 
     def forget_classes(self) -> None:
-        """The scores of this search are not those of the objective, of which the bounds of classes speak."""
+        """For a search whose scores are not those of the objective: no bound rules out a class, unless nothing in it is valid."""
         if known := self.__dict__.setdefault("classes", None):
-            known.forget()
+            known.least[np.isfinite(known.least)] = -np.inf
 
     def check(self, genomes: Array) -> Array:
         """Genomes as (B, G) int64; `EvaluationError` if the shape, the type or a value is wrong."""

@@ -101,18 +101,13 @@ def search_into(
     place (`Result.place`); that of another search is an error without `overwrite`, unless only its budget was smaller. Two
     searches cannot write to one folder at a time.
     """
-    from .identity import in_the_way
-    from .journal import Journal, JournalMismatch
+    from .journal import Journal, check_place
 
     folder = Path(folder)
     run = _started(problem, searcher, budget, seed, start, execute)
     identity = run.identity
-    if not (overwrite or unfinished(folder)) and (
-        differ := in_the_way(_finished(folder).get("identity", {}), identity)
-    ):
-        raise JournalMismatch(
-            f"{folder / RESULT_FILE} is of another search, {differ}. Choose another folder, or overwrite it (--overwrite)"
-        )
+    if not (overwrite or unfinished(folder)):
+        check_place(folder / RESULT_FILE, _finished(folder).get("identity", {}), identity)
     with Journal(folder / JOURNAL_FILE, identity, overwrite) as journal:
         try:
             result = completed(run, progress, journal, execute)
