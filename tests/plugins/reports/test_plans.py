@@ -1,0 +1,63 @@
+"""Results of networks with a plan of tensors on chip: every number of a page, a comparison or a text says of what it is."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from sparsemap_plugins.reports.page import html, page_of
+
+from sparsemap.cli.main import cli
+from sparsemap.pieces.loading import load
+from sparsemap.study.networks import search_network
+
+LAYERS = [
+    {"name": "a", "type": "linear", "k": 64, "n": 64},
+    {"name": "b", "type": "linear", "k": 64, "n": 64},
+    {"name": "sum", "type": "add", "inputs": ["a", "b"]},
+    {"name": "c", "type": "linear", "k": 64, "n": 64},
+]
+NETWORK = {"name": "three", "input": [64], "layers": LAYERS}
+WITHOUT = "layer by layer, without the plan"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """The network on a chip with a plan, and on two chips without."""
+    folder = tmp_path_factory.mktemp("runs")
+    for name, chip, fuse in (("plan", "slow", True), ("slow", "slow", False), ("quick", "quick", False)):
+        hardware = {"extends": "mobile", "name": chip, "clock": {"slow": "500 MHz", "quick": "1 GHz"}[chip]}
+        search_network(NETWORK, hardware, budget=20, out=str(folder / name), fuse=fuse)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def there(runs, monkeypatch):
+    monkeypatch.chdir(runs)
+
+
+def run(*args):
+    done = CliRunner().invoke(cli, list(map(str, args)))
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def network(name):
+    return json.loads((Path(name) / "network.json").read_text())
+
+
+def test_cards_and_charts_of_a_plan_are_those_of_the_plan():
+    page, plan = page_of([Path("plan")], load()), network("plan")["fused"]
+    tiles = {tile.label: tile.value for tile in page.tiles}
+    told = {"EDP with tensors on chip": "edp", "energy": "energy_pj", "cycles": "cycles", "gap to the bound": "gap"}
+    costs = {"time": "costs.seconds", "power": "costs.power_w"}
+    for label, key in {**told, **costs}.items():
+        (*path, last) = key.split(".")
+        assert tiles[label].value == (plan["costs"] if path else plan)[last] and tiles[label].of == f"fused.{key}"
+    assert "EDP, pJ · cycles" not in tiles
+    where = next(section for section in page.sections if section.title == "Where energy and time go")
+    assert {mark.part for mark in where.blocks[2].marks} == {row["layer"] for row in plan["layers"]}
+    of_layers = [section.title for section in page.sections if section.title.startswith(("Layers", "a,"))]
+    assert of_layers == [f"Layers, {WITHOUT}", f"a, {WITHOUT}"]
+    assert f"the best plan is within {plan['gap']:.2f}x." in page.verdict[0]
+    assert "more than" not in "".join(page.verdict) and html(page)
