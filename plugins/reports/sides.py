@@ -164,7 +164,7 @@ def _network(path: Path, planned: bool) -> Compared:
     cycle = table["seconds"] / table["cycles"] if table.get("seconds") else math.nan
     results = {name: result_of(path / name) for name in {layer["searched"] for layer in table["layers"]}}
     known = next(filter(None, results.values()), {})
-    if planned and (plan := table.get("fused") or {}).get("complete"):
+    if planned and (plan := plan_in(table)):
         steps = [
             SidePart(row["layer"], 1, Breakdown.from_dict(row, row["by_level"]), path / row["design"], cycle, row)
             for row in plan["layers"]
@@ -176,6 +176,12 @@ def _network(path: Path, planned: bool) -> Compared:
             costs, folder = Breakdown.from_dict(layer, found), path / layer["searched"]
             parts.append(SidePart(layer["layer"], layer["repeat"], costs, folder, cycle, layer))
     return _side(path, table["network"], table, known, parts)
+
+
+def plan_in(network: Mapping[str, Any]) -> dict[str, Any]:
+    """The plan of a network where there is a complete one; empty otherwise."""
+    plan = network.get("fused") or {}
+    return plan if plan.get("complete") else {}
 
 
 def result_of(path: Path) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from sparsemap.study.cells import AXES, chosen_in
 from sparsemap.study.comparison import BY, NAMED, Comparison, compare, cost_of
 
 from ..charts import GREY, Chart, Mark, scale, strips
-from ..sides import NETWORK, TABLE, Compared, cell_folder, checked, labelled, result_of, sides_of, verdict
+from ..sides import NETWORK, TABLE, Compared, cell_folder, checked, labelled, plan_in, result_of, sides_of, verdict
 from ..tables import Cell, PageTable, PrintedNumber, number, numbers
 from ..wording import CHIP_COSTS
 from .content import Headline, Page, Section, made
@@ -85,12 +85,14 @@ def _numbers(row: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _result(path: Path | None) -> dict[str, Any]:
-    """What is known of a cell: its `result.json`, or of a network its totals with what its layers have chosen."""
+    """What is known of a cell: its `result.json`, or of a network its totals, by its plan if
+    it has one, with what its layers have chosen."""
     if path is None or not (path / NETWORK).exists():
         return result_of(path) if path is not None else {}
     layers = [result_of(layer) for layer in sorted(path.iterdir()) if layer.is_dir()]
     versions: Any = next((layer["versions"] for layer in layers if "versions" in layer), {})
-    return {**read_result(path / NETWORK), "versions": versions, "chosen": chosen_in(layers)}
+    network = read_result(path / NETWORK)
+    return {**network, **plan_in(network), "versions": versions, "chosen": chosen_in(layers)}
 
 
 def _networks(rows: Sequence[Row], folders: Sequence[Path | None]) -> list[Compared]:

@@ -18,6 +18,9 @@ LAYERS = [
     {"name": "c", "type": "linear", "k": 64, "n": 64},
 ]
 NETWORK = {"name": "three", "input": [64], "layers": LAYERS}
+TOML = "".join(
+    "[[layers]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in layer.items()) for layer in LAYERS
+)
 WITHOUT = "layer by layer, without the plan"
 
 
@@ -61,3 +64,18 @@ def test_cards_and_charts_of_a_plan_are_those_of_the_plan():
     assert of_layers == [f"Layers, {WITHOUT}", f"a, {WITHOUT}"]
     assert f"the best plan is within {plan['gap']:.2f}x." in page.verdict[0]
     assert "more than" not in "".join(page.verdict) and html(page)
+
+
+def test_a_study_of_plans_has_the_gaps_of_plans(tmp_path):
+    (tmp_path / "three.toml").write_text('kind = "network"\nname = "three"\ninput = [64]\n' + TOML)
+    about = (
+        'kind = "study"\nname = "fused"\nbudget = 20\nfuse = true\nnetworks = ["three.toml"]\nhardware = ["mobile"]\n'
+    )
+    (tmp_path / "fused.toml").write_text(about)
+    run("run", tmp_path / "fused.toml", "--out", tmp_path / "out", "-q")
+    (file,) = (tmp_path / "out").glob("*/network.json")
+    found = json.loads(file.read_text())
+    tables = {section.title: section.blocks[0] for section in page_of([tmp_path / "out"], load()).sections}
+    cells = dict(zip(tables["Cells"].head, tables["Cells"].rows[0], strict=True))
+    assert found["fused"]["gap"] != found["gap"]
+    assert cells["over the bound"].value == tables["Gaps to the bound"].rows[0][2].value == found["fused"]["gap"]
