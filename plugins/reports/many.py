@@ -35,6 +35,7 @@ from .sides import (
     ranked,
     ratio,
     sides_of,
+    uncounted,
     verdict,
     worth_of,
 )
@@ -202,7 +203,8 @@ def _cells(paths: Sequence[Path], found: Sequence[Sequence[Compared]]) -> tuple[
     told = [value for value in ratios.values() if value]
     mean = math.exp(math.fsum(map(math.log, told)) / len(told)) if told else None
     first = f"{paths[1]} has {times(mean)} the {WORTH_NAMES[worth]} of {paths[0]} (geometric mean of {len(told)} cells)"
-    return [first, "", output.table(rows, "<>", less=(4, 5))], {"worth": worth, "mean": mean, "cells": ratios}
+    said = map(output.wrapped, [first, *uncounted(every)])
+    return [*said, "", output.table(rows, "<>", less=(4, 5))], {"worth": worth, "mean": mean, "cells": ratios}
 
 
 # ---------------------------------------------------------------------------------------------------------------- plot

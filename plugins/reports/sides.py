@@ -17,6 +17,7 @@ from sparsemap.searching.breakdown import WAITING, Breakdown
 from sparsemap.searching.result import RESULT_FILE, read_result
 from sparsemap.spec.units import format_energy
 from sparsemap.study.cells import AXES
+from sparsemap.study.network_result import between_text
 
 from .tables import Cell, PageTable, number, share
 from .wording import area_text, change_text, time_text
@@ -295,11 +296,18 @@ def verdict(sides: Sequence[Compared]) -> list[str]:
     groups = compared(sides)
     lines = [_best(found) for found in groups if len(found) > 1]
     several = [text for text in lines if text]
-    left = dict.fromkeys(name for side in sides for name in side.numbers.get("lacks") or ())
-    return [
-        *(several if len(several) <= 3 else [overall(groups)]),
-        *([f"No total counts {listed(left)}."] if left else []),
-    ]
+    return [*(several if len(several) <= 3 else [overall(groups)]), *uncounted(sides)]
+
+
+def uncounted(sides: Sequence[Compared]) -> list[str]:
+    """What no total of these sides counts: what the networks lack, and operations between layers without a plan."""
+    lacks = dict.fromkeys(name for side in sides for name in side.numbers.get("lacks") or ())
+    several, between = len({side.subject for side in sides}) > 1, {}
+    for side in sides:
+        if not side.planned and (found := side.numbers.get("between")):
+            where = f"{side.hardware} for {side.subject}" if several else side.hardware
+            between[where if len(sides) > 1 else ""] = tuple(found.values())
+    return [f"No total counts {text}." for text in (listed(lacks), between_text(between)) if text]
 
 
 def name_of(side: Compared, sides: Sequence[Compared]) -> str:

@@ -94,6 +94,7 @@ def run(as_json: bool, quiet: bool, hardware: str | None, report: bool, **given:
     """
     from ..study.cells import TABLE_FILES
     from ..study.comparison import compare as compared
+    from ..study.network_result import between_text
     from ..study.study import shown_rows
     from . import output as cli_output
 
@@ -133,6 +134,14 @@ def run(as_json: bool, quiet: bool, hardware: str | None, report: bool, **given:
         click.echo(cli_output.table([head, *shown], "<" * head.index("seed") + ">", less=less))
         if "time" in head:
             click.echo("\n" + cli_output.wrapped(compared(rows, by="hardware").verdict))
+        single = len({row["workload"] for row in rows}) == 1
+        between = {
+            cell.hardware if single else f"{cell.hardware} for {cell.workload}": found
+            for cell, numbers in ((one.cell, one.numbers) for one in outcomes)
+            if (found := numbers.get("between"))
+        }
+        if text := between_text(between):
+            click.echo(cli_output.wrapped(f"besides  {text}", " " * 9))
     if report:
         write_report(folder, given["plugin_dirs"])
     _tell(outcomes, folder, TABLE_FILES, quiet)

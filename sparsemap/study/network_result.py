@@ -208,6 +208,26 @@ class NetworkResult:
         return write_texts({place / name: text for name, text in zip(NETWORK_FILES, texts, strict=True)})
 
 
+def between_text(found: Mapping[str, tuple[int, float, float]]) -> str:
+    """`5 operations between layers, which move 979 uJ and 956,480 cycles (counted with --fuse)`: what totals do not count,
+    `between` by chip, or by "" for one; of many chips no amounts. Empty where there are no operations."""
+    known = {name: one for name, one in found.items() if one[0]}
+    counts = {count for count, _, _ in known.values()}
+    if not known:
+        return ""
+    if len(counts) > 1 or len(known) > AMOUNTS:
+        return "operations between layers (counted with --fuse)"
+    moved = [
+        f"{units.format_energy(pj)} and {units.format_count(cycles)} cycles" + (f" on {name}" if name else "")
+        for name, (_, pj, cycles) in known.items()
+    ]
+    (count,) = counts
+    verb = "operation between layers, which moves" if count == 1 else "operations between layers, which move"
+    return f"{count} {verb} {', '.join(moved)} (counted with --fuse)"
+
+
+AMOUNTS = 4
+"""Chips of which it is told what operations between layers move."""
 HEAD = ["layer", "times", "EDP", "energy", "cycles", "gap", "of energy", "of cycles", "time", "units", "limited by"]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sparsemap.errors import SparseMapError, listed
+from sparsemap.errors import SparseMapError
 from sparsemap.files import percent, times
 from sparsemap.pieces.registry import Registry
 from sparsemap.problem import design_file
@@ -48,7 +48,7 @@ def network(folder: Path, registry: Registry) -> Page:
     tiles = totals(whole.numbers, "total energy times total cycles", after, "fused." if whole.planned else "")
     searched = f"{found['searches']} searches of {found['budget']:,} designs"
     tiles.append(Headline("layers", PrintedNumber(count, f"{count:,}"), searched))
-    warnings = [f"No total counts {listed(found['lacks'])}."] if found.get("lacks") else []
+    warnings = of_sides.uncounted([whole])
     warnings += [] if found["complete"] else ["Not every layer has a design, so that there are no totals."]
     pages = dict(_designs(side, registry, without))
     charts = [chart for chart in (_bars(whole, "energy_pj"), _bars(whole, "seconds"), timeline(whole.parts)) if chart]

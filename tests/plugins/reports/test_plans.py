@@ -1,6 +1,7 @@
 """Results of networks with a plan of tensors on chip: every number of a page, a comparison or a text says of what it is."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,28 @@ def test_a_study_of_plans_has_the_gaps_of_plans(tmp_path):
     cells = dict(zip(tables["Cells"].head, tables["Cells"].rows[0], strict=True))
     assert found["fused"]["gap"] != found["gap"]
     assert cells["over the bound"].value == tables["Gaps to the bound"].rows[0][2].value == found["fused"]["gap"]
+
+
+OF_TWO = "No total counts 1 operation between layers, which moves 24.6 nJ and 6 cycles on slow, 24.6 nJ and 12 cycles on quick"
+
+
+def test_operations_that_no_total_counts_are_told_wherever_totals_are():
+    one = "No total counts 1 operation between layers, which moves 24.6 nJ and 6 cycles (counted with --fuse)."
+    assert one in page_of([Path("slow")], load()).warnings and "No total counts" not in html(
+        page_of([Path("plan")], load())
+    )
+    page = page_of([Path("slow"), Path("quick")], load())
+    assert f"{OF_TWO} (counted with --fuse)." in page.verdict and OF_TWO in run("diff", "slow", "quick")
+
+
+def test_the_table_of_several_chips_tells_of_operations_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("three.toml").write_text('kind = "network"\nname = "three"\ninput = [64]\n' + TOML)
+    args = "run", "three.toml", "--hardware", "mobile,edge-16gbps", "--budget", 20
+    said = run(*args, "--out", "out")
+    assert re.search(
+        r"^besides  1 operation between layers, which moves .* on mobile, .* on edge-16gbps \(counted", said, re.M
+    )
+    assert "besides" not in run(*args, "--fuse", "--out", "plans")
+    told = "".join(page_of([Path("out")], load()).verdict)
+    assert told.count("No total counts 1 operation") == 1
