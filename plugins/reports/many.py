@@ -28,6 +28,7 @@ from .sides import (
     TABLE,
     WORTH_NAMES,
     Compared,
+    alike,
     compared,
     is_result,
     labelled,
@@ -161,19 +162,19 @@ def _free(totals: dict[str, tuple[float, float]], quantity: str) -> str:
 
 def diff_many(paths: Sequence[Path]) -> tuple[list[str], dict[str, Any]]:
     """Two results next to each other: a verdict, and a row for each layer or cell that both have."""
-    found = [sides_of(path, planned=True) for path in paths]
+    found, note = alike(paths)
     if all(len(sides) == 1 for sides in found):
-        return _layers([sides[0] for sides in found])
-    return _cells(paths, found)
+        return _layers([sides[0] for sides in found], note)
+    return _cells(paths, found, note)
 
 
-def _layers(given: Sequence[Compared]) -> tuple[list[str], dict[str, Any]]:
+def _layers(given: Sequence[Compared], note: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
     one, other = labelled(given)
     if len(compared((one, other))) > 1:
         names = [f"{side.subject} ({side.model})" for side in (one, other)]
         raise SearchError(f"{one.folder} is of {names[0]}, {other.folder} of {names[1]}; only the same is compared")
     shares = ranked((one, other))[1]
-    said, parts = verdict((one, other)), [{part.name: part for part in side.parts} for side in (one, other)]
+    said, parts = [*note, *verdict((one, other))], [{part.name: part for part in side.parts} for side in (one, other)]
     title = styled("layers, those that decide first; shares are of the difference", "strong")
     lines = [*map(output.wrapped, said), "", title, *layer_table((one, other), shares).lines(less=(1, 4, 7, 5))]
     ends = [{"result": str(side.folder), "hardware": side.hardware, **side.costs} for side in (one, other)]
@@ -184,7 +185,9 @@ def _layers(given: Sequence[Compared]) -> tuple[list[str], dict[str, Any]]:
     return lines, {"a": ends[0], "b": ends[1], "verdict": said, "layers": layers}
 
 
-def _cells(paths: Sequence[Path], found: Sequence[Sequence[Compared]]) -> tuple[list[str], dict[str, Any]]:
+def _cells(
+    paths: Sequence[Path], found: Sequence[Sequence[Compared]], note: Sequence[str]
+) -> tuple[list[str], dict[str, Any]]:
     """Cells of two studies with the same workload, hardware, searcher and seed, or which two have in common."""
     keyed = [{side.folder.name: side for side in sides} for sides in found]
     common = [name for name in keyed[0] if name in keyed[1]]
@@ -203,7 +206,7 @@ def _cells(paths: Sequence[Path], found: Sequence[Sequence[Compared]]) -> tuple[
     told = [value for value in ratios.values() if value]
     mean = math.exp(math.fsum(map(math.log, told)) / len(told)) if told else None
     first = f"{paths[1]} has {times(mean)} the {WORTH_NAMES[worth]} of {paths[0]} (geometric mean of {len(told)} cells)"
-    said = map(output.wrapped, [first, *uncounted(every)])
+    said = map(output.wrapped, [*note, first, *uncounted(every)])
     return [*said, "", output.table(rows, "<>", less=(4, 5))], {"worth": worth, "mean": mean, "cells": ratios}
 
 

@@ -132,6 +132,22 @@ def sides_of(path: Path, planned: bool = False) -> list[Compared]:
     return [attrs.evolve(side, label=f"{prefix}{side.label}") for name in below for side in sides_of(name, planned)]
 
 
+def alike(paths: Sequence[Path]) -> tuple[list[list[Compared]], list[str]]:
+    """The sides of each path, by their plans; but all layer by layer where some of those that are compared have a plan and
+    others have none, and a sentence that says so."""
+    found = [sides_of(path, planned=True) for path in paths]
+    every = labelled([side for sides in found for side in sides])
+    mixed = [group for group in compared(every) if len({side.planned for side in group}) > 1]
+    if not mixed:
+        return found, []
+    told = [[side.label for group in mixed for side in group if side.planned is has] for has in (True, False)]
+    named = [listed(names) if len(names) < 4 else f"{len(names)} results" for names in told]
+    said = (
+        f"All is layer by layer: {named[0]} alone came with a plan of tensors on chip, not {named[1]} (`run --fuse`)."
+    )
+    return [sides_of(path) for path in paths], [said]
+
+
 def cell_folder(study: Path, row: Mapping[str, str]) -> Path | None:
     """The folder of the cell of a study that a row of its table is of; None where it is not there."""
     first = "--".join((row["workload"], row["hardware"], row["searcher"]))

@@ -145,7 +145,8 @@ def _designs(side: Compared, registry: Registry, without: str) -> Iterator[tuple
 
 def comparison(paths: Sequence[Path]) -> Page:
     """What is best and why, numbers, ratios to the first of each problem, layers, energy and time of each."""
-    sides = labelled([side for path in paths for side in sides_of(path, planned=True)])
+    each, note = of_sides.alike(paths)
+    sides = labelled([side for found in each for side in found])
     worth = of_sides.worth_of(sides)
     groups = of_sides.compared(sides)
     found = [[side for side in group if side.numbers["edp"] is not None] for group in groups]
@@ -189,7 +190,7 @@ def comparison(paths: Sequence[Path]) -> Page:
     newest = max(files, key=lambda file: file.stat().st_mtime)
     words = made(newest.parent, {}, f"sparsemap report {' '.join(str(path) for path in paths)}", newest.name)
     lines = [words, *dict.fromkeys(f"{side.subject}: {side.searched}" for side in sides[:4])]
-    return Page(title, lines, tiles, sections, verdict=of_sides.verdict(sides))
+    return Page(title, lines, tiles, sections, verdict=[*note, *of_sides.verdict(sides)])
 
 
 def _tile(side: Compared, label: str) -> Headline:

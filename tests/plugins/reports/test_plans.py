@@ -29,7 +29,12 @@ WITHOUT = "layer by layer, without the plan"
 def runs(tmp_path_factory):
     """The network on a chip with a plan, and on two chips without."""
     folder = tmp_path_factory.mktemp("runs")
-    for name, chip, fuse in (("plan", "slow", True), ("slow", "slow", False), ("quick", "quick", False)):
+    for name, chip, fuse in (
+        ("plan", "slow", True),
+        ("bare", "slow", False),
+        ("slow", "slow", False),
+        ("quick", "quick", False),
+    ):
         hardware = {"extends": "mobile", "name": chip, "clock": {"slow": "500 MHz", "quick": "1 GHz"}[chip]}
         search_network(NETWORK, hardware, budget=20, out=str(folder / name), fuse=fuse)
     return folder
@@ -105,3 +110,15 @@ def test_the_table_of_several_chips_tells_of_operations_too(tmp_path, monkeypatc
     assert "besides" not in run(*args, "--fuse", "--out", "plans")
     told = "".join(page_of([Path("out")], load()).verdict)
     assert told.count("No total counts 1 operation") == 1
+
+
+def test_a_plan_is_not_compared_with_a_run_without_one():
+    """Both are told layer by layer, and the chip with the quicker clock wins."""
+    first = "All is layer by layer: plan alone came with a plan of tensors on chip, not slow (`run --fuse`)."
+    page = page_of([Path("plan"), Path("slow")], load())
+    assert page.verdict[:2] == [first, "plan and slow are equal for three."]
+    said = run("diff", "plan", "quick").splitlines()
+    assert said[0] == first.replace("slow", "quick") and said[1].startswith("quick is better than slow for three, by")
+    assert "layer by layer" not in run("diff", "plan", "plan") + run("diff", "slow", "quick")
+    table = json.loads(run("diff", "plan", "slow", "--json"))
+    assert table["a"]["energy_pj"] == network("plan")["energy_pj"] and table["verdict"] == page.verdict
