@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from sparsemap.errors import SearchError, listed
 from sparsemap.files import grouped, percent, read_csv, times
 from sparsemap.pieces.defaults import TECHNOLOGY
 from sparsemap.searching.breakdown import WAITING, Breakdown
-from sparsemap.searching.result import RESULT_FILE, read_result
+from sparsemap.searching.result import DESIGN_FILE, RESULT_FILE, read_result
 from sparsemap.spec.units import format_energy
 from sparsemap.study.cells import AXES
 from sparsemap.study.network_result import between_text
@@ -168,12 +169,18 @@ def _side(
     path: Path, subject: str, table: dict[str, Any], known: dict[str, Any], parts: Sequence[SidePart]
 ) -> Compared:
     """`known`: the table of a search, that of a layer for a network, which says cost model and objective."""
-    identity = known.get("identity", {})
+    identity = known.get("identity") or _design_table(parts)
     model, chip = identity.get("cost_model", {}), identity.get("hardware", {})
     of = chip.get("technology") or TECHNOLOGY
     names = model.get("name") or "", model.get("type") or "", of if isinstance(of, str) else of.get("name", "its own")
     about = table["hardware"], str(table["searcher"]), f"{table['searcher']}, seed {table['seed']}", *names
     return Compared(path.resolve().name, subject, *about, known.get("objective", ""), table, tuple(parts), path)
+
+
+def _design_table(parts: Sequence[SidePart]) -> dict[str, Any]:
+    """The table of the first design that there is, for results without an identity, such as those of a designed chip."""
+    files = (file for part in parts for file in (part.folder, part.folder / DESIGN_FILE) if file.is_file())
+    return next((tomllib.loads(file.read_text("utf-8")) for file in files), {})
 
 
 def _network(path: Path, planned: bool) -> Compared:

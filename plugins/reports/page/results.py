@@ -157,7 +157,7 @@ def comparison(paths: Sequence[Path]) -> Page:
         base = first.get(id(side), side)
         over = ratio(side, base, worth)
         if over is not None:
-            model = f", {side.model}" if side.model != sides[0].model else ""
+            model = f", {side.model}" if side.model not in ("", sides[0].model) else ""
             tip = f"{side.label}: {side.searched}\n{WORTH_NAMES[worth]} {times(over)} of {base.label}"
             points.append(Mark(over, side.searcher, f"{side.subject} on {side.hardware}{model}", tip=tip))
             ratios.setdefault((side.hardware, side.searcher), []).append(over)

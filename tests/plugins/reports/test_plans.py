@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.reports.page import html, page_of
+from sparsemap_plugins.reports.sides import sides_of
 
 from sparsemap.cli.main import cli
 from sparsemap.pieces.loading import load
@@ -122,3 +123,13 @@ def test_a_plan_is_not_compared_with_a_run_without_one():
     assert "layer by layer" not in run("diff", "plan", "plan") + run("diff", "slow", "quick")
     table = json.loads(run("diff", "plan", "slow", "--json"))
     assert table["a"]["energy_pj"] == network("plan")["energy_pj"] and table["verdict"] == page.verdict
+
+
+def test_a_design_without_identity_is_told_with_its_cost_model(runs):
+    """As those of `sparsemap design` are."""
+    for file in (runs / "bare").glob("*/result.json"):
+        found = json.loads(file.read_text())
+        file.write_text(json.dumps({key: value for key, value in found.items() if key != "identity"}))
+    (side,), (other,) = sides_of(runs / "bare"), sides_of(runs / "slow")
+    assert (side.model, side.model_type, side.technology) == (other.model, other.model_type, other.technology)
+    assert "technologies differ" not in run("diff", "bare", "slow")
