@@ -133,3 +133,14 @@ def test_a_design_without_identity_is_told_with_its_cost_model(runs):
     (side,), (other,) = sides_of(runs / "bare"), sides_of(runs / "slow")
     assert (side.model, side.model_type, side.technology) == (other.model, other.model_type, other.technology)
     assert "technologies differ" not in run("diff", "bare", "slow")
+
+
+def test_shares_of_layers_are_of_their_own_chip(runs):
+    lines = run("explain", ".").splitlines()
+    head = next(line for line in lines if "of time" in line)
+    rows = {
+        line.split()[0]: line[: head.index("of time") + 7].split()[-2] for line in lines if "/" in line.split(" ")[0]
+    }
+    assert {name: share for name, share in rows.items() if "quick/" in name} == dict.fromkeys(
+        (f"quick/{name}" for name in "abc"), "33"
+    )
