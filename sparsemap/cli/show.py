@@ -100,6 +100,13 @@ def _layers(folder: Path) -> list[str]:
         return []
 
 
+def _plan_in(folder: Path) -> Path | None:
+    """Where the first designs of a plan are below the folder of a network or a study."""
+    from ..study.cells import PLAN_FOLDER
+
+    return next((file.parent for file in sorted(folder.glob(f"**/{PLAN_FOLDER}/*.toml"))), None)
+
+
 class Reports(click.Group):
     """`show space`, and every report that a plugin brings, under its name."""
 
@@ -142,6 +149,9 @@ def report_verb(name: str, about: str) -> click.Command:
             tables = {label: piece.data(*each) for label, each in found.items()}
             click.echo(json.dumps(tables.get("", tables), indent=2))
             return
+        if plan := _plan_in(Path(design)):
+            cli_output.show(f"layer by layer, without the plan, whose designs are in {plan}")
+            click.echo()
         for label, each in found.items():
             heading = f"# {label}\n\n" if label else ""
             cli_output.show(heading + piece.text(*each, cli_output.width()))

@@ -144,3 +144,9 @@ def test_shares_of_layers_are_of_their_own_chip(runs):
     assert {name: share for name, share in rows.items() if "quick/" in name} == dict.fromkeys(
         (f"quick/{name}" for name in "abc"), "33"
     )
+
+
+def test_texts_of_a_folder_with_a_plan_say_that_they_are_without_it(tmp_path):
+    for said in (run("show", "summary", "plan"), run("show", "breakdown", "plan"), run("explain", "plan")):
+        assert WITHOUT in "\n".join(said.splitlines()[:2]) and "plan/plan" in said
+    assert WITHOUT in run("explain", ".") and WITHOUT not in run("show", "summary", "slow") + run("explain", "slow")
