@@ -19,7 +19,7 @@ from sparsemap.plots import Figure
 from sparsemap.problem import design_file
 from sparsemap.searching.result import DESIGN_FILE, RESULT_FILE
 from sparsemap.spec.units import format_energy
-from sparsemap.study.cells import PLAN_FOLDER
+from sparsemap.study.cells import plan_below
 from sparsemap.study.comparison import compare
 
 from .explain import OF, Explanation
@@ -106,8 +106,8 @@ def explain_many(path: Path, quantity: str, registry: Registry) -> Explanation:
     each = {name: [x.costs.get(name, x.costs[""]) for x in layers] for name in names}
     totals = {name: (math.fsum(e for e, _ in found), math.fsum(t for _, t in found)) for name, found in each.items()}
     lines = [styled(f"{sides[0].subject} on {sides[0].hardware}" if len(sides) == 1 else str(path), "strong")]
-    planned = next((side for side in sides_of(path, planned=True) if side.planned), None)
-    plan = f", without the plan, whose designs are in {planned.folder / PLAN_FOLDER}" if planned else ""
+    planned = plan_below(path)
+    plan = f", without the plan, whose designs are in {planned}" if planned else ""
     if len(sides) == 1:
         time, energy = time_text(totals[""][1]), format_energy(totals[""][0])
         lines += [f"{time}, {energy}, {'layer by layer' if planned else 'one layer after the other'}{plan}", ""]

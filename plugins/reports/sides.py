@@ -325,11 +325,8 @@ def verdict(sides: Sequence[Compared]) -> list[str]:
 def uncounted(sides: Sequence[Compared]) -> list[str]:
     """What no total of these sides counts: what the networks lack, and operations between layers without a plan."""
     lacks = dict.fromkeys(name for side in sides for name in side.numbers.get("lacks") or ())
-    several, between = len({side.subject for side in sides}) > 1, {}
-    for side in sides:
-        if not side.planned and (found := side.numbers.get("between")):
-            where = f"{side.hardware} for {side.subject}" if several else side.hardware
-            between[where if len(sides) > 1 else ""] = tuple(found.values())
+    tables = ((side, side.numbers.get("between")) for side in sides if not side.planned)
+    between = ((side.subject, side.hardware, tuple(found.values())) for side, found in tables if found)
     return [f"No total counts {text}." for text in (listed(lacks), between_text(between)) if text]
 
 

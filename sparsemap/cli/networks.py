@@ -130,7 +130,7 @@ def totals_text(result: NetworkResult) -> str:
         f"energy   {format_energy(energy)}",
         f"cycles   {format_count(cycles)}, {1e3 * seconds:,.4g} ms; one layer after the other, without fusion or overlap",
     ]
-    if between := between_text({"": result.between}):
+    if between := between_text([(result.network, result.hardware, result.between)]):
         lines.append(f"besides  {between}")
     if result.lacks:
         lines.append(f"without  {listed(result.lacks)}")

@@ -100,13 +100,6 @@ def _layers(folder: Path) -> list[str]:
         return []
 
 
-def _plan_in(folder: Path) -> Path | None:
-    """Where the first designs of a plan are below the folder of a network or a study."""
-    from ..study.cells import PLAN_FOLDER
-
-    return next((file.parent for file in sorted(folder.glob(f"**/{PLAN_FOLDER}/*.toml"))), None)
-
-
 class Reports(click.Group):
     """`show space`, and every report that a plugin brings, under its name."""
 
@@ -138,6 +131,7 @@ def report_verb(name: str, about: str) -> click.Command:
     @plugin_dirs
     @json_option
     def verb(design: str, scenario: str, plugin_dirs: tuple[str, ...], as_json: bool) -> None:
+        from ..study.cells import plan_below
         from . import output as cli_output
 
         registry = loaded(plugin_dirs)
@@ -149,7 +143,7 @@ def report_verb(name: str, about: str) -> click.Command:
             tables = {label: piece.data(*each) for label, each in found.items()}
             click.echo(json.dumps(tables.get("", tables), indent=2))
             return
-        if plan := _plan_in(Path(design)):
+        if plan := plan_below(Path(design)):
             cli_output.show(f"layer by layer, without the plan, whose designs are in {plan}")
             click.echo()
         for label, each in found.items():

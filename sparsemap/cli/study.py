@@ -134,12 +134,7 @@ def run(as_json: bool, quiet: bool, hardware: str | None, report: bool, **given:
         click.echo(cli_output.table([head, *shown], "<" * head.index("seed") + ">", less=less))
         if "time" in head:
             click.echo("\n" + cli_output.wrapped(compared(rows, by="hardware").verdict))
-        single = len({row["workload"] for row in rows}) == 1
-        between = {
-            cell.hardware if single else f"{cell.hardware} for {cell.workload}": found
-            for cell, numbers in ((one.cell, one.numbers) for one in outcomes)
-            if (found := numbers.get("between"))
-        }
+        between = ((one.cell.workload, one.cell.hardware, one.numbers.get("between")) for one in outcomes)
         if text := between_text(between):
             click.echo(cli_output.wrapped(f"besides  {text}", " " * 9))
     if report:

@@ -45,6 +45,7 @@ def network(folder: Path, registry: Registry) -> Page:
     without = ", layer by layer, without the plan" if whole.planned else ""
     count = sum(part.repeat for part in side.parts)
     after = "" if found["seconds"] is None else "without fusion or overlap"
+    after = "one step after the other" if whole.planned else after
     tiles = totals(whole.numbers, "total energy times total cycles", after, "fused." if whole.planned else "")
     searched = f"{found['searches']} searches of {found['budget']:,} designs"
     tiles.append(Headline("layers", PrintedNumber(count, f"{count:,}"), searched))

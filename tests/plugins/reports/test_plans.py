@@ -64,7 +64,7 @@ def test_cards_and_charts_of_a_plan_are_those_of_the_plan():
     for label, key in {**told, **costs}.items():
         (*path, last) = key.split(".")
         assert tiles[label].value == (plan["costs"] if path else plan)[last] and tiles[label].of == f"fused.{key}"
-    assert "EDP, pJ · cycles" not in tiles
+    assert "EDP, pJ · cycles" not in tiles and not any("without fusion" in tile.note for tile in page.tiles)
     where = next(section for section in page.sections if section.title == "Where energy and time go")
     assert {mark.part for mark in where.blocks[2].marks} == {row["layer"] for row in plan["layers"]}
     of_layers = [section.title for section in page.sections if section.title.startswith(("Layers", "a,"))]
