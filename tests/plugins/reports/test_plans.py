@@ -150,3 +150,10 @@ def test_texts_of_a_folder_with_a_plan_say_that_they_are_without_it(tmp_path):
     for said in (run("show", "summary", "plan"), run("show", "breakdown", "plan"), run("explain", "plan")):
         assert WITHOUT in "\n".join(said.splitlines()[:2]) and "plan/plan" in said
     assert WITHOUT in run("explain", ".") and WITHOUT not in run("show", "summary", "slow") + run("explain", "slow")
+
+
+@pytest.mark.parametrize(("objective", "cost"), [("edp_js", "edp_js"), ("energy", "energy_pj")])
+def test_the_gap_of_a_plan_is_that_of_its_objective(objective, cost):
+    hardware = {"extends": "mobile", "name": "mobile-too"}
+    plan = search_network(NETWORK, hardware, budget=20, fuse=True, objective=objective)
+    assert plan.gap == pytest.approx(plan.costs[cost] / plan.bound) and 1.0 <= plan.gap < 10.0
