@@ -15,7 +15,6 @@ from sparsemap.pieces.contracts import ALL_OPERANDS, Array, Format, Genes, Piece
 from sparsemap.problem.designs import Designs, slots_used
 from sparsemap.problem.levels import Place
 
-
 Candidate = str | Mapping[str, Any]
 """The name of a piece, or its table."""
 
