@@ -16,8 +16,6 @@ from sparsemap.pieces.contracts import ALL_OPERANDS, Array, Format, Genes, Piece
 from sparsemap.problem.designs import Designs, slots_used
 from sparsemap.problem.levels import Place
 
-from .mistakes import path_of
-
 Candidate = str | Mapping[str, Any]
 """The name of a piece, or its table."""
 
@@ -37,15 +35,15 @@ def build_candidates(
         pieces = []
         for key, item in given.items():
             table = item if isinstance(item, str) else {"name": _name(item, kind), **item}
-            pieces.append(problem.registry.build(kind, table, file, path_of(segment, key)))
+            pieces.append(problem.registry.build(kind, table, file, segment.path(key)))
             if not isinstance(item, str):
                 if pieces[-1].name in names:
                     text = f"{pieces[-1].name!r} is the name of another candidate; give this one a name of its own"
-                    raise SpecError.at(file, path_of(segment, key), text)
+                    raise SpecError.at(file, segment.path(key), text)
                 names.append(pieces[-1].name)
         return tuple(pieces)
 
-    return problem.remember((build_candidates, kind, path_of(segment), repr(given)), build)
+    return problem.remember((build_candidates, kind, segment.path(), repr(given)), build)
 
 
 def once(given: Mapping[str, Candidate]) -> dict[str, Candidate]:

@@ -20,7 +20,7 @@ from sparsemap.pieces.contracts.genome import neighbours
 from sparsemap.primes import prime_factors
 from sparsemap.problem.designs import Designs
 
-from .mistakes import Mistakes, path_of
+from .mistakes import Mistakes
 from .splits import MOST_SPLITS, Constraint, Factor, colliding, factor, splits, tile_rule, told
 
 OTHERS = "*"
@@ -104,11 +104,11 @@ class Dataflow(Segment):
         options, dims = self._options(problem), problem.dims
         bounds, order = designs.columns["bounds"], designs.columns["order"]
         genes = [
-            _position(table, bounds[:, d].T, f"the bounds of dimension '{dims[d]}'", path_of(self))
+            _position(table, bounds[:, d].T, f"the bounds of dimension '{dims[d]}'", self.path())
             for d, table in enumerate(options.bounds)
         ]
         genes += [
-            _position(table, order[i].T, f"the loop order of {problem.mapping_levels[i].name}", path_of(self))
+            _position(table, order[i].T, f"the loop order of {problem.mapping_levels[i].name}", self.path())
             for i, table in enumerate(options.orders)
         ]
         return np.array(genes, dtype=np.int64).reshape(len(genes), len(designs))

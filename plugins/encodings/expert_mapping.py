@@ -25,7 +25,6 @@ from sparsemap.pieces.contracts import Array
 from sparsemap.primes import divisors, prime_factors
 
 from .fixed import Constant
-from .mistakes import path_of
 from .tiling import PrimeFactors
 
 NEAR_BEST = 0.9
@@ -50,7 +49,7 @@ class ExpertMapping(Constant):
         return PrimeFactors(padding=self.padding).padded_sizes(sizes)
 
     def constants(self, problem: Problem) -> dict[str, Array]:
-        stays = problem.tensor(self.stationary, problem.files.get("space", ""), path_of(self, "stationary"))
+        stays = problem.tensor(self.stationary, problem.files.get("space", ""), self.path("stationary"))
         moving = problem.tensors[stays].dims
         inside = [i for i, dim in enumerate(problem.dims) if dim not in moving]
         outside = [i for i, dim in enumerate(problem.dims) if dim in moving]

@@ -22,7 +22,7 @@ from sparsemap.pieces.contracts import Array, Genes, Piece, Segment, naming
 from sparsemap.problem.designs import Designs
 
 from .choices import Candidate, build_candidates, once, owned_formats, owned_mechanisms
-from .mistakes import Mistakes, path_of
+from .mistakes import Mistakes
 
 
 @attrs.frozen(kw_only=True)
@@ -46,7 +46,7 @@ class Constant(Segment):
             wrong = (designs.columns[name] != value[..., None]).reshape(-1, len(designs)).any(axis=0)
             if wrong.any():
                 row = int(np.argmax(wrong))
-                raise DesignError(f"design {row}: '{name}' differs from what segment '{path_of(self)}' fixes")
+                raise DesignError(f"design {row}: '{name}' differs from what segment '{self.path()}' fixes")
         return np.zeros((0, len(designs)), dtype=np.int64)
 
     def _columns(self, problem: Problem) -> dict[str, Array]:

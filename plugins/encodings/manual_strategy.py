@@ -18,7 +18,6 @@ from sparsemap.pieces.contracts import Array, Piece, naming
 
 from .choices import Candidate, build_candidates, led, once
 from .fixed import Constant
-from .mistakes import path_of
 
 COLUMNS = ("formats", "mechanisms")
 
@@ -117,4 +116,4 @@ class ManualStrategy(Constant):
 
     def __attrs_post_init__(self) -> None:
         if not self.columns:
-            raise SpecError.at("", path_of(self, "columns"), f"expected at least one of {', '.join(COLUMNS)}")
+            raise SpecError.at("", self.path("columns"), f"expected at least one of {', '.join(COLUMNS)}")

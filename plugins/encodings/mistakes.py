@@ -9,10 +9,6 @@ from sparsemap.errors import Mistake, SpecError, listed, unknown
 from sparsemap.pieces.contracts import Segment
 
 
-def path_of(segment: Segment, key: str = "") -> str:
-    return ".".join(part for part in (segment.name or segment.type_name, key) if part)
-
-
 class Mistakes:
     """Those of one segment; a call adds one."""
 
@@ -21,7 +17,7 @@ class Mistakes:
         self.found: list[Mistake] = []
 
     def __call__(self, key: str, text: str) -> None:
-        self.found.append(Mistake(self.file, path_of(self.segment, key), text))
+        self.found.append(Mistake(self.file, self.segment.path(key), text))
 
     def known(self, key: str, what: str, name: str, names: Collection[str]) -> bool:
         """Whether the name is one of these; if not, that is a mistake."""

@@ -15,7 +15,6 @@ from sparsemap.errors import DesignError, SpecError
 from sparsemap.pieces.contracts import Array, Genes, Segment
 from sparsemap.problem.designs import Designs
 
-from .mistakes import path_of
 from .tile_moves import compiled
 
 TABLE_DIMS = 8
@@ -76,7 +75,7 @@ class Cantor(Segment):
         dims, levels = len(problem.dims), problem.mapping_levels
         if dims > self.max_dims:
             text = f"'{self.type_name}' encodes orders of up to {self.max_dims} dimensions, the workload has {dims}"
-            raise SpecError.at(problem.files.get("space", ""), path_of(self), text)
+            raise SpecError.at(problem.files.get("space", ""), self.path(), text)
         names = tuple(f"order.{level.name}" for level in levels)
         high = np.full(len(levels), factorial(dims), dtype=np.int64)
         return Genes(names, np.ones(len(levels), dtype=np.int64), high)

@@ -12,13 +12,14 @@ import attrs
 
 from sparsemap.cli import output
 from sparsemap.errors import SearchError, listed
-from sparsemap.files import percent, times
+from sparsemap.files import grouped, percent, times
 from sparsemap.pieces.contracts import styled
 from sparsemap.pieces.registry import Registry
 from sparsemap.plots import Figure
 from sparsemap.problem import design_file
 from sparsemap.searching.result import DESIGN_FILE, RESULT_FILE
 from sparsemap.spec.units import format_energy
+from sparsemap.study.cells import plan_below
 from sparsemap.study.comparison import compare
 
 from .explain import OF, Explanation
@@ -28,6 +29,7 @@ from .sides import (
     TABLE,
     WORTH_NAMES,
     Compared,
+    alike,
     compared,
     is_result,
     labelled,
@@ -35,6 +37,7 @@ from .sides import (
     ranked,
     ratio,
     sides_of,
+    uncounted,
     verdict,
     worth_of,
 )
@@ -70,6 +73,8 @@ class _Layer:
     base: Base
     costs: dict[str, tuple[float, float]]
     """Energy in pJ and seconds of all repetitions by what is free, "" for nothing."""
+    side: str
+    """The result that it is a part of."""
 
     def to_dict(self) -> dict[str, Any]:
         free = {name: _named(x / self.repeat for x in found) for name, found in self.costs.items() if name}
@@ -85,25 +90,30 @@ def explain_many(path: Path, quantity: str, registry: Registry) -> Explanation:
     if quantity not in OF:
         raise SearchError(f"{path}: of many designs only {listed(OF)} can be explained; name the folder of one of them")
     sides = labelled(sides_of(path))
-    parts = [(_name(side, part.name, sides), part) for side in sides for part in side.parts if part.known]
+    parts = [(side, part) for side in sides for part in side.parts if part.known]
     if not parts:
         raise SearchError(f"{path}: has no design to explain")
     folders = {part.folder: str(part.folder / DESIGN_FILE) for _, part in parts}
     made = {folder: Base(design_file.load(file, registry)) for folder, file in folders.items()}
     free = {folder: _alone(base, quantity) for folder, base in made.items()}
     layers = []
-    for name, part in parts:
+    for side, part in parts:
         outcomes = {"": made[part.folder].outcome, **{x.name: x.outcome for x in free[part.folder]}}
         times = {of: (part.repeat * x.energy_pj, part.repeat * x.costs["seconds"]) for of, x in outcomes.items()}
-        layers.append(_Layer(name, part.repeat, made[part.folder], times))
+        name = _name(side, part.name, sides)
+        layers.append(_Layer(name, part.repeat, made[part.folder], times, side.label))
     names = dict.fromkeys(name for x in layers for name in x.costs)  # a layer that lacks one stays as it is
     each = {name: [x.costs.get(name, x.costs[""]) for x in layers] for name in names}
     totals = {name: (math.fsum(e for e, _ in found), math.fsum(t for _, t in found)) for name, found in each.items()}
     lines = [styled(f"{sides[0].subject} on {sides[0].hardware}" if len(sides) == 1 else str(path), "strong")]
+    planned = plan_below(path)
+    plan = f", without the plan, whose designs are in {planned}" if planned else ""
     if len(sides) == 1:
-        plan = ", without the plan of tensors on chip" if sides_of(path, planned=True)[0].planned else ""
-        lines += [f"{time_text(totals[''][1])}, {format_energy(totals[''][0])}, one layer after the other{plan}", ""]
-    lines.append(output.table(_rows(layers, totals[""], quantity), "<>>>>>><", less=LESS))
+        time, energy = time_text(totals[""][1]), format_energy(totals[""][0])
+        lines += [f"{time}, {energy}, {'layer by layer' if planned else 'one layer after the other'}{plan}", ""]
+    elif planned:
+        lines += [f"layer by layer{plan}", ""]
+    lines.append(output.table(_rows(layers, quantity), "<>>>>>><", less=LESS))
     if len(sides) == 1:
         lines += ["", styled("the whole network with one thing free in every layer", "strong"), _free(totals, quantity)]
     lines += ["", f"`sparsemap explain {parts[0][1].folder}` says more of one of them"]
@@ -129,16 +139,26 @@ def _worth(quantity: str, energy: float, seconds: float) -> float:
     return {"energy": energy, "cycles": seconds}.get(quantity, energy * seconds)
 
 
-def _rows(layers: Sequence[_Layer], whole: tuple[float, float], quantity: str) -> list[list[str]]:
-    """Those that take most time first."""
+def _rows(layers: Sequence[_Layer], quantity: str) -> list[list[str]]:
+    """Those that take most time first; shares are of the result that a layer is a part of, where that has several."""
     rows = [["", "times", "time", "of time", "energy", "of energy", "units", "limited by", "what would help most"]]
+    sides = grouped(layers, lambda x: x.side)
+    whole = {
+        name: [math.fsum(costs) for costs in zip(*(x.costs[""] for x in of_side), strict=True)]
+        for name, of_side in sides.items()
+        if len(of_side) > 1 or len(sides) == 1
+    }
     for x in sorted(layers, key=lambda x: -x.costs[""][1]):
+        shares = [percent(cost / of) for cost, of in zip(x.costs[""], whole.get(x.side, ()), strict=False)] or [
+            "-",
+            "-",
+        ]
         outcome, (energy, seconds) = x.base.outcome, x.costs[""]
         now = _worth(quantity, energy, seconds)
         least, name = min((_worth(quantity, *found), name) for name, found in x.costs.items())
         used = "-" if outcome.units is None else percent(outcome.units / outcome.design.problem.compute_instances)
-        time = time_text(seconds / x.repeat), percent(seconds / whole[1])
-        spent = format_energy(energy / x.repeat), percent(energy / whole[0])
+        time = time_text(seconds / x.repeat), shares[1]
+        spent = format_energy(energy / x.repeat), shares[0]
         helps = f"{name} {change_text(least, now)}" if least < now else "-"
         rows.append([x.name, str(x.repeat), *time, *spent, used, outcome.column, helps])
     return rows
@@ -160,19 +180,19 @@ def _free(totals: dict[str, tuple[float, float]], quantity: str) -> str:
 
 def diff_many(paths: Sequence[Path]) -> tuple[list[str], dict[str, Any]]:
     """Two results next to each other: a verdict, and a row for each layer or cell that both have."""
-    found = [sides_of(path, planned=True) for path in paths]
+    found, note = alike(paths)
     if all(len(sides) == 1 for sides in found):
-        return _layers([sides[0] for sides in found])
-    return _cells(paths, found)
+        return _layers([sides[0] for sides in found], note)
+    return _cells(paths, found, note)
 
 
-def _layers(given: Sequence[Compared]) -> tuple[list[str], dict[str, Any]]:
+def _layers(given: Sequence[Compared], note: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
     one, other = labelled(given)
     if len(compared((one, other))) > 1:
         names = [f"{side.subject} ({side.model})" for side in (one, other)]
         raise SearchError(f"{one.folder} is of {names[0]}, {other.folder} of {names[1]}; only the same is compared")
     shares = ranked((one, other))[1]
-    said, parts = verdict((one, other)), [{part.name: part for part in side.parts} for side in (one, other)]
+    said, parts = [*note, *verdict((one, other))], [{part.name: part for part in side.parts} for side in (one, other)]
     title = styled("layers, those that decide first; shares are of the difference", "strong")
     lines = [*map(output.wrapped, said), "", title, *layer_table((one, other), shares).lines(less=(1, 4, 7, 5))]
     ends = [{"result": str(side.folder), "hardware": side.hardware, **side.costs} for side in (one, other)]
@@ -183,7 +203,9 @@ def _layers(given: Sequence[Compared]) -> tuple[list[str], dict[str, Any]]:
     return lines, {"a": ends[0], "b": ends[1], "verdict": said, "layers": layers}
 
 
-def _cells(paths: Sequence[Path], found: Sequence[Sequence[Compared]]) -> tuple[list[str], dict[str, Any]]:
+def _cells(
+    paths: Sequence[Path], found: Sequence[Sequence[Compared]], note: Sequence[str]
+) -> tuple[list[str], dict[str, Any]]:
     """Cells of two studies with the same workload, hardware, searcher and seed, or which two have in common."""
     keyed = [{side.folder.name: side for side in sides} for sides in found]
     common = [name for name in keyed[0] if name in keyed[1]]
@@ -202,7 +224,8 @@ def _cells(paths: Sequence[Path], found: Sequence[Sequence[Compared]]) -> tuple[
     told = [value for value in ratios.values() if value]
     mean = math.exp(math.fsum(map(math.log, told)) / len(told)) if told else None
     first = f"{paths[1]} has {times(mean)} the {WORTH_NAMES[worth]} of {paths[0]} (geometric mean of {len(told)} cells)"
-    return [first, "", output.table(rows, "<>", less=(4, 5))], {"worth": worth, "mean": mean, "cells": ratios}
+    said = map(output.wrapped, [*note, first, *uncounted(every)])
+    return [*said, "", output.table(rows, "<>", less=(4, 5))], {"worth": worth, "mean": mean, "cells": ratios}
 
 
 # ---------------------------------------------------------------------------------------------------------------- plot

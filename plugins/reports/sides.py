@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,10 @@ from sparsemap.errors import SearchError, listed
 from sparsemap.files import grouped, percent, read_csv, times
 from sparsemap.pieces.defaults import TECHNOLOGY
 from sparsemap.searching.breakdown import WAITING, Breakdown
-from sparsemap.searching.result import RESULT_FILE, read_result
+from sparsemap.searching.result import DESIGN_FILE, RESULT_FILE, read_result
 from sparsemap.spec.units import format_energy
 from sparsemap.study.cells import AXES
+from sparsemap.study.network_result import between_text
 
 from .tables import Cell, PageTable, number, share
 from .wording import area_text, change_text, time_text
@@ -131,6 +133,22 @@ def sides_of(path: Path, planned: bool = False) -> list[Compared]:
     return [attrs.evolve(side, label=f"{prefix}{side.label}") for name in below for side in sides_of(name, planned)]
 
 
+def alike(paths: Sequence[Path]) -> tuple[list[list[Compared]], list[str]]:
+    """The sides of each path, by their plans; but all layer by layer where some of those that are compared have a plan and
+    others have none, and a sentence that says so."""
+    found = [sides_of(path, planned=True) for path in paths]
+    every = labelled([side for sides in found for side in sides])
+    mixed = [group for group in compared(every) if len({side.planned for side in group}) > 1]
+    if not mixed:
+        return found, []
+    told = [[side.label for group in mixed for side in group if side.planned is has] for has in (True, False)]
+    named = [listed(names) if len(names) < 4 else f"{len(names)} results" for names in told]
+    said = (
+        f"All is layer by layer: {named[0]} alone came with a plan of tensors on chip, not {named[1]} (`run --fuse`)."
+    )
+    return [sides_of(path) for path in paths], [said]
+
+
 def cell_folder(study: Path, row: Mapping[str, str]) -> Path | None:
     """The folder of the cell of a study that a row of its table is of; None where it is not there."""
     first = "--".join((row["workload"], row["hardware"], row["searcher"]))
@@ -151,7 +169,7 @@ def _side(
     path: Path, subject: str, table: dict[str, Any], known: dict[str, Any], parts: Sequence[SidePart]
 ) -> Compared:
     """`known`: the table of a search, that of a layer for a network, which says cost model and objective."""
-    identity = known.get("identity", {})
+    identity = known.get("identity") or _design_table(parts)
     model, chip = identity.get("cost_model", {}), identity.get("hardware", {})
     of = chip.get("technology") or TECHNOLOGY
     names = model.get("name") or "", model.get("type") or "", of if isinstance(of, str) else of.get("name", "its own")
@@ -159,12 +177,18 @@ def _side(
     return Compared(path.resolve().name, subject, *about, known.get("objective", ""), table, tuple(parts), path)
 
 
+def _design_table(parts: Sequence[SidePart]) -> dict[str, Any]:
+    """The table of the first design that there is, for results without an identity, such as those of a designed chip."""
+    files = (file for part in parts for file in (part.folder, part.folder / DESIGN_FILE) if file.is_file())
+    return next((tomllib.loads(file.read_text("utf-8")) for file in files), {})
+
+
 def _network(path: Path, planned: bool) -> Compared:
     table = checked(path, read_result(path / NETWORK), OF_NETWORK)
     cycle = table["seconds"] / table["cycles"] if table.get("seconds") else math.nan
     results = {name: result_of(path / name) for name in {layer["searched"] for layer in table["layers"]}}
     known = next(filter(None, results.values()), {})
-    if planned and (plan := table.get("fused") or {}).get("complete"):
+    if planned and (plan := plan_in(table)):
         steps = [
             SidePart(row["layer"], 1, Breakdown.from_dict(row, row["by_level"]), path / row["design"], cycle, row)
             for row in plan["layers"]
@@ -176,6 +200,12 @@ def _network(path: Path, planned: bool) -> Compared:
             costs, folder = Breakdown.from_dict(layer, found), path / layer["searched"]
             parts.append(SidePart(layer["layer"], layer["repeat"], costs, folder, cycle, layer))
     return _side(path, table["network"], table, known, parts)
+
+
+def plan_in(network: Mapping[str, Any]) -> dict[str, Any]:
+    """The plan of a network where there is a complete one; empty otherwise."""
+    plan = network.get("fused") or {}
+    return plan if plan.get("complete") else {}
 
 
 def result_of(path: Path) -> dict[str, Any]:
@@ -289,11 +319,15 @@ def verdict(sides: Sequence[Compared]) -> list[str]:
     groups = compared(sides)
     lines = [_best(found) for found in groups if len(found) > 1]
     several = [text for text in lines if text]
-    left = dict.fromkeys(name for side in sides for name in side.numbers.get("lacks") or ())
-    return [
-        *(several if len(several) <= 3 else [overall(groups)]),
-        *([f"No total counts {listed(left)}."] if left else []),
-    ]
+    return [*(several if len(several) <= 3 else [overall(groups)]), *uncounted(sides)]
+
+
+def uncounted(sides: Sequence[Compared]) -> list[str]:
+    """What no total of these sides counts: what the networks lack, and operations between layers without a plan."""
+    lacks = dict.fromkeys(name for side in sides for name in side.numbers.get("lacks") or ())
+    tables = ((side, side.numbers.get("between")) for side in sides if not side.planned)
+    between = ((side.subject, side.hardware, tuple(found.values())) for side, found in tables if found)
+    return [f"No total counts {text}." for text in (listed(lacks), between_text(between)) if text]
 
 
 def name_of(side: Compared, sides: Sequence[Compared]) -> str:

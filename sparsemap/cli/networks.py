@@ -116,6 +116,8 @@ def run_network(hardware: str, given: Mapping[str, Any], as_json: bool, quiet: b
 
 
 def totals_text(result: NetworkResult) -> str:
+    from ..study.network_result import between_text
+
     about = f"{result.network} on {result.hardware}"
     layers = f"{sum(layer.repeat for layer in result.layers)} layers, {result.searches} searches"
     each = f"of {result.budget:,} designs each   {result.searcher}, seed {result.seed}, warm start {result.warm_start}"
@@ -128,10 +130,8 @@ def totals_text(result: NetworkResult) -> str:
         f"energy   {format_energy(energy)}",
         f"cycles   {format_count(cycles)}, {1e3 * seconds:,.4g} ms; one layer after the other, without fusion or overlap",
     ]
-    count, pj, busy = result.between
-    if count:
-        moved = f"{format_energy(pj)} and {format_count(busy)} cycles"
-        lines.append(f"besides  {count} operations between layers, which move {moved} (counted with --fuse)")
+    if between := between_text([(result.network, result.hardware, result.between)]):
+        lines.append(f"besides  {between}")
     if result.lacks:
         lines.append(f"without  {listed(result.lacks)}")
     if result.bound:

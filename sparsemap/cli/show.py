@@ -131,6 +131,7 @@ def report_verb(name: str, about: str) -> click.Command:
     @plugin_dirs
     @json_option
     def verb(design: str, scenario: str, plugin_dirs: tuple[str, ...], as_json: bool) -> None:
+        from ..study.cells import plan_below
         from . import output as cli_output
 
         registry = loaded(plugin_dirs)
@@ -142,6 +143,9 @@ def report_verb(name: str, about: str) -> click.Command:
             tables = {label: piece.data(*each) for label, each in found.items()}
             click.echo(json.dumps(tables.get("", tables), indent=2))
             return
+        if plan := plan_below(Path(design)):
+            cli_output.show(f"layer by layer, without the plan, whose designs are in {plan}")
+            click.echo()
         for label, each in found.items():
             heading = f"# {label}\n\n" if label else ""
             cli_output.show(heading + piece.text(*each, cli_output.width()))

@@ -94,6 +94,7 @@ def run(as_json: bool, quiet: bool, hardware: str | None, report: bool, **given:
     """
     from ..study.cells import TABLE_FILES
     from ..study.comparison import compare as compared
+    from ..study.network_result import between_text
     from ..study.study import shown_rows
     from . import output as cli_output
 
@@ -133,6 +134,9 @@ def run(as_json: bool, quiet: bool, hardware: str | None, report: bool, **given:
         click.echo(cli_output.table([head, *shown], "<" * head.index("seed") + ">", less=less))
         if "time" in head:
             click.echo("\n" + cli_output.wrapped(compared(rows, by="hardware").verdict))
+        between = ((one.cell.workload, one.cell.hardware, one.numbers.get("between")) for one in outcomes)
+        if text := between_text(between):
+            click.echo(cli_output.wrapped(f"besides  {text}", " " * 9))
     if report:
         write_report(folder, given["plugin_dirs"])
     _tell(outcomes, folder, TABLE_FILES, quiet)

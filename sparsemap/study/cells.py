@@ -255,6 +255,11 @@ def _is_result(folder: Path, layers: bool) -> bool:
     )
 
 
+def plan_below(folder: Path) -> Path | None:
+    """Where the designs of the first plan are below the folder of a network or a study."""
+    return next((file.parent for file in sorted(folder.glob(f"**/{PLAN_FOLDER}/*.toml"))), None)
+
+
 def labels_of(references: Iterable[str]) -> dict[str, str]:
     """What to call each of the names and paths: a file without folder and ending, as long as that is clear."""
     references = list(dict.fromkeys(references))

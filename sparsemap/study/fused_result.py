@@ -81,6 +81,9 @@ class FusedResult:
     layer_by_layer: tuple[float, float] = (math.nan, math.nan)
     """pJ and cycles of the same layers with the best design of each and all tensors outside, operations counted alike."""
     bound: float | None = None
+    """No plan of designs of the space has a lower value of the objective, .."""
+    score: float | None = None
+    """.. which is that of this plan."""
     operations: str = "counted"
     """What operations between layers cost, see `search_network`."""
     matched: bool = False
@@ -113,8 +116,8 @@ class FusedResult:
 
     @property
     def gap(self) -> float | None:
-        """EDP over the bound, where that is one of the EDP."""
-        return self.edp / self.bound if self.bound else None
+        """The score over its bound."""
+        return self.score / self.bound if self.score is not None and self.bound else None
 
     @property
     def gain(self) -> float:

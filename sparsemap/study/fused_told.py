@@ -66,7 +66,7 @@ class _Told:
         own = {layer.layer: layer for layer in base.layers}
         alone = [self._own(one, own) for one in fused.graph]
         bound = self.tables.bound
-        return FusedResult(
+        result = FusedResult(
             base=base,
             home=fused.places[1],
             outside=fused.places[0],
@@ -77,6 +77,7 @@ class _Told:
             operations=fused.operations,
             matched=fused.matched,
         )
+        return attrs.evolve(result, score=fused.value(result.energy_pj, result.cycles))
 
     def _rows(self, own: Mapping[str, Any]) -> tuple[FusedLayer, ...]:
         fused, rows = self.fused, []

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -208,6 +208,29 @@ class NetworkResult:
         return write_texts({place / name: text for name, text in zip(NETWORK_FILES, texts, strict=True)})
 
 
+def between_text(found: Iterable[tuple[str, str, Sequence[float] | None]]) -> str:
+    """`5 operations between layers, which move 979 uJ and 956,480 cycles (counted with --fuse)`: what totals do not count,
+    from networks, hardware and `between`; of many chips no amounts. Empty where there are no operations."""
+    known = {(network, hardware): one for network, hardware, one in found if one and one[0]}
+    networks = {network for network, _ in known}
+    counts = {count for count, _, _ in known.values()}
+    if not known:
+        return ""
+    if len(counts) > 1 or len(known) > AMOUNTS:
+        return "operations between layers (counted with --fuse)"
+    moved = [
+        f"{units.format_energy(pj)} and {units.format_count(cycles)} cycles"
+        + (f" on {hardware}" if len(known) > 1 else "")
+        + (f" for {network}" if len(networks) > 1 else "")
+        for (network, hardware), (_, pj, cycles) in known.items()
+    ]
+    (count,) = counts
+    verb = "operation between layers, which moves" if count == 1 else "operations between layers, which move"
+    return f"{count} {verb} {', '.join(moved)} (counted with --fuse)"
+
+
+AMOUNTS = 4
+"""Chips of which it is told what operations between layers move."""
 HEAD = ["layer", "times", "EDP", "energy", "cycles", "gap", "of energy", "of cycles", "time", "units", "limited by"]
 
 

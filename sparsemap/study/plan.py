@@ -177,6 +177,7 @@ class Plan:
         if whole.complete:
             numbers |= {key: getattr(whole, key) for key in ("edp", "energy_pj", "cycles", "gap", "costs")}
             numbers["score"] = self._score(whole.costs)
+            numbers["between"] = getattr(whole, "between", None)  # a plan counts them
         numbers["chosen"] = chosen_in(outcome.numbers for outcome in outcomes)
         numbers["valid_fraction"] = sum(count * share for count, share in tried) / max(evaluations, 1)
         failed = [f"{outcome.cell.workload}: {outcome.error}" for outcome in outcomes if outcome.state == "failed"]

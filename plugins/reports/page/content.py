@@ -95,16 +95,16 @@ def command(verb: str, found: Mapping[str, Any], **more: Any) -> str:
 # ------------------------------------------------------------------------------------------------------------- numbers
 
 
-def totals(found: Mapping[str, Any], of_edp: str, of_cycles: str) -> list[Headline]:
-    """EDP and cycles, each with a note, energy, and the gap to the bound where one is known."""
+def totals(found: Mapping[str, Any], of_edp: str, of_cycles: str, of: str = "") -> list[Headline]:
+    """EDP and cycles, each with a note, energy, and the gap to the bound where one is known; `of` is where they stand."""
     labels, notes = ("EDP, pJ · cycles", "energy", "cycles"), (of_edp, "", of_cycles)
-    made = [Headline(*row) for row in zip(labels, numbers(found, ""), notes, strict=True)]
+    made = [Headline(*row) for row in zip(labels, numbers(found, of), notes, strict=True)]
     costs = found.get("costs") or {}
     for name, label in COST_NAMES.items():
         if costs.get(name):
-            made.append(Headline(label, number(costs[name], HOW[name], f"costs.{name}")))
+            made.append(Headline(label, number(costs[name], HOW[name], f"{of}costs.{name}")))
     if found.get("gap"):
         where = f" in space {found['space']}" if found.get("space") else ""
-        (gap,) = numbers(found, "", ["gap"])
+        (gap,) = numbers(found, of, ["gap"])
         made.append(Headline("gap to the bound", gap, f"{found['bound']:.3e} by proof{where}"))
     return made

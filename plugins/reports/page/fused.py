@@ -34,7 +34,8 @@ def verdict(plan: Mapping[str, Any], network: str, hardware: str) -> str:
 
     too = "" if plan["operations"].startswith("not") else ", operations between layers too"
     apart = f"layer by layer{too}, {of(plan['layer_by_layer'])}"
-    return f"With tensors on chip {network} takes {of(plan)} on {hardware}; {apart}."
+    bound = f" By proof the best plan is within {times(plan['gap'])}." if plan["gap"] else ""
+    return f"With tensors on chip {network} takes {of(plan)} on {hardware}; {apart}.{bound}"
 
 
 def sections(plan: Mapping[str, Any]) -> list[Section]:

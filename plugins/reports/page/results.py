@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sparsemap.errors import SparseMapError, listed
+from sparsemap.errors import SparseMapError
 from sparsemap.files import percent, times
 from sparsemap.pieces.registry import Registry
 from sparsemap.problem import design_file
@@ -39,25 +40,28 @@ TOLD = {
 
 def network(folder: Path, registry: Registry) -> Page:
     """What a network costs, which layers decide, and each of them folded away below."""
-    (side,) = sides_of(folder)
+    (side,), (whole,) = sides_of(folder), sides_of(folder, planned=True)
     found: Mapping[str, Any] = side.numbers
+    without = ", layer by layer, without the plan" if whole.planned else ""
     count = sum(part.repeat for part in side.parts)
     after = "" if found["seconds"] is None else "without fusion or overlap"
-    tiles = totals(found, "total energy times total cycles", after)
+    after = "one step after the other" if whole.planned else after
+    tiles = totals(whole.numbers, "total energy times total cycles", after, "fused." if whole.planned else "")
     searched = f"{found['searches']} searches of {found['budget']:,} designs"
     tiles.append(Headline("layers", PrintedNumber(count, f"{count:,}"), searched))
-    warnings = [f"No total counts {listed(found['lacks'])}."] if found.get("lacks") else []
+    warnings = of_sides.uncounted([whole])
     warnings += [] if found["complete"] else ["Not every layer has a design, so that there are no totals."]
-    pages = dict(_designs(side, registry))
-    charts = [chart for chart in (_bars(side, "energy_pj"), _bars(side, "seconds"), timeline(side.parts)) if chart]
+    pages = dict(_designs(side, registry, without))
+    charts = [chart for chart in (_bars(whole, "energy_pj"), _bars(whole, "seconds"), timeline(whole.parts)) if chart]
     about = "Numbers are of one repetition, shares of all; a name leads to its design."
-    where = Section("Where energy and time go", charts, "By layer, all repetitions; one after the other.")
-    sections = [where, Section("Layers", [_layers(side, pages)], about), *pages.values()]
-    said, flag = _most(side), ""
-    if (plan := found.get("fused") or {}).get("complete"):
-        said = [fused.verdict(plan, side.subject, side.hardware), *(f"Layer by layer, {x}" for x in said)]
+    of_what = "step of the plan" if whole.planned else "layer, all repetitions"
+    where = Section("Where energy and time go", charts, f"By {of_what}; one after the other.")
+    sections = [where, Section(f"Layers{without}", [_layers(side, pages)], about), *pages.values()]
+    said, flag = _said(whole), ""
+    if whole.planned:
+        plan = found["fused"]
         flag, sections = " --fuse", [*fused.sections(plan), *sections]
-        tiles.insert(0, fused.headline(plan))
+        tiles[0] = fused.headline(plan)
     options = {"hardware": side.hardware, "warm_start": found["warm_start"]}
     words = command(f"run {side.subject}", {"objective": side.objective or None, **found}, **options) + flag
     known: Mapping[str, Any] = next((part.about for part in side.parts if part.about), {})
@@ -67,28 +71,35 @@ def network(folder: Path, registry: Registry) -> Page:
 
 
 def _bars(side: Compared, key: str) -> Chart:
-    of = f"share_of_{'cycles' if key == 'seconds' else key}"
-    shares = [part.about[of] for part in side.parts]
-    ends = ["" if part is None else percent(part, 1) for part in shares]
+    shares = [_share(side, part, key) for part in side.parts]
+    ends = ["" if math.isnan(part) else share(part) for part in shares]
     return stack([(part.name, [part], end) for part, end in zip(side.parts, ends, strict=True)], key)
 
 
-def _most(side: Compared) -> list[str]:
-    """Where most of the time goes, and how good it can get."""
+def _share(side: Compared, part: of_sides.SidePart, key: str) -> float:
+    """What all repetitions of a part have of the whole; NaN where not every part has a design."""
+    return getattr(part, key) / of_sides.value(side, key) if side.numbers["edp"] is not None else math.nan
+
+
+def _said(side: Compared) -> list[str]:
+    """What a network takes, where most of the time goes, and how good it can get."""
     found = side.numbers
     if found["edp"] is None:
         return []
-    text = f"{side.subject} takes {time_text(found['seconds'])} and {format_energy(found['energy_pj'])} on {side.hardware}."
+    if side.planned:
+        text = fused.verdict(found["fused"], side.subject, side.hardware)
+    else:
+        text = f"{side.subject} takes {time_text(found['seconds'])} and {format_energy(found['energy_pj'])}"
+        text += f" on {side.hardware}."
     most = []
-    for part in sorted(side.parts, key=lambda part: -part.about["share_of_cycles"])[:FEW]:
+    for part in sorted(side.parts, key=lambda part: -part.seconds)[:FEW]:
         limit = part.costs.limit.removesuffix(f", {WAITING}")
-        shares = [percent(part.about[f"share_of_{key}"]) for key in ("cycles", "energy_pj")]
+        shares = [percent(_share(side, part, key)) for key in ("seconds", "energy_pj")]
         most.append(
             f"{part.name} {shares[0]} of the time and {shares[1]} of the energy" + (limit and f", limited by {limit}")
         )
-    bound = (
-        f" No designs of space {found['space']} are more than {times(found['gap'])} better." if found.get("gap") else ""
-    )
+    gap = 0.0 if side.planned else found.get("gap")
+    bound = f" No designs of space {found['space']} are more than {times(gap)} better." if gap else ""
     return [f"{text} Most goes to {'; '.join(most)}.{bound}"]
 
 
@@ -109,8 +120,8 @@ def _shape(layer: Mapping[str, Any]) -> str:
     return f"{layer['type']}, sizes {layer['sizes']}; density {layer['densities']}"
 
 
-def _designs(side: Compared, registry: Registry) -> Iterator[tuple[str, Section]]:
-    """A closed section for each design of the network: loop nest, cycles, one thing free."""
+def _designs(side: Compared, registry: Registry, without: str) -> Iterator[tuple[str, Section]]:
+    """A closed section for each design of the network: loop nest, cycles, one thing free; `without` ends its title."""
     for part in (part for part in side.parts if part.known and part.name == part.about["searched"]):
         try:
             base = Base(design_file.load(str(part.folder / DESIGN_FILE), registry))
@@ -127,7 +138,7 @@ def _designs(side: Compared, registry: Registry) -> Iterator[tuple[str, Section]
             text += f"; EDP {change_text(better.outcome.edp, outcome.edp)} with {better.name} free"
         tables = [breakdown_table(outcome.breakdown, outcome.design.problem), design.one_free(outcome, free)]
         blocks = [*design.section(outcome).blocks, *(table.without_places() for table in tables if table)]
-        yield part.name, Section(part.name, blocks, text, f"layer-{part.folder.name}")
+        yield part.name, Section(f"{part.name}{without}", blocks, text, f"layer-{part.folder.name}")
 
 
 # ------------------------------------------------------------------------------------------------------- several results
@@ -135,7 +146,8 @@ def _designs(side: Compared, registry: Registry) -> Iterator[tuple[str, Section]
 
 def comparison(paths: Sequence[Path]) -> Page:
     """What is best and why, numbers, ratios to the first of each problem, layers, energy and time of each."""
-    sides = labelled([side for path in paths for side in sides_of(path, planned=True)])
+    each, note = of_sides.alike(paths)
+    sides = labelled([side for found in each for side in found])
     worth = of_sides.worth_of(sides)
     groups = of_sides.compared(sides)
     found = [[side for side in group if side.numbers["edp"] is not None] for group in groups]
@@ -146,7 +158,7 @@ def comparison(paths: Sequence[Path]) -> Page:
         base = first.get(id(side), side)
         over = ratio(side, base, worth)
         if over is not None:
-            model = f", {side.model}" if side.model != sides[0].model else ""
+            model = f", {side.model}" if side.model not in ("", sides[0].model) else ""
             tip = f"{side.label}: {side.searched}\n{WORTH_NAMES[worth]} {times(over)} of {base.label}"
             points.append(Mark(over, side.searcher, f"{side.subject} on {side.hardware}{model}", tip=tip))
             ratios.setdefault((side.hardware, side.searcher), []).append(over)
@@ -179,7 +191,7 @@ def comparison(paths: Sequence[Path]) -> Page:
     newest = max(files, key=lambda file: file.stat().st_mtime)
     words = made(newest.parent, {}, f"sparsemap report {' '.join(str(path) for path in paths)}", newest.name)
     lines = [words, *dict.fromkeys(f"{side.subject}: {side.searched}" for side in sides[:4])]
-    return Page(title, lines, tiles, sections, verdict=of_sides.verdict(sides))
+    return Page(title, lines, tiles, sections, verdict=[*note, *of_sides.verdict(sides)])
 
 
 def _tile(side: Compared, label: str) -> Headline:

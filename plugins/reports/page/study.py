@@ -14,8 +14,9 @@ from sparsemap.searching.result import read_result
 from sparsemap.study.cells import AXES, chosen_in
 from sparsemap.study.comparison import BY, NAMED, Comparison, compare, cost_of
 
+from .. import sides as of_sides
 from ..charts import GREY, Chart, Mark, scale, strips
-from ..sides import NETWORK, TABLE, Compared, cell_folder, checked, labelled, result_of, sides_of, verdict
+from ..sides import NETWORK, TABLE, Compared, cell_folder, checked, labelled, plan_in, result_of, sides_of
 from ..tables import Cell, PageTable, PrintedNumber, number, numbers
 from ..wording import CHIP_COSTS
 from .content import Headline, Page, Section, made
@@ -50,14 +51,15 @@ def study(folder: Path, registry: Any = None) -> Page:
     ]
     chosen = [result.get("chosen") or {} for result in results]
     sections, lines = [], []
+    networks = _networks(rows, folders)
     for by in (key for key in BY if key in varied):
         found = compare(rows, by=by, chosen=chosen)
         lines.append(found.verdict)
         head, *uses = found.use_rows()
         blocks: list[Any] = [_means(found), *_ratios(found)]
         blocks += [PageTable(head, uses)] if found.uses and by in AXES else []
-        if by == "hardware" and (parts := _networks(rows, folders)):
-            lines, blocks = [*verdict(parts), *lines], [*layer_blocks(parts), *blocks]
+        if by == "hardware" and networks:
+            lines, blocks = [*of_sides.verdict(networks), *lines], [*layer_blocks(networks), *blocks]
         title = WHAT.get(by, by).capitalize()
         sections.append(Section(title, blocks, f"{found.about} The same workload and seed, a mark per seed."))
     if any(row["gap"] for row in rows):
@@ -69,6 +71,7 @@ def study(folder: Path, registry: Any = None) -> Page:
     about = next(filter(None, results), {})
     budget = f" of {about['budget']:,} designs" if about.get("budget") else ""
     origin = made(folder, about, f"sparsemap run, {len(rows)} cells{budget}", TABLE)
+    lines += [line for line in of_sides.uncounted(networks) if line not in lines]
     return Page(folder.resolve().name, [origin], tiles, sections, verdict=lines)
 
 
@@ -85,12 +88,14 @@ def _numbers(row: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _result(path: Path | None) -> dict[str, Any]:
-    """What is known of a cell: its `result.json`, or of a network its totals with what its layers have chosen."""
+    """What is known of a cell: its `result.json`, or of a network its totals, by its plan if it has
+    one, with what its layers have chosen."""
     if path is None or not (path / NETWORK).exists():
         return result_of(path) if path is not None else {}
     layers = [result_of(layer) for layer in sorted(path.iterdir()) if layer.is_dir()]
     versions: Any = next((layer["versions"] for layer in layers if "versions" in layer), {})
-    return {**read_result(path / NETWORK), "versions": versions, "chosen": chosen_in(layers)}
+    network = read_result(path / NETWORK)
+    return {**network, **plan_in(network), "versions": versions, "chosen": chosen_in(layers)}
 
 
 def _networks(rows: Sequence[Row], folders: Sequence[Path | None]) -> list[Compared]:

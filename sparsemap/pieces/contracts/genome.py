@@ -74,6 +74,10 @@ class Segment(Piece):
     def genes(self, problem: Problem) -> Genes:
         raise NotImplementedError
 
+    def path(self, key: str = "") -> str:
+        """Where it is, or a key of it, in the file of its space."""
+        return ".".join(part for part in (self.name or self.type_name, key) if part)
+
     def explain(self, problem: Problem) -> str:
         """What the genes are, in a few words, for `sparsemap show space`; by default their names."""
         return ", ".join(self.genes(problem).names) or f"constant: {', '.join(self.provides)}"

@@ -1,0 +1,159 @@
+"""Results of networks with a plan of tensors on chip: every number of a page, a comparison or a text says of what it is."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from sparsemap_plugins.reports.page import html, page_of
+from sparsemap_plugins.reports.sides import sides_of
+
+from sparsemap.cli.main import cli
+from sparsemap.pieces.loading import load
+from sparsemap.study.networks import search_network
+
+LAYERS = [
+    {"name": "a", "type": "linear", "k": 64, "n": 64},
+    {"name": "b", "type": "linear", "k": 64, "n": 64},
+    {"name": "sum", "type": "add", "inputs": ["a", "b"]},
+    {"name": "c", "type": "linear", "k": 64, "n": 64},
+]
+NETWORK = {"name": "three", "input": [64], "layers": LAYERS}
+TOML = "".join(
+    "[[layers]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in layer.items()) for layer in LAYERS
+)
+WITHOUT = "layer by layer, without the plan"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """The network on a chip with a plan, and on two chips without."""
+    folder = tmp_path_factory.mktemp("runs")
+    for name, chip, fuse in (
+        ("plan", "slow", True),
+        ("bare", "slow", False),
+        ("slow", "slow", False),
+        ("quick", "quick", False),
+    ):
+        hardware = {"extends": "mobile", "name": chip, "clock": {"slow": "500 MHz", "quick": "1 GHz"}[chip]}
+        search_network(NETWORK, hardware, budget=20, out=str(folder / name), fuse=fuse)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def there(runs, monkeypatch):
+    monkeypatch.chdir(runs)
+
+
+def run(*args):
+    done = CliRunner().invoke(cli, list(map(str, args)))
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def network(name):
+    return json.loads((Path(name) / "network.json").read_text())
+
+
+def test_cards_and_charts_of_a_plan_are_those_of_the_plan():
+    page, plan = page_of([Path("plan")], load()), network("plan")["fused"]
+    tiles = {tile.label: tile.value for tile in page.tiles}
+    told = {"EDP with tensors on chip": "edp", "energy": "energy_pj", "cycles": "cycles", "gap to the bound": "gap"}
+    costs = {"time": "costs.seconds", "power": "costs.power_w"}
+    for label, key in {**told, **costs}.items():
+        (*path, last) = key.split(".")
+        assert tiles[label].value == (plan["costs"] if path else plan)[last] and tiles[label].of == f"fused.{key}"
+    assert "EDP, pJ · cycles" not in tiles and not any("without fusion" in tile.note for tile in page.tiles)
+    where = next(section for section in page.sections if section.title == "Where energy and time go")
+    assert {mark.part for mark in where.blocks[2].marks} == {row["layer"] for row in plan["layers"]}
+    of_layers = [section.title for section in page.sections if section.title.startswith(("Layers", "a,"))]
+    assert of_layers == [f"Layers, {WITHOUT}", f"a, {WITHOUT}"]
+    assert f"the best plan is within {plan['gap']:.2f}x." in page.verdict[0]
+    assert "more than" not in "".join(page.verdict) and html(page)
+
+
+def test_a_study_of_plans_has_the_gaps_of_plans(tmp_path):
+    (tmp_path / "three.toml").write_text('kind = "network"\nname = "three"\ninput = [64]\n' + TOML)
+    about = (
+        'kind = "study"\nname = "fused"\nbudget = 20\nfuse = true\nnetworks = ["three.toml"]\nhardware = ["mobile"]\n'
+    )
+    (tmp_path / "fused.toml").write_text(about)
+    run("run", tmp_path / "fused.toml", "--out", tmp_path / "out", "-q")
+    (file,) = (tmp_path / "out").glob("*/network.json")
+    found = json.loads(file.read_text())
+    tables = {section.title: section.blocks[0] for section in page_of([tmp_path / "out"], load()).sections}
+    cells = dict(zip(tables["Cells"].head, tables["Cells"].rows[0], strict=True))
+    assert found["fused"]["gap"] != found["gap"]
+    assert cells["over the bound"].value == tables["Gaps to the bound"].rows[0][2].value == found["fused"]["gap"]
+
+
+OF_TWO = "No total counts 1 operation between layers, which moves 24.6 nJ and 6 cycles on slow, 24.6 nJ and 12 cycles on quick"
+
+
+def test_operations_that_no_total_counts_are_told_wherever_totals_are():
+    one = "No total counts 1 operation between layers, which moves 24.6 nJ and 6 cycles (counted with --fuse)."
+    assert one in page_of([Path("slow")], load()).warnings and "No total counts" not in html(
+        page_of([Path("plan")], load())
+    )
+    page = page_of([Path("slow"), Path("quick")], load())
+    assert f"{OF_TWO} (counted with --fuse)." in page.verdict and OF_TWO in run("diff", "slow", "quick")
+
+
+def test_the_table_of_several_chips_tells_of_operations_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("three.toml").write_text('kind = "network"\nname = "three"\ninput = [64]\n' + TOML)
+    args = "run", "three.toml", "--hardware", "mobile,edge-16gbps", "--budget", 20
+    said = run(*args, "--out", "out")
+    assert re.search(
+        r"^besides  1 operation between layers, which moves .* on mobile, .* on edge-16gbps \(counted", said, re.M
+    )
+    assert "besides" not in run(*args, "--fuse", "--out", "plans")
+    told = "".join(page_of([Path("out")], load()).verdict)
+    assert told.count("No total counts 1 operation") == 1
+
+
+def test_a_plan_is_not_compared_with_a_run_without_one():
+    """Both are told layer by layer, and the chip with the quicker clock wins."""
+    first = "All is layer by layer: plan alone came with a plan of tensors on chip, not slow (`run --fuse`)."
+    page = page_of([Path("plan"), Path("slow")], load())
+    assert page.verdict[:2] == [first, "plan and slow are equal for three."]
+    said = run("diff", "plan", "quick").splitlines()
+    assert said[0] == first.replace("slow", "quick") and said[1].startswith("quick is better than slow for three, by")
+    assert "layer by layer" not in run("diff", "plan", "plan") + run("diff", "slow", "quick")
+    table = json.loads(run("diff", "plan", "slow", "--json"))
+    assert table["a"]["energy_pj"] == network("plan")["energy_pj"] and table["verdict"] == page.verdict
+
+
+def test_a_design_without_identity_is_told_with_its_cost_model(runs):
+    """As those of `sparsemap design` are."""
+    for file in (runs / "bare").glob("*/result.json"):
+        found = json.loads(file.read_text())
+        file.write_text(json.dumps({key: value for key, value in found.items() if key != "identity"}))
+    (side,), (other,) = sides_of(runs / "bare"), sides_of(runs / "slow")
+    assert (side.model, side.model_type, side.technology) == (other.model, other.model_type, other.technology)
+    assert "technologies differ" not in run("diff", "bare", "slow")
+
+
+def test_shares_of_layers_are_of_their_own_chip(runs):
+    lines = run("explain", ".").splitlines()
+    head = next(line for line in lines if "of time" in line)
+    rows = {
+        line.split()[0]: line[: head.index("of time") + 7].split()[-2] for line in lines if "/" in line.split(" ")[0]
+    }
+    assert {name: share for name, share in rows.items() if "quick/" in name} == dict.fromkeys(
+        (f"quick/{name}" for name in "abc"), "33"
+    )
+
+
+def test_texts_of_a_folder_with_a_plan_say_that_they_are_without_it(tmp_path):
+    for said in (run("show", "summary", "plan"), run("show", "breakdown", "plan"), run("explain", "plan")):
+        assert WITHOUT in "\n".join(said.splitlines()[:2]) and "plan/plan" in said
+    assert WITHOUT in run("explain", ".") and WITHOUT not in run("show", "summary", "slow") + run("explain", "slow")
+
+
+@pytest.mark.parametrize(("objective", "cost"), [("edp_js", "edp_js"), ("energy", "energy_pj")])
+def test_the_gap_of_a_plan_is_that_of_its_objective(objective, cost):
+    hardware = {"extends": "mobile", "name": "mobile-too"}
+    plan = search_network(NETWORK, hardware, budget=20, fuse=True, objective=objective)
+    assert plan.gap == pytest.approx(plan.costs[cost] / plan.bound) and 1.0 <= plan.gap < 10.0
