@@ -146,18 +146,16 @@ def owned_mechanisms(mechanisms: Sequence[Any], problem: Problem) -> Array | Non
     units = problem.hardware.units
     if units is None:
         return None
-    names = [units.mechanisms.get(place.name, ()) for place in problem.places]
-    pairs = zip(problem.places, names, strict=True)
-    return np.array(
-        [[one.name in own or not problem.filters(one, place) for one in mechanisms] for place, own in pairs]
-    )
+    built, places = units.mechanisms, problem.places
+    rows = [[x.name in built.get(y.name, ()) or not problem.filters(x, y) for x in mechanisms] for y in places]
+    return np.array(rows)
 
 
-def _some(owned: Array | None, names: Sequence[str], key: str, problem: Problem) -> Array | None:
+def _some(owned: Array | None, choosing: Sequence[Any], key: str, problem: Problem) -> Array | None:
     """(n, C) bool as given. `SpecError` where the units of the chip leave a tensor or a place nothing to choose."""
-    for name, mine in zip(names, owned, strict=True) if owned is not None else ():
+    for one, mine in zip(choosing, owned, strict=True) if owned is not None else ():
         if not mine.any():
-            text = f"leaves {name} without any candidate of space '{problem.space_spec.name}'"
+            text = f"leaves {one.name} without any candidate of space '{problem.space_spec.name}'"
             raise SpecError.at(problem.files.get("hardware", ""), f"units.{key}", text)
     return owned
 
@@ -209,8 +207,7 @@ class RankFormats(Choices):
         return {"formats": genes.astype(np.int8).reshape(len(problem.tensors), self.slots, genes.shape[1])}
 
     def owned(self, problem: Problem) -> Array | None:
-        owned = owned_formats(self.choices(problem)["format"], problem)
-        owned = _some(owned, [tensor.name for tensor in problem.tensors], "formats", problem)
+        owned = _some(owned_formats(self.choices(problem)["format"], problem), problem.tensors, "formats", problem)
         return None if owned is None else np.repeat(owned, self.slots, axis=0)
 
     def transfer(
@@ -323,8 +320,9 @@ class GateSkip(Choices):
         return {"mechanisms": self.built(genes, problem).astype(np.int8)}
 
     def owned(self, problem: Problem) -> Array | None:
-        owned = owned_mechanisms(self.choices(problem)["mechanism"], problem)
-        return _some(owned, [place.name for place in problem.places], "mechanisms", problem)
+        return _some(
+            owned_mechanisms(self.choices(problem)["mechanism"], problem), problem.places, "mechanisms", problem
+        )
 
     def transfer(
         self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool

@@ -173,9 +173,8 @@ def filters_of(piece: of.Mechanism, place: Place) -> Sequence[of.Filter]:
 
     with guarded(piece, "filters"):
         found = piece.filters(place)
-    for value in found if isinstance(found, Sequence) else [found]:
-        if not isinstance(value, Filter):
-            raise wrong(piece, "filters", f"returned {described(value)}, expected a sequence of Filter")
+    if strange := [x for x in (found if isinstance(found, Sequence) else [found]) if not isinstance(x, Filter)]:
+        raise wrong(piece, "filters", f"returned {described(strange[0])}, expected a sequence of Filter")
     return found
 
 

@@ -176,8 +176,7 @@ class Space:
     @cached_property
     def classes(self) -> ScoredClasses | None:
         """Classes of designs with a bound on the score of each, for searchers; None: none are known."""
-        known = (self.variant or self.problem).classes
-        return known and attrs.evolve(known, least=known.least.copy())
+        return (known := (self.variant or self.problem).classes) and attrs.evolve(known, least=known.least.copy())
 
     def forget_classes(self) -> None:
         """For a search whose scores are not those of the objective: no bound rules out a class, unless nothing in it is valid."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import attrs
-import numpy as np
 
 from ..errors import SearchError, shortened
 
@@ -16,7 +15,7 @@ PROPOSALS = 1000
 
 
 def _whole(budget: Any, field: Any, value: Any) -> None:
-    if not isinstance(value, int | np.integer) or value < 1:
+    if not hasattr(value, "__index__") or value < 1:
         raise SearchError(f"the budget is {shortened(value)} designs, expected at least 1, a whole number")
 
 

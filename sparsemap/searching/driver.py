@@ -171,8 +171,7 @@ class Search:
         return evaluation
 
     def tell(self, outcome: Evaluation | Array) -> None:
-        """Takes the outcome of the batch last asked for: an evaluation, or plain scores (n,), lower is better, infinity for
-        what is invalid. From the first plain ones on no bound counts, since it is in the objective's unit."""
+        """Takes the outcome of the batch last asked for: an evaluation, or plain scores (n,), lower is better, of no bound."""
         genomes = self._pending
         if genomes is None:
             raise SearchError("tell() without ask(): no batch is waiting for its scores")
@@ -238,8 +237,7 @@ class Search:
 
     def snapshot(self) -> Snapshot:
         archive = self.archive
-        known = archive.genome is not None and not archive.plain
-        gap = gap_of(archive.score, self.problem.bound) if known else None
+        gap = gap_of(archive.score, self.problem.bound) if archive.genome is not None and not archive.plain else None
         return Snapshot(
             archive.evaluations, self.budget.total, archive.score, archive.valid_fraction, self.seconds, gap
         )
@@ -255,7 +253,7 @@ class Search:
         """What was found so far."""
         archive, problem = self.archive, self.problem
         best, bound, proof = best_of(problem, archive), None if archive.plain else problem.bound, None
-        known = problem.lower_bound if bound is not None else None
+        least = found.costs.own if bound is not None and (found := problem.lower_bound) else {}
         if self.searcher.proves is not None and not archive.plain:
             from .proof import proof_of
 
@@ -279,9 +277,7 @@ class Search:
             searcher=OWN if 0 < self.own == archive.proposed else self.searcher.name or self.searcher.type_name,
             start=self.started,
             bound=bound,
-            bound_costs={key: float(least.min()) for key, least in known.costs.own.items()}
-            if known is not None
-            else {},
+            bound_costs={key: float(column.min()) for key, column in least.items()},
             proof=proof,
             interrupted=self.interrupted,
         )

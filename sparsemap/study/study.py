@@ -27,9 +27,10 @@ from ..pieces.registry import Registry, is_path
 from ..problem.load import load_problem, piece_of
 from ..problem.problem import Problem
 from ..searching.budget import Budget
+from ..searching.folder import finished
 from ..searching.journal import JournalBusy, JournalMismatch
 from ..searching.result import DESIGN_FILE, Result
-from ..searching.run import finished, search_into
+from ..searching.run import search_into
 from ..searching.start import start_of
 from ..spec.units import scaled_text
 from .cells import AXES, KEPT, NAMES, NUMBERS, TABLE_FILES, Cell, Outcome, cells_of, folder_of, placed

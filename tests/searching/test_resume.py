@@ -11,8 +11,9 @@ from toy_problem import toy_problem
 
 from sparsemap import load_problem
 from sparsemap.pieces.loading import load
+from sparsemap.searching.folder import unfinished
 from sparsemap.searching.journal import Journal
-from sparsemap.searching.run import search_into, unfinished
+from sparsemap.searching.run import search_into
 from sparsemap.spec import toml_io
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
