@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 
 from sparsemap import Filter, Mechanism
-from sparsemap.pieces.boundary import eliminated_of
+from sparsemap.pieces.boundary import eliminated_of, filters_of
 from sparsemap.pieces.contracts import DEALING
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.levels import Place
@@ -82,7 +82,7 @@ class PlaceTables:
                 compute = Action(place, gene, -1, (), *_nothing(count))
             for m, mechanism in enumerate(mechanisms):
                 if compute is not None and place.storage is None:
-                    for rule in mechanism.filters(place):
+                    for rule in filters_of(mechanism, place):
                         if KINDS[rule.action] > compute.kind[m]:
                             compute.kind[m], compute.filters[m] = KINDS[rule.action], rule
                             compute.width[m], compute.entries[m] = rule.width or np.inf, rule.entries

@@ -11,6 +11,7 @@ import numpy as np
 
 from sparsemap import Problem
 from sparsemap.errors import DesignError, SpecError
+from sparsemap.pieces.boundary import eliminated_of, filters_of
 from sparsemap.pieces.contracts import ALL_OPERANDS, Array, Format, Genes, Piece, Segment, naming
 from sparsemap.problem.designs import Designs, slots_used
 from sparsemap.problem.levels import Place
@@ -127,9 +128,34 @@ class Choices(Segment):
         return genes
 
 
-def _some(owned: Array, names: Sequence[str], key: str, problem: Problem) -> Array:
+def owned_formats(formats: Sequence[Any], problem: Problem) -> Array | None:
+    """(T, C) bool by the tensors of `units.formats`; what stores all positions needs no unit. None: all."""
+    units = problem.hardware.units
+    if units is None:
+        return None
+    owned = np.repeat(~compressing(formats)[None], len(problem.tensors), axis=0)
+    for text, names in units.formats.items():
+        if not problem.lacks(text):
+            tensor = problem.tensor(text, problem.files.get("hardware", ""), f"units.formats.{text}")
+            owned[tensor] |= [piece.name in names for piece in formats]
+    return owned
+
+
+def owned_mechanisms(mechanisms: Sequence[Any], problem: Problem) -> Array | None:
+    """(A, C) bool by the places of `units.mechanisms`; what filters nothing needs no unit. None: all."""
+    units = problem.hardware.units
+    if units is None:
+        return None
+    names = [units.mechanisms.get(place.name, ()) for place in problem.places]
+    pairs = zip(problem.places, names, strict=True)
+    return np.array(
+        [[one.name in own or not problem.filters(one, place) for one in mechanisms] for place, own in pairs]
+    )
+
+
+def _some(owned: Array | None, names: Sequence[str], key: str, problem: Problem) -> Array | None:
     """(n, C) bool as given. `SpecError` where the units of the chip leave a tensor or a place nothing to choose."""
-    for name, mine in zip(names, owned, strict=True):
+    for name, mine in zip(names, owned, strict=True) if owned is not None else ():
         if not mine.any():
             text = f"leaves {name} without any candidate of space '{problem.space_spec.name}'"
             raise SpecError.at(problem.files.get("hardware", ""), f"units.{key}", text)
@@ -183,19 +209,9 @@ class RankFormats(Choices):
         return {"formats": genes.astype(np.int8).reshape(len(problem.tensors), self.slots, genes.shape[1])}
 
     def owned(self, problem: Problem) -> Array | None:
-        """By the tensors of `units.formats`; what stores all positions needs no unit."""
-        units = problem.hardware.units
-        if units is None:
-            return None
-        formats = self.choices(problem)["format"]
-        owned = np.repeat(~compressing(formats)[None], len(problem.tensors), axis=0)
-        for text, names in units.formats.items():
-            if not problem.lacks(text):
-                tensor = problem.tensor(text, problem.files.get("hardware", ""), f"units.formats.{text}")
-                owned[tensor] |= [piece.name in names for piece in formats]
-        return np.repeat(
-            _some(owned, [tensor.name for tensor in problem.tensors], "formats", problem), self.slots, axis=0
-        )
+        owned = owned_formats(self.choices(problem)["format"], problem)
+        owned = _some(owned, [tensor.name for tensor in problem.tensors], "formats", problem)
+        return None if owned is None else np.repeat(owned, self.slots, axis=0)
 
     def transfer(
         self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
@@ -307,15 +323,8 @@ class GateSkip(Choices):
         return {"mechanisms": self.built(genes, problem).astype(np.int8)}
 
     def owned(self, problem: Problem) -> Array | None:
-        """By the places of `units.mechanisms`; what filters nothing needs no unit."""
-        units = problem.hardware.units
-        if units is None:
-            return None
-        mechanisms, rows = self.choices(problem)["mechanism"], []
-        for place in problem.places:
-            names = units.mechanisms.get(place.name, ())
-            rows.append([piece.name in names or not problem.filters(piece, place) for piece in mechanisms])
-        return _some(np.array(rows), [place.name for place in problem.places], "mechanisms", problem)
+        owned = owned_mechanisms(self.choices(problem)["mechanism"], problem)
+        return _some(owned, [place.name for place in problem.places], "mechanisms", problem)
 
     def transfer(
         self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
@@ -396,9 +405,9 @@ def led(base: str, roles: Sequence[str], name: str) -> Candidate:
 
 def _at_compute(mechanism: Any, place: Place, problem: Problem) -> tuple[Any, ...]:
     """What makes a difference at the compute unit: the action, how much it catches, and who must have metadata."""
-    rules = mechanism.filters(place)
+    rules = filters_of(mechanism, place)
     empty = np.linspace(0.0, 1.0, 5)
-    caught = {(rule.action, *mechanism.eliminated(place, rule, empty).tolist()) for rule in rules}
+    caught = {(rule.action, *eliminated_of(mechanism, place, rule, empty).tolist()) for rule in rules}
     found = problem.filters(mechanism, place) if mechanism.needs_metadata(place) else []
     leaders = {leader for _, _, leaders in found for leader in leaders}
     return type(mechanism), caught, leaders

@@ -21,7 +21,7 @@ from sparsemap.errors import DesignError, SpecError
 from sparsemap.pieces.contracts import Array, Genes, Piece, Segment, naming
 from sparsemap.problem.designs import Designs
 
-from .choices import Candidate, build_candidates, once
+from .choices import Candidate, build_candidates, once, owned_formats, owned_mechanisms
 from .mistakes import Mistakes
 
 
@@ -97,7 +97,24 @@ class Fixed(Constant):
         mistakes = Mistakes(self, problem)
         columns = {name: COLUMNS[name](getattr(self, name), problem, mistakes) for name in self.provides}
         mistakes.tell()
+        self._check_units(columns, problem, mistakes)
+        mistakes.tell()
         return columns
+
+    def _check_units(self, columns: Mapping[str, Array], problem: Problem, say: Mistakes) -> None:
+        """What the units of the chip do not have is a mistake."""
+        tensors, places = ([one.name for one in some] for some in (problem.tensors, problem.places))
+        parts = {"formats": ("format", tensors, owned_formats), "mechanisms": ("mechanism", places, owned_mechanisms)}
+        for column, (kind, names, owned_of) in parts.items():
+            pieces: Any = self.choices(problem)[kind] if column in columns and problem.hardware.units else ()
+            owned = owned_of(pieces, problem) if len(pieces) else None
+            for name, values, mine in zip(names, columns.get(column, ()), () if owned is None else owned, strict=False):
+                for value in np.unique(values):
+                    if not mine[value]:
+                        text = (
+                            f"{pieces[value].name!r}, which the units of hardware '{problem.hardware.name}' do not have"
+                        )
+                        say(f"{column}.{name}", text)
 
 
 def formats_once(given: Mapping[str, tuple[Candidate, ...]]) -> dict[str, Candidate]:

@@ -79,6 +79,7 @@ def read_model(path: Path, batch: int | None, dims: Mapping[str, int]) -> OnnxMo
     with reported(file, "", "is not an ONNX model that can be read"):
         proto = onnx.load(path, load_external_data=False)
     proto = _inlined(proto, file)
+    _check_order(proto.graph, file)
     if not proto.graph.node:
         raise SpecError.at(file, "", "is not an ONNX model: its graph has no nodes")
     with reported(file, "", "has a graph that is not valid"):
@@ -155,6 +156,19 @@ def _check_equation(node: Any, file: str) -> None:
             )
 
 
+def _check_order(graph: Any, file: str) -> None:
+    """SpecError for a node that reads what a later one makes, as no ONNX file may have it."""
+    later = {name for node in graph.node for name in node.output if name}
+    for node in graph.node:
+        for name in node.input:
+            if name in later:
+                text = (
+                    f"reads tensor '{name}', which a later node makes: nodes have to be in the order in which they run"
+                )
+                raise SpecError.at(file, told(node), text)
+        later -= set(node.output)
+
+
 # ---------------------------------------------------------------------------------------------------------------- sizes
 
 
@@ -206,6 +220,7 @@ def _sized(
         graph.output.add().CopyFrom(value)
         graph.output[-1].type.tensor_type.ClearField("shape")
     size = _size_inputs(graph, [value for value in proto.graph.input if value.name not in constants], batch, dims, file)
+    _size_unknown(graph, proto.graph)
     for name, tensor in constants.items():
         if math.prod(tensor.dims) <= SMALL and tensor.data_location != tensor.EXTERNAL:
             graph.initializer.add().CopyFrom(tensor)
@@ -213,6 +228,27 @@ def _sized(
         else:
             graph.input.append(onnx.helper.make_tensor_value_info(name, tensor.data_type, tensor.dims))
     return sized, size
+
+
+def _size_unknown(graph: Any, given: Any) -> None:
+    """Adds the shapes that the file gives of what operators make that ONNX does not know, as far as their sizes follow."""
+    has = onnx_of("onnx.defs").has
+    domains = {"ai.onnx": ""}
+    strange = [node for node in graph.node if not has(node.op_type, domains.get(node.domain, node.domain))]
+    made = {name for node in strange for name in node.output}
+    before = {value.name: _shape(value) for value in given.input}
+    sizes: dict[Any, Any] = {}
+    for value in graph.input:
+        pairs = zip(before.get(value.name) or (), _shape(value) or (), strict=False)
+        sizes |= {name: size for name, size in pairs if isinstance(name, str)}
+    for value in (*given.value_info, *given.output):
+        shape = [size if isinstance(size, int) else sizes.get(size) for size in _shape(value) or ()]
+        if value.name not in made or not shape or not all(isinstance(size, int) and size >= 1 for size in shape):
+            continue
+        known = next((each for each in graph.output if each.name == value.name), None) or graph.value_info.add()
+        known.CopyFrom(value)
+        for dim, size in zip(known.type.tensor_type.shape.dim, shape, strict=True):
+            dim.dim_value = size
 
 
 def _size_inputs(graph: Any, inputs: Any, batch: int | None, dims: Mapping[str, int], file: str) -> int:

@@ -42,7 +42,7 @@ class SummaryText(Exporter):
             numbers.append(["chip", text])
         where = "   at the nominal densities above" if best.scenarios else ""
         numbers.insert(0, ["EDP", f"{best.edp:.3e} pJ * cycles{where}"])
-        unit = f" {problem.objective.unit}".rstrip()
+        unit = "" if best.plain else f" {problem.objective.unit}".rstrip()
         if best.score != best.edp:
             numbers.insert(0, ["score", f"{best.score:.6g}{unit}   {result.objective}"])
         if result.bound is not None and result.gap is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -22,6 +23,8 @@ from ..problem.network import nodes_of
 from ..problem.problem import Problem
 from ..spec import toml_io
 from ..spec.structuring import SpecTable, join
+
+logger = logging.getLogger("sparsemap")
 
 
 def check_files(files: Sequence[str], registry: Registry) -> Iterator[tuple[str, list[Mistake]]]:
@@ -103,6 +106,9 @@ class Check:
         if levels is not None and technology is not None:
             self.attempt(lambda: problem.chip)
             self.mistakes |= dict.fromkeys(wrong_choices(piece, self.registry, self.file))
+        for part, named in attrs.asdict(piece.units, recurse=False).items() if piece.units else ():
+            if not named:
+                logger.warning("%s: units: names no %s, so that none is built: no design uses any", self.file, part)
 
     def partly(self, workload: Any = None, hardware: Any = None) -> Problem:
         """A problem of which only some parts are asked for."""

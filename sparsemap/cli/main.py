@@ -89,7 +89,7 @@ def cli(ctx: click.Context, traceback: bool) -> None:
     metavar="FACTOR",
     help="Search until the best design is proved to be within this factor of the optimum, such as 1.02, or the budget ends.",
 )
-@click.option("--overwrite", is_flag=True, help="Discard a stopped search in DIR instead of resuming it.")
+@click.option("--overwrite", is_flag=True, help="Discard a stopped search in DIR, or the result of another one.")
 @report_option
 @click.option("as_json", "--json", is_flag=True, help="Print the result as JSON, and nothing else to stdout.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress, and a single line about the best design.")

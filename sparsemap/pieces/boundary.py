@@ -167,6 +167,18 @@ def units_of(piece: of.Format, fiber: of.Fiber, outer: of.Outer | None = None) -
     return units
 
 
+def filters_of(piece: of.Mechanism, place: Place) -> Sequence[of.Filter]:
+    """What a mechanism filters at a place."""
+    from .contracts import Filter
+
+    with guarded(piece, "filters"):
+        found = piece.filters(place)
+    for value in found if isinstance(found, Sequence) else [found]:
+        if not isinstance(value, Filter):
+            raise wrong(piece, "filters", f"returned {described(value)}, expected a sequence of Filter")
+    return found
+
+
 def eliminated_of(piece: of.Mechanism, place: Place, filter: of.Filter, empty: of.Array) -> of.Array:
     """The shares that a mechanism removes, of the shape of `empty`: numbers between 0 and `empty`."""
     with guarded(piece, "eliminated"):

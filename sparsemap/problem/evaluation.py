@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 import numpy as np
 
+from ..errors import EvaluationError, shortened
 from ..pieces.contracts import Objective
 from ..pieces.contracts.base import Array
 from .chip import Chip
@@ -158,11 +159,17 @@ class Evaluation:
     def score(self, objective: Objective | str) -> Array:
         """(B,) float64, lower is better, infinity where the design is invalid: by an objective of one value, or by an
         expression of costs, such as "energy_pj * seconds"."""
+        expected = "an objective, or an expression of costs such as 'energy_pj * seconds'"
         if isinstance(objective, str):
             from ..spec.expressions import Expression
 
-            expression = Expression.parse(objective, {*self.costs, *ALIASES})
+            try:
+                expression = Expression.parse(objective, {*self.costs, *ALIASES})
+            except ValueError as error:
+                raise EvaluationError(f"score: {error}; expected {expected}") from None
             scores = expression({name: self.costs[name] for name in expression.names})
+        elif not isinstance(objective, Objective):
+            raise EvaluationError(f"score: found {shortened(objective)}, expected {expected}")
         else:
             scores = objective.score(self)
         return np.where(self.valid & ~np.isnan(scores), scores, np.inf)

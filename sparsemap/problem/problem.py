@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 
 from ..errors import SpecError, placed, unknown
-from ..pieces.boundary import guarded
+from ..pieces.boundary import filters_of, guarded
 from ..pieces.contracts import (
     ALL_OPERANDS,
     CostModel,
@@ -203,7 +203,7 @@ class Problem:
         """
         file, path = self._file("workload"), f"mechanism '{mechanism.name or mechanism.type_name}'"
         found = []
-        for rule in mechanism.filters(place):
+        for rule in filters_of(mechanism, place):
             texts = [text for text in (rule.target, *rule.leaders) if text != ALL_OPERANDS]
             prefix = "role:" if all(text in self.roles or self.lacks(text) for text in texts) else ""
             meant: dict[str, tuple[int, ...]] = {ALL_OPERANDS: self.operands}

@@ -28,6 +28,8 @@ class Space:
 
     problem: Problem
     spec: SpaceSpec
+    variant: Problem | None = None
+    """A variant of the problem, with another objective or cost model, whose `classes` count; None: the problem itself."""
 
     def __reduce__(self) -> Any:
         return attrgetter("space"), (self.problem,)
@@ -166,15 +168,21 @@ class Space:
         return genomes
 
     def judged(self, problem: Problem) -> Space:
-        """This space with the classes of a variant of its problem, which has another objective or cost model."""
-        made = Space(self.problem, self.spec)
-        made.__dict__ |= self.__dict__ | {"classes": problem.classes}
+        """This space with classes of its own: those of its problem, or of a variant that has another objective or cost model."""
+        made = Space(self.problem, self.spec, problem)
+        made.__dict__ |= {name: part for name, part in self.__dict__.items() if name not in ("classes", "variant")}
         return made
 
     @cached_property
     def classes(self) -> ScoredClasses | None:
         """Classes of designs with a bound on the score of each, for searchers; None: none are known."""
-        return self.problem.classes
+        known = (self.variant or self.problem).classes
+        return known and attrs.evolve(known, least=known.least.copy())
+
+    def forget_classes(self) -> None:
+        """For a search whose scores are not those of the objective: no bound rules out a class, unless nothing in it is valid."""
+        if known := self.__dict__.setdefault("classes", None):
+            known.least[np.isfinite(known.least)] = -np.inf
 
     def check(self, genomes: Array) -> Array:
         """Genomes as (B, G) int64; `EvaluationError` if the shape, the type or a value is wrong."""

@@ -116,6 +116,8 @@ class Archive:
 
     only_valid: bool = False
     """Whether invalid designs do not count as evaluations."""
+    plain: bool = False
+    """Whether scores came without an evaluation: they may be in another unit than the objective's."""
     evaluations: int = 0
     """Designs that count."""
     proposed: int = 0
@@ -154,6 +156,7 @@ class Archive:
         """Takes in one evaluated batch: (n, G), (n,) and, where they are known, the evaluation behind the scores, the
         values (n, M) of several objectives, and the processor time that the search has taken."""
         valid = evaluation.valid if evaluation is not None else np.isfinite(scores)
+        self.plain |= evaluation is None
         self.proposed += len(scores)
         self.valid += int(np.count_nonzero(valid))
         self.evaluations = self.valid if self.only_valid else self.proposed

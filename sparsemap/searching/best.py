@@ -43,6 +43,8 @@ class Best:
     """What each of several objectives says, in the order of `problem.objective.names`."""
     in_scenarios: Mapping[str, Mapping[str, float]] = attrs.field(factory=dict)
     """Costs that the model gives, by scenario of the problem and name; infinite where the design does not fit."""
+    plain: bool = False
+    """Whether the score was told without an evaluation: in what unit is not known, nor any bound."""
 
     def __repr__(self) -> str:
         return f"Best({self.problem.title}: {self.headline})"
@@ -56,7 +58,7 @@ class Best:
     @property
     def headline(self) -> str:
         """EDP, energy and cycles, and the score if that is another number, with units, in a line."""
-        unit = f" {self.problem.objective.unit}".rstrip()
+        unit = "" if self.plain else f" {self.problem.objective.unit}".rstrip()
         score = "" if self.score == self.edp else f"score {self.score:.4g}{unit}, "
         return f"{score}EDP {self.edp:.3e} pJ * cycles, {format_energy(self.energy_pj)}, {format_count(self.cycles)} cycles"
 
@@ -166,7 +168,7 @@ class Best:
     @property
     def gap(self) -> float | None:
         """Score over the proven bound of the problem, below 1 where the proof is wrong; None where no bound is known."""
-        return gap_of(self.score, self.problem.bound)
+        return None if self.plain else gap_of(self.score, self.problem.bound)
 
     @property
     def numbers(self) -> dict[str, float]:
@@ -220,7 +222,7 @@ def best_of(problem: Problem, archive: Archive) -> Best | None:
     if not costs:
         evaluation = problem.evaluator.evaluate(archive.genome[None, :])
         costs, scenarios = dict(evaluation.costs.of(0).own), evaluation.costs_in_scenarios(0)
-    return Best(problem, archive.genome, costs, archive.score, in_scenarios=scenarios)
+    return Best(problem, archive.genome, costs, archive.score, in_scenarios=scenarios, plain=archive.plain)
 
 
 def front_of(problem: Problem, archive: Archive) -> tuple[Best, ...]:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import attrs
+from typing import Any
 
-from ..errors import SearchError
+import attrs
+import numpy as np
+
+from ..errors import SearchError, shortened
 
 COUNTS = ("all", "valid")
 """Which designs count against a budget: all that are evaluated, or the valid ones."""
 PROPOSALS = 1000
 """Designs per valid one of the budget that a search may propose where only valid ones count; then it ends."""
+
+
+def _whole(budget: Any, field: Any, value: Any) -> None:
+    if not isinstance(value, int | np.integer) or value < 1:
+        raise SearchError(f"the budget is {shortened(value)} designs, expected at least 1, a whole number")
 
 
 @attrs.define
@@ -20,7 +28,7 @@ class Budget:
     either kind for each of the budget, so that a search without hope ends.
     """
 
-    total: int = attrs.field(validator=attrs.validators.ge(1), on_setattr=attrs.setters.frozen)
+    total: int = attrs.field(validator=_whole, on_setattr=attrs.setters.frozen)
     count: str = attrs.field(
         default="all", validator=attrs.validators.in_(COUNTS), on_setattr=attrs.setters.frozen, kw_only=True
     )
@@ -67,8 +75,4 @@ class Budget:
 
 def budget_of(given: Budget | int) -> Budget:
     """A budget, or that of so many designs; `SearchError` if it is none."""
-    if isinstance(given, Budget):
-        return given
-    if given < 1:
-        raise SearchError(f"the budget is {given} designs, expected at least 1")
-    return Budget(given)
+    return given if isinstance(given, Budget) else Budget(given)

@@ -81,10 +81,15 @@ class Search:
         seed: int = 0,
         start: Sequence[Given] | Array | Start | None = None,
     ) -> None:
+        if not (isinstance(problem, Problem) and isinstance(seed, int | np.integer) and seed >= 0):
+            from .arguments import refuse
+
+            refuse(problem, seed)
         self.problem = problem
+        self.space = problem.space.judged(problem)
         self.searcher = searcher_of(problem, default_searcher(problem) if searcher is None else searcher)
         self.budget = budget_of(budget)
-        self.seed = seed
+        self.seed = int(seed)
         self.archive = Archive(only_valid=self.budget.count == "valid")
         self.interrupted = False
         self.ended = False
@@ -117,10 +122,8 @@ class Search:
         self._proposals: Proposals | None = self._begun()
 
     def _begun(self) -> Proposals:
-        problem = self.problem
-        space = problem.space if problem.space.problem is problem else problem.space.judged(problem)
         with guarded(self.searcher, "search"):
-            return self.searcher.search(space, self.budget, self._rng)
+            return self.searcher.search(self.space, self.budget, self._rng)
 
     @property
     def finished(self) -> bool:
@@ -168,7 +171,8 @@ class Search:
         return evaluation
 
     def tell(self, outcome: Evaluation | Array) -> None:
-        """Takes the outcome of the batch last asked for: an evaluation, or plain scores (n,), lower is better."""
+        """Takes the outcome of the batch last asked for: an evaluation, or plain scores (n,), lower is better, infinity for
+        what is invalid. From the first plain ones on no bound counts, since it is in the objective's unit."""
         genomes = self._pending
         if genomes is None:
             raise SearchError("tell() without ask(): no batch is waiting for its scores")
@@ -178,10 +182,10 @@ class Search:
                 raise EvaluationError(f"{len(evaluation)} designs were evaluated, expected {len(genomes)}")
             scores, values = self._scores(evaluation)
         else:
-            scores, values = np.array(outcome, dtype=np.float64), None
-            if scores.shape != (len(genomes),):
-                raise EvaluationError(f"scores have shape {scores.shape}, expected ({len(genomes)},)")
-            scores[np.isnan(scores)] = np.inf
+            from .arguments import plain_scores
+
+            scores, values = plain_scores(outcome, len(genomes)), None
+            self.space.forget_classes()
         self._pending, self.designs = None, None
         scored = Scored(genomes, scores, values)
         if self._opened is not None:
@@ -234,7 +238,8 @@ class Search:
 
     def snapshot(self) -> Snapshot:
         archive = self.archive
-        gap = gap_of(archive.score, self.problem.bound) if archive.genome is not None else None
+        known = archive.genome is not None and not archive.plain
+        gap = gap_of(archive.score, self.problem.bound) if known else None
         return Snapshot(
             archive.evaluations, self.budget.total, archive.score, archive.valid_fraction, self.seconds, gap
         )
@@ -249,13 +254,13 @@ class Search:
     def result(self) -> Result:
         """What was found so far."""
         archive, problem = self.archive, self.problem
-        best, proof = best_of(problem, archive), None
-        if self.searcher.proves is not None:
+        best, bound, proof = best_of(problem, archive), None if archive.plain else problem.bound, None
+        known = problem.lower_bound if bound is not None else None
+        if self.searcher.proves is not None and not archive.plain:
             from .proof import proof_of
 
             proof = proof_of(self)
-        known = problem.lower_bound if problem.bound is not None else None
-        bound = problem.bound if proof is None or best is None else max(problem.bound or 0.0, proof.bound)
+            bound = bound if proof is None or best is None else max(bound or 0.0, proof.bound)
         return result_of(
             problem,
             best,

@@ -75,6 +75,16 @@ def differences(found: Identity, wanted: Identity) -> str:
     return "; ".join(every[:DIFFERENCES]) + more
 
 
+def in_the_way(finished: Identity, wanted: Identity) -> str:
+    """What differs if a search must not take the place of one that has ended; empty if it may: the same search with as large
+    a budget, whatever the program, the plugins and the data files were then."""
+    same = dict.fromkeys(("sparsemap", "plugins", "data"))
+    if finished and finished.get("budget", 0) <= wanted["budget"]:
+        same["budget"] = None
+    differ = differences({**finished, **same}, {**wanted, **same}) if finished else ""
+    return differ and f"{finished['workload']['name']} on {finished['hardware']['name']}; {differ}"
+
+
 def _differences(found: Any, wanted: Any, path: str) -> Iterator[str]:
     if found == wanted:
         return

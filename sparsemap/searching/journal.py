@@ -36,7 +36,7 @@ from ..errors import SearchError, readable
 from ..pieces.contracts.base import Array
 from ..pieces.defaults import JOURNAL_FILE as JOURNAL_FILE
 from ..problem.evaluation import Evaluation
-from .identity import SCENARIOS, Identity, differences, text_of
+from .identity import SCENARIOS, Identity, differences, in_the_way, text_of
 
 try:
     import fcntl
@@ -57,7 +57,15 @@ WAIT_SECONDS = 5
 
 
 class JournalMismatch(SearchError):
-    """The journal in a folder is not of the search that is to be run there."""
+    """The journal or the result in a folder is not of the search that is to be run there."""
+
+
+def check_place(path: Path, finished: Identity, identity: Identity) -> None:
+    """`JournalMismatch` if the complete result there is of another search, see `in_the_way`."""
+    if differ := in_the_way(finished, identity):
+        raise JournalMismatch(
+            f"{path} is of another search, {differ}. Choose another folder, or overwrite it (--overwrite)"
+        )
 
 
 class JournalBusy(SearchError):

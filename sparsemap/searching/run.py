@@ -23,7 +23,7 @@ from ..problem.problem import Problem
 from .archive import Leading
 from .budget import Budget
 from .driver import Search, Snapshot
-from .result import FRONT_FOLDER, Result, read_result
+from .result import FRONT_FOLDER, RESULT_FILE, Result, read_result
 
 if TYPE_CHECKING:
     from .journal import Journal
@@ -98,13 +98,16 @@ def search_into(
 
     A search that was stopped, by whatever, goes on where it was and ends with the same result. If it fails, the best
     design so far is written as that of an interrupted search. A complete result stays until a complete one takes its
-    place (`Result.place`); two searches cannot write to one folder at a time.
+    place (`Result.place`); that of another search is an error without `overwrite`, unless only its budget was smaller. Two
+    searches cannot write to one folder at a time.
     """
-    from .journal import Journal
+    from .journal import Journal, check_place
 
     folder = Path(folder)
     run = _started(problem, searcher, budget, seed, start, execute)
     identity = run.identity
+    if not (overwrite or unfinished(folder)):
+        check_place(folder / RESULT_FILE, _finished(folder).get("identity", {}), identity)
     with Journal(folder / JOURNAL_FILE, identity, overwrite) as journal:
         try:
             result = completed(run, progress, journal, execute)
@@ -199,17 +202,21 @@ def finished(
 
     A journal beside it is removed: the process was killed between the two.
     """
-    try:
-        table = read_result(Path(folder))
-    except SearchError:
-        return {}
-    if not isinstance(table, dict) or table.get("interrupted", True):
-        return {}
-    if table.get("identity") != Search(problem, searcher, budget, seed, start).identity:
+    table = _finished(Path(folder))
+    if not table or table.get("identity") != Search(problem, searcher, budget, seed, start).identity:
         return {}
     with suppress(OSError):
         (Path(folder) / JOURNAL_FILE).unlink(missing_ok=True)
     return table
+
+
+def _finished(folder: Path) -> dict[str, Any]:
+    """The table of the complete result in a folder, empty if there is none."""
+    try:
+        table = read_result(folder)
+    except SearchError:
+        return {}
+    return table if isinstance(table, dict) and not table.get("interrupted", True) else {}
 
 
 def unfinished(folder: str | os.PathLike[str]) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from ..errors import DesignError, SearchError, listed
+from ..errors import DesignError, SearchError, listed, shortened
 from ..pieces.contracts import Scored, Searcher
 from ..pieces.contracts.base import Array
 from ..pieces.data_specs import DESIGN_KIND
@@ -153,7 +153,10 @@ def nearest(problem: Problem, designs: Iterable[Found], metric: str, count: int)
 
 def given_designs(given: Iterable[Given], registry: Registry) -> Iterator[Found]:
     """The designs that files, folders and objects hold."""
-    for item in given:
+    for item in given if isinstance(given, Iterable) else [given]:
+        if not isinstance(item, str | os.PathLike | Design | Best | Result):
+            text = "expected design files, folders of results, results or designs, or an array of genomes"
+            raise SearchError(f"start: found {shortened(item)}, {text}")
         if isinstance(item, Result):
             item = item.found
         if isinstance(item, Best):

@@ -210,7 +210,7 @@ def folder_of(study: Study, out: str | os.PathLike[str] = "") -> Path:
     is new, empty or a study's already: it must not overwrite anything.
     """
     if out:
-        return Path(out).expanduser().resolve()
+        return not_of_a_search(out)
     if not study.out:
         raise SearchError(f"study '{study.name}' does not say where its results go: set 'out' in it, or give a folder")
     here, folder = Path.cwd().resolve(), Path(study.out).resolve()
@@ -223,6 +223,16 @@ def folder_of(study: Study, out: str | os.PathLike[str] = "") -> Path:
         raise SearchError(f"{said}: {error.strerror}; give another folder with --out") from None
     if foreign:
         raise SearchError(f"{said} holds {foreign[0]!r}, which is not of a study; give another folder with --out")
+    return folder
+
+
+def not_of_a_search(out: str | os.PathLike[str]) -> Path:
+    """A folder for the results of many searches; `SearchError` if it is that of one."""
+    folder = Path(out).expanduser().resolve()
+    if (folder / RESULT_FILE).is_file():
+        raise SearchError(
+            f"{folder} holds the result of a search, {RESULT_FILE}; choose another folder for those of a run"
+        )
     return folder
 
 

@@ -6,7 +6,6 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Any
 
 from ..errors import SearchError, unknown
@@ -14,7 +13,7 @@ from ..pieces import defaults
 from ..pieces.data_specs import Network
 from ..pieces.loading import load
 from ..problem.load import Reference
-from .cells import Outcome
+from .cells import Outcome, not_of_a_search
 from .fused import FusedPlan
 from .fused_result import FusedResult
 from .fused_told import kept
@@ -77,7 +76,7 @@ def search_network(
     place = nullcontext(os.fspath(out)) if out else tempfile.TemporaryDirectory(prefix="sparsemap-")
     with place as folder:
         asked = (budget, seed, searcher, space, objective, cost_model, warm_start, count)
-        where = Path(folder).expanduser().resolve()
+        where = not_of_a_search(folder)
         plan = plan_of(registry, network, hardware, where, *asked, handed=fuse and formats == "matched")
         if start:
             plan = plan.started(start)

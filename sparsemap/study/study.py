@@ -123,7 +123,15 @@ def run_cells(
                 interrupted = True
                 break
             ended[outcome.cell.folder] = outcome
-            logger.info("%d of %d cells: %s %s", len(ended), len(cells), outcome.cell.name, outcome.state)
+            about = (
+                len(ended),
+                len(cells),
+                outcome.cell.name,
+                outcome.state,
+                f": {outcome.error}" * bool(outcome.error),
+            )
+            unheard = outcome.state == "failed" and progress is None
+            logger.log(logging.WARNING if unheard else logging.INFO, "%d of %d cells: %s %s%s", *about)
             if progress is not None:
                 progress(len(ended), len(cells), outcome)
     except KeyboardInterrupt:
@@ -144,7 +152,7 @@ def run_cell(
 ) -> Outcome:
     """Runs one cell, or goes on with it, unless it is finished; errors become the outcome.
 
-    A journal of another search, such as that of a cell which the study has changed since, is discarded. While another
+    A journal or result of another search, such as that of a cell which the study has changed since, is discarded. While another
     process writes the cell, this one waits, says for whom, and takes what the other has found.
     """
     try:

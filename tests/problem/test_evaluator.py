@@ -28,5 +28,5 @@ def test_an_evaluation_is_scored_by_any_objective_or_expression():
     assert np.array_equal(found.score(problem.objective), problem.evaluator.score(found))
     assert np.array_equal(found.score("energy * delay"), found.score("edp"))
     assert np.array_equal(found.score("seconds")[found.valid], found.cycles[found.valid] / problem.clock_hz)
-    with pytest.raises(ValueError, match="no quantity 'secnods'; did you mean 'seconds'"):
+    with pytest.raises(EvaluationError, match="no quantity 'secnods'; did you mean 'seconds'"):
         found.score("secnods * 2")

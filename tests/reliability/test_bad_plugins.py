@@ -479,6 +479,52 @@ def test_what_a_piece_raises_outside_of_a_search_is_named_as_well(tmp_path):
     assert "exporter 'leaves': write raised SystemExit: 0" in done.stderr
 
 
+MECHANISM = """
+import attrs
+from sparsemap import Filter, Mechanism, hookimpl
+
+@attrs.frozen(kw_only=True)
+class Odd(Mechanism):
+    type_name = "odd"
+{methods}
+@hookimpl
+def register_mechanisms():
+    return [Odd]
+"""
+RIGHT = "    def filters(self, place):\n        return [Filter('P', ('Q',), action='skip')]\n"
+
+
+@pytest.mark.parametrize(
+    ("methods", "text"),
+    [
+        ("    def filters(self):\n        return []\n", "filters raised TypeError: .*filters"),
+        (
+            "    def filters(self, place):\n        return None\n",
+            "filters returned a value of type NoneType, expected a seq",
+        ),
+        (
+            "    def filters(self, place):\n        return [None]\n",
+            "filters returned a value of type NoneType, expected a s",
+        ),
+        (
+            RIGHT + "    def eliminated(self, place, filter, empty):\n        return empty[:1]\n",
+            "eliminated returned an array",
+        ),
+        (RIGHT + "    def eliminated(self, place):\n        return 0\n", "eliminated raised TypeError"),
+    ],
+)
+def test_a_mechanism_that_breaks_its_contract_is_named_with_its_file_and_method(methods, text, tmp_path):
+    code = MECHANISM.replace("{methods}", methods)
+    (tmp_path / "odd").mkdir()
+    (tmp_path / "odd/__init__.py").write_text(code)
+    toml_io.write(tmp_path / "own.toml", {"kind": "mechanism", "name": "own", "type": "odd"})
+    registry = load(plugin_dirs=[tmp_path])
+    for kind in ("physical", "timeloop"):
+        problem = load_problem("mm1", "cloud", registry=registry, more={"mechanism": ["own"]}, cost_model=kind)
+        with pytest.raises(PluginError, match=rf"odd.__init__\.py, line \d+: mechanism 'own': {text}"):
+            search(problem, 300)
+
+
 # --------------------------------------------------------------------------------------- plugins that write to their input
 
 EVALUATED = ("mm1", "cloud", "paper")

@@ -135,7 +135,7 @@ def test_an_earlier_result_stays_until_the_next_one_is_written(monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(Path, "write_text", full)
         with pytest.raises(SearchError, match="No space left on device"):
-            search_into("out", toy_problem(), 400, 8, "random")
+            search_into("out", toy_problem(), 400, 8, "random", overwrite=True)
     after = files("out")
     assert after.pop(JOURNAL_FILE) and after == before
 

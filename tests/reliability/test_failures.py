@@ -308,7 +308,7 @@ def test_a_search_that_fails_leaves_a_complete_result_and_writes_its_own_beside_
     search_quietly("out", toy_problem(), 500)
     before = files_of("out")
     with pytest.raises(PluginError, match="no idea"):
-        search_quietly("out", toy_problem(), 500, Failing())
+        search_quietly("out", toy_problem(), 500, Failing(), overwrite=True)
     assert {name: text for name, text in files_of("out").items() if name in before} == before
     assert json.loads(Path("out/partial/result.json").read_text())["evaluations"] == 50
 
@@ -317,10 +317,31 @@ def test_the_command_names_the_folder_of_a_partial_result(monkeypatch):
     command("search", "mm1", "cloud", "--budget", 300, "--searcher", "random", "--out", "out")
     evaluate = Search.evaluate
     monkeypatch.setattr(Search, "evaluate", fails_after(evaluate, 1, error=interrupt))
-    done = command("search", "mm3", "cloud", "--budget", 9000, "--searcher", "random", "--out", "out", code=130)
+    words = ("search", "mm3", "cloud", "--budget", 9000, "--searcher", "random", "--out", "out", "--overwrite")
+    done = command(*words, code=130)
     assert "what it found is in out/partial, and the complete result in out stays" in done.stderr
     assert json.loads(Path("out/result.json").read_text())["workload"] == "mm1"
     assert json.loads(Path("out/partial/result.json").read_text())["workload"] == "mm3"
+
+
+def test_a_search_does_not_take_the_place_of_another_one():
+    words = ["--searcher", "random", "--out", "out"]
+    command("search", "mm1", "cloud", "--budget", 100, *words)
+    before = Path("out/result.json").read_bytes()
+    other = {
+        "workload.": ("mm3", "cloud", 100),
+        "hardware.": ("mm1", "edge", 100),
+        "budget is 100 there, 60 here": ("mm1", "cloud", 60),
+    }
+    for differs, (workload, hardware, budget) in other.items():
+        done = command("search", workload, hardware, "--budget", budget, *words, code=2)
+        assert "is of another search, mm1 on cloud; " in done.stderr and differs in done.stderr
+    run = ["run", "mobilebert-50", "--hardware", "cloud", "--out", "out"]
+    assert "out holds the result of a search" in command(*run, code=2).stderr
+    assert Path("out/result.json").read_bytes() == before
+    command("search", "mm1", "cloud", "--budget", 200, *words)
+    command("search", "mm1", "cloud", "--budget", 200, "--seed", 1, *words, "--overwrite")
+    assert json.loads(Path("out/result.json").read_text())["seed"] == 1
 
 
 def interrupt(*args, **kwargs):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from toy_problem import HIGH, ToyModel, toy_problem, toy_registry
 
-from sparsemap import Budget, EvaluationError, PluginError, Search, Searcher, SearchError, search
+from sparsemap import Budget, EvaluationError, PluginError, Search, Searcher, SearchError, load_problem, search
 
 SEARCHERS = toy_registry().names("searcher")
 
@@ -96,15 +96,44 @@ def test_ask_and_tell_do_what_search_does():
     assert {**run.result().to_dict(), "seconds": 0} == {**search(problem, 1000, 9).to_dict(), "seconds": 0}
 
 
-def test_plain_scores_may_be_told_and_nan_counts_as_invalid():
+def test_plain_scores_may_be_told():
     problem = toy_problem()
     run = Search(problem, scripted(ones(3)), 10)
     run.ask()
-    run.tell([np.nan, 5.0, np.inf])
+    run.tell([7.0, 5.0, np.inf])
     assert run.archive.score == 5.0
-    assert run.archive.valid == 1
+    assert run.archive.valid == 2
     assert run.ask() is None
     assert run.result().best.energy_pj == 1.0
+
+
+@pytest.mark.parametrize("scale", [np.log, lambda edp: edp / 1e12, np.ones_like])
+def test_no_bound_of_the_objective_speaks_of_plain_scores(scale):
+    problem = load_problem("mm1", "edge-16gbps")
+    run = Search(problem, budget=200)
+    while (genomes := run.ask()) is not None:
+        edp = problem.evaluator.evaluate(genomes).score("edp")
+        run.tell(np.where(np.isfinite(edp), scale(edp), np.inf))
+        assert run.snapshot().gap is None
+    result = run.result()
+    assert result.evaluations == 200
+    assert (result.bound, result.gap, result.best.gap, result.broken_bound) == (None, None, None, "")
+    assert "optimum" not in repr(result) + result.report("summary")
+    assert search(problem, 200).gap > 1.0  # that of the next search is as it was
+
+
+@pytest.mark.parametrize(
+    ("scores", "found"),
+    [
+        ([1.0, np.nan], "score 1 is nan, expected a number, or inf"),
+        (["low", 1.0], "scores are .'low', 1.0., expected 2"),
+    ],
+)
+def test_scores_that_are_no_numbers_are_refused(scores, found):
+    run = Search(toy_problem(), scripted(ones(2)), 10)
+    run.ask()
+    with pytest.raises(EvaluationError, match=f"tell: {found}"):
+        run.tell(scores)
 
 
 def test_ask_before_tell_and_tell_before_ask_are_errors():
@@ -122,6 +151,31 @@ def test_scores_of_the_wrong_shape_are_refused(scores):
     run.ask()
     with pytest.raises(EvaluationError, match=r"expected \(2,\)"):
         run.tell(scores)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"problem": "mm1", "budget": "edge"}, "the problem is 'mm1', expected a Problem, as load_problem"),
+        ({"budget": "100"}, "the budget is '100' designs, expected at least 1, a whole number"),
+        ({"budget": 1.5}, "the budget is 1.5 designs, expected at least 1, a whole number"),
+        ({"seed": -1}, "the seed is -1, expected a whole number, at least 0"),
+        ({"seed": 1.5}, "the seed is 1.5, expected"),
+        ({"seed": None}, "the seed is None, expected"),
+        ({"start": [1, 2]}, "start: found 1, expected design files, folders"),
+        ({"start": 3}, "start: found 3, expected design files, folders"),
+    ],
+)
+def test_arguments_that_are_none_are_named_with_what_is_expected(given, text):
+    with pytest.raises(SearchError, match=text):
+        search(**{"problem": toy_problem(), "budget": 10, **given})
+
+
+@pytest.mark.parametrize("objective", ["pareto:energy,delay", {"type": "pareto"}, None, "edpp"])
+def test_an_objective_that_an_evaluation_cannot_score_is_named(objective):
+    evaluation = toy_problem().evaluator.evaluate(ones(2))
+    with pytest.raises(EvaluationError, match=r"score: .+expected an objective, or an expression of costs"):
+        evaluation.score(objective)
 
 
 def test_the_last_batch_is_cut_and_the_searcher_closed():

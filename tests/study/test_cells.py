@@ -38,6 +38,16 @@ def test_variants_are_called_what_they_are():
     assert [label for label, _ in variants_of(({"name": {"a": 1}},))] == ["name--a-1"]  # told where it is read
 
 
+def test_a_cell_that_fails_is_a_warning_with_its_reason_where_nobody_hears_of_progress(tmp_path, caplog):
+    study = {"kind": "study", "name": "few", "workloads": ["mm77x"], "hardware": ["edge"], "budget": 60}
+    (outcome,) = run_study(study, out=tmp_path)
+    assert outcome.state == "failed"
+    assert [(record.levelname, record.message) for record in caplog.records] == [
+        ("WARNING", f"1 of 1 cells: {outcome.cell.name} failed: {outcome.error}")
+    ]
+    assert "no workload 'mm77x'" in outcome.error
+
+
 def test_a_study_may_be_a_table_or_a_file_and_its_designs_can_be_read(tmp_path, monkeypatch, caplog):
     monkeypatch.chdir(tmp_path)
     study = {"kind": "study", "name": "few", "workloads": ["mm1"], "hardware": ["edge"], "budget": 60}

@@ -153,6 +153,35 @@ def test_a_unit_that_cannot_be_is_named(registry, units, text):
         problem.chip, problem.space.decode(problem.space.sample(1, np.random.default_rng(0)))
 
 
+def test_a_design_that_uses_what_the_chip_has_not_is_refused_wherever_it_is_read(registry, tmp_path):
+    free = load_problem("small-sparse", {"extends": "small", "name": "c"}, "small", registry=registry)
+    table = design_file.dump(search(free, 2000, seed=0).found.design)
+    table["formats"]["P"] = ["bitmask"] * len(table["formats"]["P"])
+    table["formats"]["Q"] = table["formats"]["Z"] = ["uncompressed"] * len(table["formats"]["P"])
+    table["gate_skip"] = dict.fromkeys(table["gate_skip"], "gate-p-by-q")
+    design_file.structure(table, registry)
+    place = next(iter(table["gate_skip"]))
+    for units, path in (
+        ({"formats": {"P": ["bitmask"]}}, f"gate_skip.{place}"),
+        ({"formats": {"Q": ["bitmask"]}}, "formats.P"),
+    ):
+        table["hardware"] = {**table["hardware"], "units": units}
+        with pytest.raises(SpecError, match=f"{path}: '.+', which the units of hardware 'c' do not have"):
+            design_file.structure(table, registry)
+
+
+def test_check_says_what_is_not_built_where_units_say_nothing_of_it(registry, tmp_path, caplog):
+    file = tmp_path / "chip.toml"
+    for units, word in {
+        "[units.formats]\nP = ['bitmask']": "mechanism",
+        "[units.mechanisms]\nMAC = ['gate-both']": "format",
+    }.items():
+        file.write_text(f'kind = "hardware"\nname = "c"\nextends = "small"\n{units}\n')
+        ((_, mistakes),) = check_files([str(file)], registry)
+        assert not mistakes
+        assert f"units: names no {word}s, so that none is built" in caplog.messages[-1]
+
+
 # -------------------------------------------------------------------------------------------------------- the search
 
 

@@ -409,3 +409,28 @@ def test_files_that_do_not_fit_are_told(tiny, pair, tmp_path):
     np.savez(tmp_path / "thin.npz", x=np.ones((1, 3, 16, 16)))
     assert "expected samples x 8 x 16 x 16" in run(tiny, "--activations", tmp_path / "thin.npz", code=2)
     assert "NAME=N" in run(tiny, "--dim", "n", code=2)
+
+
+def test_shapes_behind_an_operator_that_onnx_does_not_know_are_those_of_the_file(tmp_path):
+    constants = {"a": RNG.standard_normal((8, 16)), "b": RNG.standard_normal((16, 4))}
+    chain = [
+        ("MatMul", ["x", "a"], "h", {}),
+        ("Odd", ["h"], "y", {"domain": "com.microsoft"}),
+        ("MatMul", ["y", "b"], "z", {}),
+    ]
+    file = saved(tmp_path / "odd.onnx", chain, constants, {"x": ["batch", 5, 8]}, "z")
+    assert "the shape of tensor 'y' does not follow from the inputs" in run(file, "-o", tmp_path / "o.toml", code=2)
+    proto = onnx.load(file)
+    proto.graph.value_info.append(helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 5, 16]))
+    onnx.save(proto, file)
+    network = imported(file, "--batch", 2)
+    layers = [{key: layer[key] for key in "mkn"} for layer in network["layers"].values()]
+    assert layers == [{"m": 5, "k": 8, "n": 16}, {"m": 5, "k": 16, "n": 4}] and network["batch"] == 2
+
+
+def test_nodes_in_another_order_than_that_of_their_tensors_are_refused(tmp_path):
+    constants = {"a": RNG.standard_normal((8, 16)), "b": RNG.standard_normal((16, 4))}
+    chain = [("MatMul", ["h", "b"], "z", {}), ("MatMul", ["x", "a"], "h", {})]
+    file = saved(tmp_path / "order.onnx", chain, constants, {"x": [5, 8]}, "z")
+    told = run(file, "-o", tmp_path / "o.toml", code=2)
+    assert "MatMul '/z/MatMul': reads tensor 'h', which a later node makes" in told
