@@ -336,7 +336,7 @@ def test_an_error_in_the_model_is_noticed(number, tmp_path, monkeypatch):
         "timeloop",
     ):
         problem = problem_of(setting)
-        batches = batches_of(problem, 150)[:2]
+        batches = batches_of(problem, 400)[:2]
         if evaluated(monkeypatch, kernel, problem, batches) != evaluated(monkeypatch, None, problem, batches):
             return
     raise AssertionError(MUTANTS[number])

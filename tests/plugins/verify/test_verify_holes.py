@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import attrs
+import numpy as np
 import pytest
 from sparsemap_plugins.verify import verify
 from verify_designs import MATMUL, registry
 
-from sparsemap import load_problem, search
+from sparsemap import Search, load_problem
 
 ACCESSES = ("read", "write", "metadata_read", "metadata_write")
 GATES = ["none", "gate-p-by-q", "gate-q-by-p", "gate-both", "gate-z-by-both", "gate-all"]
@@ -23,7 +24,7 @@ CHARGES = [charge.type_name for charge in registry().resolve("cost-model", "phys
 
 
 def hole(charge, budget=400):
-    """A problem under `physical` without the charge, and the design that a search finds there."""
+    """A problem under `physical` without the charge, and of a search's designs the one that it weighs most on."""
     skips = {"gate_skip": charge != "positions"}
     own = {"vectors": True} if charge == "vectors" else {}
     stay = charge == "stay"
@@ -44,8 +45,16 @@ def hole(charge, budget=400):
     space = {"extends": "full", "gate-skip": {"candidates": SPACES[charge]}} if charge in SPACES else "full"
     problem = load_problem(*parts, space=space, cost_model="physical", registry=registry())
     left = tuple(one for one in problem.cost_model.charges if one.type_name != charge)
-    problem = problem.variant(cost_model=attrs.evolve(problem.cost_model, charges=left))
-    return problem, problem.space.decode(search(problem, budget=budget, seed=0).best.genome[None])
+    lacking = problem.variant(cost_model=attrs.evolve(problem.cost_model, charges=left))
+    run, seen = Search(lacking, budget=budget, seed=0), []
+    while (genomes := run.ask()) is not None:
+        seen.append(genomes)
+        run.tell(lacking.evaluator.evaluate(genomes))
+    seen = np.concatenate(seen)
+    with_it, without = (one.evaluator.evaluate(seen) for one in (problem, lacking))
+    good = np.flatnonzero(with_it.valid & without.valid & (without.edp < 10 * np.nanmin(without.edp[without.valid])))
+    weights = np.abs(np.log(with_it.edp[good] / without.edp[good]))
+    return lacking, lacking.space.decode(seen[good[weights.argmax()]][None])
 
 
 @pytest.mark.slow
