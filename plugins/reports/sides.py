@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import attrs
 
 from sparsemap.errors import SearchError, listed
 from sparsemap.files import grouped, percent, read_csv, times
+from sparsemap.pieces.data_specs import Hardware
 from sparsemap.pieces.defaults import TECHNOLOGY
 from sparsemap.searching.breakdown import WAITING, Breakdown
 from sparsemap.searching.result import DESIGN_FILE, RESULT_FILE, read_result
@@ -92,6 +93,10 @@ class Compared:
     """`edp`, `energy_pj`, `cycles`, `costs`, `gap`, None where there is no design."""
     parts: tuple[SidePart, ...]
     folder: Path
+    word_bits: int | None = None
+    """None: its hardware is not known."""
+    unlimited: tuple[str, ...] = ()
+    """Levels on chip without a bandwidth."""
     planned: bool = False
     """Whether tensors between layers stay on chip where a plan says so."""
 
@@ -174,7 +179,11 @@ def _side(
     of = chip.get("technology") or TECHNOLOGY
     names = model.get("name") or "", model.get("type") or "", of if isinstance(of, str) else of.get("name", "its own")
     about = table["hardware"], str(table["searcher"]), f"{table['searcher']}, seed {table['seed']}", *names
-    return Compared(path.resolve().name, subject, *about, known.get("objective", ""), table, tuple(parts), path)
+    bits = chip.get("word_bits", attrs.fields(Hardware).word_bits.default) if chip else None
+    inner = [level for level in chip.get("levels", ())[1:] if not any(key.endswith("bandwidth") for key in level)]
+    free = tuple(level["name"] for level in inner if level.get("capacity"))
+    ends = known.get("objective", ""), table, tuple(parts), path
+    return Compared(path.resolve().name, subject, *about, *ends, word_bits=bits, unlimited=free)
 
 
 def _design_table(parts: Sequence[SidePart]) -> dict[str, Any]:
@@ -369,10 +378,20 @@ def _best(sides: Sequence[Compared]) -> str:
 
 
 def _counted(sides: Sequence[Compared]) -> str:
-    """Who is counted by which cost model and technology, where these differ."""
-    ways = grouped(sides, lambda side: f"by {side.model} in {side.technology}")
-    told = [f"{listed(name_of(side, sides) for side in same)} {way}" for way, same in ways.items()]
-    return f" Cost models or technologies differ: {'; '.join(told)}." if len(told) > 1 else ""
+    """Who is counted by which cost model and technology, with words of which size, and without limits of bandwidth that
+    others have, where these differ."""
+
+    def differ(what: str, way: Callable[[Compared], str]) -> str:
+        told = [f"{listed(name_of(side, sides) for side in same)} {of}" for of, same in grouped(sides, way).items()]
+        return f" {what} differ: {'; '.join(told)}." if len(told) > 1 else ""
+
+    text = differ("Cost models or technologies", lambda side: f"by {side.model} in {side.technology}")
+    if all(side.word_bits for side in sides):
+        text += differ("Words", lambda side: f"has {side.word_bits} bits")
+    if not all(side.unlimited for side in sides):
+        free = [f"{listed(side.unlimited)} of {name_of(side, sides)}" for side in sides if side.unlimited]
+        text += f" No bandwidth limits {'; '.join(free)}." if free else ""
+    return text
 
 
 def costs_text(side: Compared, other: Compared) -> str:

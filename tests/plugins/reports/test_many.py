@@ -196,6 +196,16 @@ def test_a_chip_that_only_its_own_cost_model_counts_is_compared_and_the_models_a
     assert len(compared([slow, attrs.evolve(mesh, model_type="analytic")])) == 2
 
 
+def test_words_of_other_sizes_and_missing_limits_are_told():
+    """What a chip wins by what its file leaves out is not won by its design."""
+    slow, quick = sides()
+    assert (slow.word_bits, slow.unlimited) == (16, ())
+    (said,) = verdict([slow, attrs.evolve(quick, word_bits=8, unlimited=("GLB", "PEB"))])
+    assert said.endswith(" Words differ: quick has 8 bits; slow has 16 bits. No bandwidth limits GLB, PEB of quick.")
+    assert "bandwidth limits" not in verdict([slow, quick])[0]
+    assert "bandwidth limits" not in verdict([attrs.evolve(side, unlimited=("GLB",)) for side in (slow, quick)])[0]
+
+
 def test_a_folder_of_results_is_their_comparison(chips):
     both = run("explain", chips, "--json")
     assert {row["layer"] for row in json.loads(both)["layers"]} == {
