@@ -16,7 +16,7 @@ PROPOSALS = 1000
 
 def _whole(budget: Any, field: Any, value: Any) -> None:
     if not hasattr(value, "__index__") or value < 1:
-        raise SearchError(f"the budget is {shortened(value)} designs, expected at least 1, a whole number")
+        raise SearchError(f"the budget is {shortened(value)} designs, expected a whole number, at least 1")
 
 
 @attrs.define

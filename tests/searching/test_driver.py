@@ -157,8 +157,8 @@ def test_scores_of_the_wrong_shape_are_refused(scores):
     ("given", "text"),
     [
         ({"problem": "mm1", "budget": "edge"}, "the problem is 'mm1', expected a Problem, as load_problem"),
-        ({"budget": "100"}, "the budget is '100' designs, expected at least 1, a whole number"),
-        ({"budget": 1.5}, "the budget is 1.5 designs, expected at least 1, a whole number"),
+        ({"budget": "100"}, "the budget is '100' designs, expected a whole number, at least 1"),
+        ({"budget": 1.5}, "the budget is 1.5 designs, expected a whole number, at least 1"),
         ({"seed": -1}, "the seed is -1, expected a whole number, at least 0"),
         ({"seed": 1.5}, "the seed is 1.5, expected"),
         ({"seed": None}, "the seed is None, expected"),
@@ -269,7 +269,7 @@ def test_progress_hears_of_every_batch():
 
 @pytest.mark.parametrize("budget", [0, -5])
 def test_a_budget_below_one_is_refused(budget):
-    with pytest.raises(SearchError, match="expected at least 1"):
+    with pytest.raises(SearchError, match="at least 1"):
         search(toy_problem(), budget)
 
 
