@@ -16,8 +16,9 @@ from .layout import Layout
 class LeastAccesses:
     """By tensor and level, what no filter can remove."""
 
-    def __init__(self, layout: Layout, places: PlaceTables, padding: bool = False) -> None:
-        self.layout, self.places, self.padding = layout, places, padding
+    def __init__(self, layout: Layout, places: PlaceTables, padding: bool = False, stay: bool = False) -> None:
+        """`stay`: a tile that stays is judged by all of a leader's tiles that it meets."""
+        self.layout, self.places, self.padding, self.stay = layout, places, padding, stay
         self.densities = [occupancy.density for occupancy in layout.occupancies]
         self.touched = [self._touched(t) for t in range(layout.T)]
         self.one_by_one = [self.touched[t] * layout.sizes[~layout.relevant[t]].prod() for t in range(layout.T)]
@@ -85,8 +86,9 @@ class LeastAccesses:
     ) -> Array:
         """(n,) accesses of a tensor at a level that hands out no fewer than `words` (n,), compressed and filtered.
 
-        One by one the computes would make `one_by_one`. Where x share an access, their loops are in the leader tile, but
-        for loops outside the blocks that the filter looks at: at an inner level, all inside the tile then are, `stays`.
+        One by one the computes would make `one_by_one`. Where x share an access, their loops are in the leader tile, but,
+        without `stay`, for loops outside the blocks that the filter looks at: at an inner level, all inside the tile then
+        are, `stays`.
         `sums` (n,): words of the output; what filters leave or the nonzeros of these, the fewer ones.
         """
         lay = self.layout
@@ -97,7 +99,8 @@ class LeastAccesses:
             for c in action.leaders:
                 moves = sum(dim in alone for rank in lay.ranks[c] for dim, _ in rank) == len(alone)
                 if moves and all(sum(dim in alone for dim, _ in rank) < 2 for rank in lay.ranks[c]):
-                    together = np.maximum(1.0, np.minimum(self.one_by_one[t] / np.maximum(1.0, words), stays))
+                    together = self.one_by_one[t] / np.maximum(1.0, words)
+                    together = np.maximum(1.0, together if self.stay else np.minimum(together, stays))
                     share = share * self._there_in_steps(c, together)
                 else:
                     share = share * self.densities[c]
