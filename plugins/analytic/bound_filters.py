@@ -21,6 +21,9 @@ class LeastAccesses:
         self.layout, self.places, self.padding, self.stay = layout, places, padding, stay
         self.densities = [occupancy.density for occupancy in layout.occupancies]
         self.touched = [self._touched(t) for t in range(layout.T)]
+        self.volumes = [float(math.prod(tensor.shape(layout.problem.sizes))) for tensor in layout.tensors]
+        self.chances: dict[int, Array] = {}
+        """By leader, `_there` of 2 ** (i / 8) words."""
         self.one_by_one = [self.touched[t] * layout.sizes[~layout.relevant[t]].prod() for t in range(layout.T)]
 
     def _touched(self, t: int) -> float:
@@ -64,13 +67,13 @@ class LeastAccesses:
         found = [a for a in self.places.actions if a.target == t and a.place.storage is not None and a.kind.any()]
         return [a for a in found if self.layout.holder(t, a.place.storage or 0) <= level]
 
-    def _there_in_steps(self, c: int, words: Array) -> Array:
-        """The same of no more words: down to the next one of eight between powers of two."""
-        step = np.floor(8.0 * np.log2(words)).astype(np.int64)
-        steps = np.flatnonzero(np.bincount(step))
-        chance = np.zeros(step.max(initial=0) + 1)
-        chance[steps] = self._there(c, 2.0 ** (steps / 8.0))
-        return chance[step]
+    def _there_in_steps(self, c: int, log_words: Array) -> Array:
+        """The same of no more than 2 ** `log_words` words: down to the next one of eight between powers of two."""
+        if c not in self.chances:
+            most = int(8.0 * np.log2(max(1.0, self.volumes[c]))) + 1
+            self.chances[c] = self._there(c, 2.0 ** (np.arange(most) / 8.0))
+        known = self.chances[c]
+        return known[np.minimum((8.0 * log_words).astype(np.intp), len(known) - 1)]
 
     def _there(self, c: int, words: Array) -> Array:
         """(n,) chance that so many words of a leader are not all empty; that of one word where shapes matter."""
@@ -82,26 +85,24 @@ class LeastAccesses:
         return np.maximum(np.array(chance)[which], self.densities[c])
 
     def needed(
-        self, t: int, level: int, words: Array, stays: Array | float = np.inf, sums: Array | None = None
-    ) -> Array:
+        self, t: int, level: int, words: Array, stays: Array | float = np.inf, sums: Array | None = None,
+        every: bool = False,
+    ) -> Array:  # fmt: skip
         """(n,) accesses of a tensor at a level that hands out no fewer than `words` (n,), compressed and filtered.
 
         One by one the computes would make `one_by_one`. Where x share an access, their loops are in the leader tile, but,
         without `stay`, for loops outside the blocks that the filter looks at: at an inner level, all inside the tile then
         are, `stays`.
-        `sums` (n,): words of the output; what filters leave or the nonzeros of these, the fewer ones.
+        `sums` (n,): words of the output; what filters leave or the nonzeros of these, the fewer ones. `every`: without filters.
         """
-        lay = self.layout
         least = words
-        alone = [int(d) for d in np.flatnonzero(~lay.relevant[t])]  # over these dimensions a word stays or is shared
-        for action in self.filters(t, level):
+        for action in () if every else self.filters(t, level):
             share: Array = np.ones_like(words)
             for c in action.leaders:
-                moves = sum(dim in alone for rank in lay.ranks[c] for dim, _ in rank) == len(alone)
-                if moves and all(sum(dim in alone for dim, _ in rank) < 2 for rank in lay.ranks[c]):
+                if self._meets_all(t, c):
                     together = self.one_by_one[t] / np.maximum(1.0, words)
                     together = np.maximum(1.0, together if self.stay else np.minimum(together, stays))
-                    share = share * self._there_in_steps(c, together)
+                    share = share * self._there_in_steps(c, np.log2(together))
                 else:
                     share = share * self.densities[c]
             each = math.prod(self.densities[c] for c in action.leaders)
@@ -109,3 +110,41 @@ class LeastAccesses:
         density = min(1.0, self.densities[t])
         least = least * density if sums is None else np.minimum(least, sums * density)
         return np.maximum(0.0, least * (1.0 - 1e-6) - 1.0)
+
+    def _alone(self, t: int) -> list[int]:
+        """The dimensions over which a word stays or is shared."""
+        return [int(d) for d in np.flatnonzero(~self.layout.relevant[t])]
+
+    def _meets_all(self, t: int, c: int) -> bool:
+        """Whether each step of the dimensions over which a word of `t` stays brings it other words of the leader."""
+        alone = self._alone(t)
+        of_ranks = [sum(dim in alone for dim, _ in rank) for rank in self.layout.ranks[c]]
+        return sum(of_ranks) == len(alone) and all(count < 2 for count in of_ranks)
+
+    def judged(self, t: int, level: int) -> list[int]:
+        """The dimensions along which tiles of children matter to what filters of a tensor leave."""
+        leaders = {c for action in self.filters(t, level) for c in action.leaders}
+        return sorted({d for c in leaders for rank in self._beside(t, c) for d, _ in rank})
+
+    def _beside(self, t: int, c: int) -> list[list[tuple[int, int]]]:
+        """The ranks of a leader of which one access of `t` meets no more than the leader's tile in a child."""
+        if not (self.stay and self._meets_all(t, c)):
+            return list(self.layout.ranks[c])
+        return [rank for rank in self.layout.ranks[c] if not any(d in self._alone(t) for d, _ in rank)]
+
+    def kept_in_tiles(self, t: int, level: int, log_words: Array, log_extents: Array) -> Array:
+        """(n,) the same share, of accesses that together hand out 2 ** `log_words` (n,) words, to children whose tiles have
+        extents of 2 ** `log_extents` (D, n) or more: what an access is judged by is no smaller than the leader's tile there,
+        and has all that it meets over the dimensions over which it stays."""
+        kept: Array = np.ones(len(log_words))
+        met, chance = np.log2(self.one_by_one[t]) - log_words, dict[int, Array]()
+        for action in self.filters(t, level):
+            there: Array = np.ones_like(kept)
+            for c in action.leaders:
+                if c not in chance:
+                    wide = [np.max([log_extents[d] for d, _ in rank], axis=0) for rank in self._beside(t, c)]
+                    words = sum(wide, start=np.maximum(0.0, met) if self.stay and self._meets_all(t, c) else 0.0 * met)
+                    chance[c] = self._there_in_steps(c, np.maximum(0.0, words - 1e-6))
+                there = there * chance[c]
+            kept = np.minimum(kept, there)
+        return kept

@@ -16,11 +16,9 @@ import numpy as np
 from sparsemap.pieces.contracts.base import Array
 
 from .bound_filters import LeastAccesses
-from .bound_tiles import OuterTiles, TileGrid, delivered, possible
+from .bound_inner import SLOWER, InnerTiles
+from .bound_tiles import OuterTiles
 from .bound_words import LeastWords
-
-SLOWER = 1.15, 1.6, 2.5, 5.0
-"""Few children save energy and take longer: times, over those of the outermost level, that are told apart."""
 
 
 class Handed(NamedTuple):
@@ -36,6 +34,8 @@ class Handed(NamedTuple):
     """Bits that cross the tree."""
     child_pj: Array
     """pJ of what another child adds: writing an operand's words, adding sums."""
+    access_pj: Array
+    """pJ of the accesses of the level itself."""
 
 
 class LeastLinks:
@@ -60,94 +60,27 @@ class LeastLinks:
         energy, cycles = sum((part.pj for part in own), start=np.zeros(1)), self.busy(s, own)
         if outer.grid is None or splits is None:
             return energy, cycles
-        inside = self._inside(s, outer, outer.grid, splits, own, [work / (least * slower) for slower in SLOWER])
+        inside = InnerTiles(self, s, outer, outer.grid, splits).costs(own, work, least)
         if inside is None:
             return energy, cycles  # no design fits
         slowest = least * np.array([0.0, *SLOWER])[: len(inside[0]), None]
         return np.maximum(energy, inside[0]), np.maximum(np.maximum(cycles, inside[1]), slowest)
 
-    def _inside(
-        self, s: int, outer: OuterTiles, grid: TileGrid, splits: Array, own: list[Handed], few: list[float]
-    ) -> tuple[Array, Array] | None:
-        """pJ (K, N), by how many of `few`, descending, are no fewer than the children, and cycles (N,) that the tiles need which
-        the children hold together; None: none fits."""
-        lay, fits = self.layout, grid.fits(self.words, s + 1)
-        tiles = np.flatnonzero(grid.spread(fits, splits))
-        extents = grid.extents[:, tiles]
-        words, loops = grid.words(extents), lay.sizes[:, None] / extents
-        known = [t for t in range(lay.T) if not lay.holes[t] and lay.stored[t, s] and lay.child(t, s) == s + 1]
-        sent = {t: delivered(lay, t, words[t] * self.inside[t], grid.widths(t, extents), extents, loops) for t in known}
-        limit = float(splits.prod(axis=0).max())
-        shares = [(np.ones(lay.D), np.ones(len(tiles), dtype=bool), limit)]
-        if self.words.network:
-            shares = list(grid.shares(fits, limit, tiles))
-        few = few if self.words.network and s == lay.S - 2 == 1 else []
-        tier = [sum(most <= count for count in few) for _, _, most in shares]
-        energy, busy = np.full((max(tier) + 1, lay.D, len(fits)), np.inf), np.full((lay.D, len(fits)), np.inf)
-        still: Array = np.zeros((lay.D, lay.T))
-        """pJ of tensors that a loop does not move, as `energy` has them."""
-        for d, rows in possible(loops):
-            if not rows.size:
-                continue
-            parts = []
-            for t in range(lay.T):
-                least = (
-                    np.maximum(sent[t][d][rows], self.touched[t]) if t in sent else np.full(len(rows), self.touched[t])
-                )
-                stays = extents[~lay.relevant[t]][:, rows].prod(axis=0)
-                parts.append(self.handed(t, s, least, stays, words[t][rows]))
-                still[d, t] = parts[t].pj.max()
-            alone, each = sum(part.pj for part in parts), np.full((len(energy), len(rows)), np.inf)
-            for k, (copies, some, _) in zip(tier, shares, strict=True):
-                mine = np.flatnonzero(some[rows])
-                each[k, mine] = np.minimum(each[k, mine], self._copied(s, known, copies, parts, mine))
-            energy[:, d, tiles[rows]] = alone + each
-            busy[d, tiles[rows]] = self.busy(s, parts)
-        if np.isinf(energy).all():
-            return None
-        cycles = grid.least_inside(busy.min(axis=0))[outer.tile]
-        if s > 1 or not self.words.network:
-            return grid.least_inside(energy[0].min(axis=0))[None, outer.tile], cycles
-        again, steps = {}, (lay.sizes[:, None] / grid.extents).prod(axis=0)
-        for t in (t for t in known if not lay.windowed[t]):
-            whole, stays = grid.words(grid.extents)[t], grid.extents[~lay.relevant[t]].prod(axis=0)
-            come = np.maximum(steps * whole * self.inside[t], self.touched[t])
-            again[t] = self.handed(t, s, come, stays, whole).pj[outer.tile]
-        found = energy[:, outer.loop, outer.tile]
-        for d in range(lay.D):
-            stay = [t for t in again if not lay.relevant[t, d]]
-            more: Array = sum((np.maximum(0.0, again[t] - still[d, t]) for t in stay), start=np.zeros(1))
-            for k, here in enumerate(energy[:, d]):
-                found[k] = np.minimum(found[k], grid.least_inside(here, d)[outer.tile] + more)
-                for t in stay:
-                    least = grid.least_inside(here, d, ~lay.relevant[t])[outer.tile]
-                    found[k] = np.minimum(found[k], least + np.maximum(0.0, own[t].pj - still[d, t]))
-        return found, cycles
-
-    def _copied(self, s: int, known: list[int], copies: Array, parts: list[Handed], rows: Array) -> Array:
-        """(n,) pJ of `rows` of `parts` that come with several children for each word: `copies` (D,) along every dimension."""
-        more: Array = np.zeros(len(rows))
-        for t in known:
-            each = copies[~self.layout.relevant[t]].prod()
-            wires = (self.words.wires_pj(s, each) - self.words.wires_pj(s, np.ones(1))) / float(self.chip.word_bits[s])
-            more = more + parts[t].bits[rows] * np.maximum(wires, 0.0) + (each - 1.0) * parts[t].child_pj[rows]
-        return more
-
-    def handed(self, t: int, s: int, words: Array, stays: Array, held: Array) -> Handed:
+    def handed(self, t: int, s: int, words: Array, stays: Array, held: Array, every: bool = False) -> Handed:
         """Handing over `words` (n,) to its children, out of tiles of `held` words or more, whose words serve `stays`
-        computes."""
+        computes; `every`: without filters."""
         lay, child, none = self.layout, self.layout.child(t, s), np.zeros(1)
         if not lay.stored[t, s] or (child is None and t == lay.output and self.fewer_updates):
-            return Handed(none, none, none, np.zeros(len(words)), np.zeros(len(words)))
+            return Handed(none, none, none, *np.zeros((3, len(words))))
         told, small = self.words.told_bits(t, held), np.zeros(1)
         alone = all(group is None for group in lay.spatial[:s])
-        count, time = self.accesses.needed(t, s, words, stays), self.words.time(t, s, told)
+        count, time = self.accesses.needed(t, s, words, stays, every=every), self.words.time(t, s, told)
         read = written = none
         if t == lay.output and self.fewer_updates:
             once = np.full_like(words, self.touched[t])
-            if child and alone and not self.accesses.filters(t, s):
-                pj, read, written = self.sums(t, s, child, np.maximum(words, self.words.volumes[t]), told, small)
-                count = self.accesses.needed(t, s, once, stays)
+            if child and alone and (every or not self.accesses.filters(t, s)):
+                come = np.maximum(words, self.words.volumes[t])
+                pj, read, written, count = self.sums(t, s, child, come, told, small)
             else:
                 # of visits that bring a nonzero sum, or that a filter leaves, the fewer ones take place
                 count = np.maximum(self.accesses.needed(t, s, words, stays, once), count / 2 if alone else 0.0)
@@ -162,16 +95,18 @@ class LeastLinks:
             pj, read = count * (self.words.price(t, s, "read", told) + fill), count * time
         adds = float(self.chip.add_pj["word"][s]) if self.words.network and lay.spatial[s] is not None else 0.0
         child_pj = count * (adds if t == lay.output or child is None else self.words.price(t, child, "fill", small))
-        return Handed(pj, read, written, count * self.words.time(t, s, told) * float(self.chip.word_bits[s]), child_pj)
+        access_pj = count * self.words.price(t, s, "read", told, wires=False)
+        return Handed(pj, read, written, count * time * float(self.chip.word_bits[s]), child_pj, access_pj)
 
     def busy(self, s: int, parts: list[Handed]) -> Array:
         """(n,) cycles of a level."""
         read, written = (sum(words, start=np.zeros(1)) for words in zip(*(part[1:3] for part in parts), strict=True))
         return self.transfer(s, read / self.instances[s], written / self.instances[s])
 
-    def sums(self, t: int, s: int, child: int, moved: Array, told: Array, inside: Array) -> tuple[Array, Array, Array]:
-        """pJ, and words read and written, of `moved` (N,) words of the output that come to a level of one instance, where
-        nothing is filtered, and go back but for the first time: compressed, those whose sums are not zero by then, or all."""
+    def sums(self, t: int, s: int, child: int, moved: Array, told: Array, inside: Array) -> tuple[Array, ...]:
+        """pJ, words read and written, and sums that come, of `moved` (N,) words of the output that come to a level of one
+        instance, where nothing is filtered, and go back but for the first time: compressed, those whose sums are not zero by
+        then, or all."""
         words, density, volume = self.words, min(1.0, self.accesses.densities[t]), self.words.volumes[t]
         visits = moved / volume
         some = -np.expm1(np.log1p(-density) / visits) if density < 1.0 else np.ones_like(visits)
@@ -183,7 +118,7 @@ class LeastLinks:
             leave = words.each(child, "read", None if bits is None else inside, wires=False) if words.drains else 0.0
             fill = words.each(child, "fill", None if bits is None else inside)
             size = 1.0 if bits is None else 1.0 + bits / float(self.chip.word_bits[s])
-            found.append((count * (put + leave) + back * (get + fill), back * size, count * size))
+            found.append((count * (put + leave) + back * (get + fill), back * size, count * size, count))
         return tuple(np.minimum(*pair) for pair in zip(*found, strict=True))
 
     def leave(self, t: int, child: int | None, told: Array) -> Array | float:

@@ -84,10 +84,10 @@ class TileGrid:
             found = np.stack(parts, axis)
         return found.reshape(-1)
 
-    def shares(self, fits: Array, limit: float, tiles: Rows) -> Iterator[tuple[Array, Array, float]]:
+    def shares(self, fits: Array, limit: float, tiles: Rows) -> Iterator[tuple[Array, Array, Array, float]]:
         """Ways to share a fan-out of at most `limit` children, many at a time: how many (D,) they are at least along every
-        dimension, for which of the `tiles` (n,) bool one of them might hold its part, one that `fits` (N,), and how many they
-        are at most."""
+        dimension, and at most, for which of the `tiles` (n,) bool one of them might hold its part, one that `fits` (N,), and
+        how many they are at most."""
         for wide in itertools.count(1):  # bits
             steps = [np.arange(int(np.log2(min(limit, size))) // wide + 1) for size in self.layout.sizes]
             ways = np.stack(np.meshgrid(*steps, indexing="ij")).reshape(len(steps), -1)
@@ -103,8 +103,8 @@ class TileGrid:
         shaped = fits.reshape(self.shape)
         for way in ways.T:
             held = shaped[np.ix_(*(part[e] for part, e in zip(smallest, way, strict=True)))]
-            count = math.prod(float(part[e]) for part, e in zip(largest, way, strict=True))
-            yield 2.0 ** (wide * way), held.reshape(-1)[tiles], min(limit, count)
+            count = np.array([part[e] for part, e in zip(largest, way, strict=True)])
+            yield 2.0 ** (wide * way), count, held.reshape(-1)[tiles], min(limit, float(count.prod()))
 
     def spread(self, fits: Array, splits: Array) -> Array:
         """(n,) bool: a superset of the tiles that the children of a level hold together: one that `fits` times one of the

@@ -43,6 +43,7 @@ class LeastWords:
         self.volumes = [float(np.prod([float(n) for n in shape])) for shape in shapes]
         self.network = known.options.network
         """Whether words pay for wires."""
+        self.sides = tree_sides(self.chip)
         self.drains = known.options.drains
         """Whether what leaves a level for its parent is read there."""
         self.ranks = [LeastRanks.of(known, t) for t in range(known.layout.T)]
@@ -87,20 +88,28 @@ class LeastWords:
     def fits(self, level: int, extents: Array) -> bool:
         """Whether a level has room for the tiles with extents (D,) of all tensors, each in the cheapest hierarchy of ranks."""
         chip, lay = self.chip, self.layout
-        room = float(chip.capacity_bits[level])
-        needed = 0.0
+        word = float(chip.word_bits[level])
+        room = float(chip.capacity_bits[level]) / word
+        needed, open_ = 0.0, list[tuple[float, float, int, float]]()
         for t in range(lay.T):
             if not lay.stored[t, level] or lay.holes[t]:
                 continue
             words = float(np.prod([1.0, *(width[0] for width in box(lay.ranks[t], extents[:, None]))]))
             held = float(self._held(t, level, np.full(1, words))[0])
-            told = self.coded and chip.shared_capacity[level] and not lay.occupancies[t].by_shape
-            if held < words and told:
-                most = min(words, float(lay.occupancies[t].largest((int(words),))))
-                bits = most_bits(self.known, t, extents) * SHARE
-                held = min(words, max(held, most + bits / float(chip.word_bits[level])))
-            needed += float(self.copies[t, level]) * held
-        return needed * float(chip.word_bits[level]) <= room
+            copies = float(self.copies[t, level])
+            needed += copies * held
+            if held < words and self.coded and chip.shared_capacity[level] and not lay.occupancies[t].by_shape:
+                open_.append((copies * (words - held), copies, t, held))
+        left = sum(more for more, *_ in open_)
+        for more, copies, t, held in sorted(open_, reverse=True):
+            if needed > room or needed + left <= room:
+                break
+            words = held + more / copies
+            most = min(words, float(lay.occupancies[t].largest((int(words),))))
+            bits = most_bits(self.known, t, extents) * SHARE
+            needed += copies * (min(words, max(held, most + bits / word)) - held)
+            left -= more
+        return needed <= room
 
     def wires_pj(self, level: int, copies: Array) -> Array:
         """(n,) pJ of a word on its way from a level to so many children (n,), or back."""
@@ -110,7 +119,7 @@ class LeastWords:
         """The same of a bit."""
         if not self.network or self.layout.spatial[level] is None:
             return np.zeros(1)
-        length = length_mm(copies, self.chip.fanout[level], tree_sides(self.chip)[level])
+        length = length_mm(copies, self.chip.fanout[level], self.sides[level])
         return length * float(self.chip.wire_pj_per_bit_mm) * SHARE
 
     def price(self, t: int, level: int, action: str, bits: Array, wires: bool = True) -> Array:

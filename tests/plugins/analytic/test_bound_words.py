@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sparsemap_plugins.analytic.actions import SKIP
+from sparsemap_plugins.analytic.bound_filters import LeastAccesses
 from sparsemap_plugins.analytic.bound_tiles import TileGrid
 from sparsemap_plugins.analytic.bound_words import LeastWords
 from sparsemap_plugins.analytic.prepared import ModelTables
@@ -71,7 +73,10 @@ def test_every_way_to_share_a_fan_out_is_among_those_that_are_tried_together(lim
         for place, tile in enumerate(grid.extents.T):
             part = tile / split
             if (part == np.floor(part)).all() and part.prod() <= 6:
-                assert any((low <= split).all() and some[place] and split.prod() <= most for low, some, most in shares)
+                assert any(
+                    (low <= split).all() and (split <= high).all() and some[place] and split.prod() <= most
+                    for low, high, some, most in shares
+                )
 
 
 def test_all_that_children_hold_together_are_among_the_spread_tiles() -> None:
@@ -167,3 +172,30 @@ def test_problems_on_other_chips_share_the_least_metadata_of_their_tensors() -> 
     first, second = (LeastWords(tables(sparsemap.load_problem("mm1", name))) for name in ("mobile", "cloud"))
     assert all(one is other for one, other in zip(first.ranks, second.ranks, strict=True))
     assert first.ranks[0] is not first.ranks[2]
+
+
+def test_filters_leave_what_tiles_of_children_meet_and_pass_the_others_in_time() -> None:
+    """What the bound takes for granted of a filter at the shared buffer, for operands."""
+    problem = sized(0.004, m=96, k=128, n=64)
+    known, rng = tables(problem), np.random.default_rng(0)
+    accesses = LeastAccesses(known.layout, known.places, stay=True)
+    genomes = problem.space.repair(problem.space.guess(1000, rng), rng)
+    designs = problem.space.decode(genomes)
+    evaluation = problem.cost_model.evaluate(designs, problem, detail=True)
+    detail = evaluation.detail
+    assert detail is not None
+    bounds, width, seen = designs.columns["bounds"], 128.0, 0
+    for t in range(2):
+        cell = detail.cells[t][1]
+        every = cell.read + cell.gone_read
+        rows = np.flatnonzero((cell.gone_read > 0.0) & (every > 100.0) & evaluation.valid)
+        log_words = np.log2(detail.dense_reads[t, 1, rows])
+        least = accesses.kept_in_tiles(t, 1, log_words, np.log2(bounds[3:].prod(axis=0)[:, rows]))
+        kept = cell.read[rows] / every[rows]
+        assert (kept + 1.0 / every[rows] >= least * (1.0 - 1e-9)).all()
+        tiles = detail.dense_fills[t, 2, rows] / detail.tile_words[t, 2, rows]
+        skips, missed = cell.kind[rows] == SKIP, (1.0 - kept) ** width
+        waits = np.where(missed < 1.0, kept * missed / np.where(missed < 1.0, 1.0 - missed, 1.0), 0.0)
+        assert (evaluation.cycles[rows] + 1.0 >= tiles * waits * (1.0 - 1e-6))[skips].all()
+        seen += int((skips & (least > kept / 2.0)).sum())
+    assert seen > 10
