@@ -111,15 +111,11 @@ class LeastAccesses:
         least = least * density if sums is None else np.minimum(least, sums * density)
         return np.maximum(0.0, least * (1.0 - 1e-6) - 1.0)
 
-    def _alone(self, t: int) -> list[int]:
-        """The dimensions over which a word stays or is shared."""
-        return [int(d) for d in np.flatnonzero(~self.layout.relevant[t])]
-
     def _meets_all(self, t: int, c: int) -> bool:
         """Whether each step of the dimensions over which a word of `t` stays brings it other words of the leader."""
-        alone = self._alone(t)
-        of_ranks = [sum(dim in alone for dim, _ in rank) for rank in self.layout.ranks[c]]
-        return sum(of_ranks) == len(alone) and all(count < 2 for count in of_ranks)
+        alone = ~self.layout.relevant[t]
+        of_ranks = [sum(alone[dim] for dim, _ in rank) for rank in self.layout.ranks[c]]
+        return sum(of_ranks) == alone.sum() and all(count < 2 for count in of_ranks)
 
     def judged(self, t: int, level: int) -> list[int]:
         """The dimensions along which tiles of children matter to what filters of a tensor leave."""
@@ -127,24 +123,22 @@ class LeastAccesses:
         return sorted({d for c in leaders for rank in self._beside(t, c) for d, _ in rank})
 
     def _beside(self, t: int, c: int) -> list[list[tuple[int, int]]]:
-        """The ranks of a leader of which one access of `t` meets no more than the leader's tile in a child."""
-        if not (self.stay and self._meets_all(t, c)):
-            return list(self.layout.ranks[c])
-        return [rank for rank in self.layout.ranks[c] if not any(d in self._alone(t) for d, _ in rank)]
+        """The ranks of a leader of which an access of `t` is only known to meet what the leader's tile in a child has."""
+        ranks = list(self.layout.ranks[c])
+        whole = self.stay and self._meets_all(t, c)
+        return [rank for rank in ranks if self.layout.relevant[t, [d for d, _ in rank]].all()] if whole else ranks
 
     def kept_in_tiles(self, t: int, level: int, log_words: Array, log_extents: Array) -> Array:
         """(n,) the same share, of accesses that together hand out 2 ** `log_words` (n,) words, to children whose tiles have
         extents of 2 ** `log_extents` (D, n) or more: what an access is judged by is no smaller than the leader's tile there,
         and has all that it meets over the dimensions over which it stays."""
         kept: Array = np.ones(len(log_words))
-        met, chance = np.log2(self.one_by_one[t]) - log_words, dict[int, Array]()
         for action in self.filters(t, level):
             there: Array = np.ones_like(kept)
             for c in action.leaders:
-                if c not in chance:
-                    wide = [np.max([log_extents[d] for d, _ in rank], axis=0) for rank in self._beside(t, c)]
-                    words = sum(wide, start=np.maximum(0.0, met) if self.stay and self._meets_all(t, c) else 0.0 * met)
-                    chance[c] = self._there_in_steps(c, np.maximum(0.0, words - 1e-6))
-                there = there * chance[c]
+                wide = [log_extents[[d for d, _ in rank]].max(axis=0) for rank in self._beside(t, c)]
+                met = np.maximum(0.0, np.log2(self.one_by_one[t]) - log_words)
+                words = sum(wide, start=met if self.stay and self._meets_all(t, c) else 0.0 * met)
+                there = there * self._there_in_steps(c, np.maximum(0.0, words - 1e-6))
             kept = np.minimum(kept, there)
         return kept

@@ -1,45 +1,25 @@
 """What the tiles cost that the children of a level hold together: a part of the lower bound (`bound_links`).
 
 A filter looks at what the whole tile of a child meets: the finer the tiles, the more it removes, and the more of them come.
-A skip passes the tiles that it leaves out no faster than `intersection` allows, so that it cannot leave out many of very many;
-a gate holds inputs still, which costs a part of the access (`gated`).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sparsemap.pieces.contracts.base import Array
 
-from .actions import GATE, SKIP
 from .bound_tiles import OuterTiles, TileGrid, delivered, possible
 
 if TYPE_CHECKING:
     from .bound_links import Handed, LeastLinks
 
-SLOWER = 1.15, 2.5
+SLOWER = 1.15, 1.6, 2.5, 5.0
 """Few children save energy and take longer: times, over those of the outermost level, that are told apart."""
-KEPT = 2.0 ** -np.arange(0.0, 40.0, 0.125)
-"""Shares that a skip leaves, descending."""
-
-
-class Filtered(NamedTuple):
-    """A tensor that the innermost loop moves and filters hold back; (n,) by tile."""
-
-    log_words: Array
-    """Of all that comes, the logarithm to base 2."""
-    every: Handed
-    """Without filters."""
-    least: Array
-    """The share of this that remains whatever the tiles of the children are."""
-    gated_pj: Array | None
-    """Of a gate that leaves out all; None: no gate is a choice."""
-    passing: Array
-    """(K, n) the least share that a skip leaves in the time of each tier."""
-    judged: list[int]
-    """The dimensions along which children may have so small tiles that filters leave less."""
+Share = tuple[Array, Array, Array, float]
+"""`TileGrid.shares`"""
 
 
 class InnerTiles:
@@ -61,6 +41,9 @@ class InnerTiles:
             for t in self.known
         }
         self.limit = float(splits.prod(axis=0).max())
+        finer = self.known if self.words.network and s == 1 else []
+        self.filtered = [t for t in finer if self.accesses.filters(t, s)]
+        """Tensors of which filters hold back what the tiles need."""
 
     def costs(self, own: list[Handed], work: float, least: float) -> tuple[Array, Array] | None:
         """pJ (K, N), by tiers of cycles, those of `SLOWER` times `least`, and cycles (N,); None: none fits. `own`: what the
@@ -71,9 +54,12 @@ class InnerTiles:
             shares = list(grid.shares(self.fits, limit, self.tiles))
         ends = least * np.array(SLOWER) if words.network and s == lay.S - 2 == 1 else np.zeros(0)
         tier = [int((most * ends <= work).sum()) for *_, most in shares]
-        count = len(ends) + 1 if self._filtered() else max(tier) + 1
-        ends = np.append(ends[: count - 1], np.inf)
-        energy, busy = np.full((count, lay.D, len(self.fits)), np.inf), np.full((lay.D, len(self.fits)), np.inf)
+        ways: dict[tuple[float, ...], Share] = {}
+        for k, (copies, most, some, _) in zip(tier, shares, strict=True):
+            times = [copies[~lay.relevant[t]].prod() for t in self.known]
+            key = k, *times, *(size for t in self.filtered for size in most[self.accesses.judged(t, s)])
+            ways[key] = copies, most, some | ways[key][2] if key in ways else some, k
+        energy, busy = np.full((max(tier) + 1, lay.D, len(self.fits)), np.inf), np.full((lay.D, len(self.fits)), np.inf)
         still: Array = np.zeros((lay.D, lay.T))
         """pJ of tensors that a loop does not move, as `energy` has them."""
         for d, rows in possible(self.loops):
@@ -81,7 +67,7 @@ class InnerTiles:
                 continue
             parts = [self._part(t, d, rows) for t in range(lay.T)]
             still[d] = [part.pj.max() for part in parts]
-            energy[:, d, self.tiles[rows]] = self._least(d, rows, parts, shares, tier, ends)
+            energy[:, d, self.tiles[rows]] = self._least(d, rows, parts, list(ways.values()))
             busy[d, self.tiles[rows]] = self.links.busy(s, parts)
         if np.isinf(energy).all():
             return None
@@ -117,80 +103,34 @@ class InnerTiles:
                     found[k] = np.minimum(found[k], least + np.maximum(0.0, own[t].pj - still[d, t]))
         return found
 
-    def _filtered(self) -> list[int]:
-        """Tensors of which filters hold back what the tiles need."""
-        if not self.words.network or self.s > 1:
-            return []
-        return [t for t in self.known if self.accesses.filters(t, self.s)]
-
-    def _least(
-        self, d: int, rows: Array, parts: list[Handed], shares: list[tuple[Array, Array, Array, float]], tier: list[int],
-        ends: Array,
-    ) -> Array:  # fmt: skip
+    def _least(self, d: int, rows: Array, parts: list[Handed], ways: list[Share]) -> Array:
         """pJ (K, n) of the tiles `rows` with this innermost loop, over all ways to share the fan-out among the children."""
         log_extents = np.log2(self.extents[:, rows])
-        held = {
-            t: self._held_back(t, d, rows, parts[t], log_extents, ends)
-            for t in self._filtered() if self.layout.relevant[t, d]
-        }  # fmt: skip
-        alone: Array = sum((part.pj for t, part in enumerate(parts) if t not in held), start=np.zeros(len(rows)))
-        row, level = [np.arange(len(rows))], [np.zeros(len(rows), dtype=np.intp)]
-        for k in range(1, len(ends)):
-            sooner = [one.passing[k - 1] > np.maximum(one.passing[k], one.least) for one in held.values()]
-            row.append(np.flatnonzero(np.any(sooner, axis=0)) if sooner else row[0][:0])
-            level.append(np.full(len(row[-1]), k, dtype=np.intp))
-        at, tiers = np.concatenate(row), np.concatenate(level)
-        found, kept_by = np.full((len(ends), len(rows)), np.inf), dict[tuple[float, ...], Array]()
-        for (copies, most, some, _), k in zip(shares, tier, strict=True):
-            there = np.flatnonzero(some[rows][at])
-            mine, here = at[there], np.maximum(tiers[there], k)
-            pj = alone[mine]
+        every = {t: self._part(t, d, rows, every=True) for t in self.filtered if self.layout.relevant[t, d]}
+        log_words = {t: np.log2(self._words(t, d, rows)) for t in every}
+        alone: Array = sum((part.pj for t, part in enumerate(parts) if t not in every), start=np.zeros(len(rows)))
+        found = np.full((int(max(k for *_, k in ways)) + 1, len(rows)), np.inf)
+        kept_by: dict[tuple[float, ...], Array] = {}
+        for copies, most, some, k in ways:
+            pj = alone
             for t in self.known:
-                one, times = held.get(t), float(copies[~self.layout.relevant[t]].prod())
-                if one is None:
-                    pj = pj + self._more(parts[t], times, mine)
+                times = float(copies[~self.layout.relevant[t]].prod())
+                if t not in every:
+                    pj = pj + self._more(parts[t], times)
                     continue
-                each = one.every.pj[mine] + self._more(one.every, times, mine)
-                key = t, *most[one.judged]
+                key = t, *most[self.accesses.judged(t, self.s)]
                 if key not in kept_by:
                     child = np.maximum(0.0, log_extents - np.log2(most)[:, None])
-                    kept_by[key] = np.maximum(self.accesses.kept_in_tiles(t, self.s, one.log_words, child), one.least)
-                kept = kept_by[key][mine]
-                waits = np.maximum(one.passing[here, mine] - kept, 0.0) * each
-                if one.gated_pj is not None:
-                    waits = np.minimum(waits, (1.0 - kept) * one.gated_pj[mine])
-                pj = pj + kept * each + waits
-            best = found[here, mine]
-            found[here, mine] = np.minimum(best, pj)  # of a tile in several tiers the last one counts, the least
+                    kept = self.accesses.kept_in_tiles(t, self.s, log_words[t], child)
+                    kept_by[key] = np.maximum(kept, parts[t].pj / np.maximum(every[t].pj, 1e-300))
+                pj = pj + np.minimum(1.0, kept_by[key]) * (every[t].pj + self._more(every[t], times))
+            np.minimum(found[int(k)], pj, out=found[int(k)], where=some[rows])
         return found
 
-    def _more(self, part: Handed, times: float, rows: Array) -> Array | float:
+    def _more(self, part: Handed, times: float) -> Array | float:
         """(n,) pJ of so many children for each word in place of one."""
         if times <= 1.0:
             return 0.0
         wires = self.words.wires_pj(self.s, np.full(1, times)) - self.words.wires_pj(self.s, np.ones(1))
         wire = max(0.0, float(wires[0])) / float(self.links.chip.word_bits[self.s])
-        return part.bits[rows] * wire + (times - 1.0) * part.child_pj[rows]
-
-    def _held_back(self, t: int, d: int, rows: Array, part: Handed, log_extents: Array, ends: Array) -> Filtered:
-        s, accesses, chip = self.s, self.accesses, self.links.chip
-        come, every = self._words(t, d, rows), self._part(t, d, rows, every=True)
-        log_words, passing, gated = np.log2(come), np.zeros((len(ends), len(rows))), None
-        child = np.maximum(0.0, log_extents - np.log2(self.limit))
-        least = np.maximum(accesses.kept_in_tiles(t, s, log_words, child), part.pj / np.maximum(every.pj, 1e-300))
-        actions = [action for action in accesses.filters(t, s) if action.place.storage == s]
-        skips = [np.minimum(a.width[a.kind == SKIP], chip.lookahead[s]) for a in actions if t != self.layout.output]
-        width = max((float(own.max()) for own in skips if own.size), default=np.inf)
-        limited = np.isfinite(width) and not accesses.places.lists and len(actions) == len(accesses.filters(t, s))
-        if self.words.known.options.intersection and limited:
-            chance = np.where(KEPT < 1.0, (1.0 - KEPT) ** width, 0.0)
-            waits = KEPT * chance / (1.0 - chance)  # for each tile, ascending
-            tiles = come / np.maximum(self.volumes[t][rows], 1.0)
-            for k, end in enumerate(ends[:-1]):
-                at = np.searchsorted(waits, end / tiles, side="left")
-                passing[k] = np.where(at < len(KEPT), KEPT[np.minimum(at, len(KEPT) - 1)], 0.0)
-        if any((action.passes & (action.kind > 0)).any() for action in actions):
-            only = all((action.kind[action.passes] == GATE).all() for action in actions)
-            residual = float(chip.gated_residual) if self.words.known.options.gated and only else 0.0
-            gated = residual * every.access_pj
-        return Filtered(log_words, every, np.minimum(least, 1.0), gated, passing, accesses.judged(t, s))
+        return part.bits * wire + (times - 1.0) * part.child_pj

@@ -34,8 +34,6 @@ class Handed(NamedTuple):
     """Bits that cross the tree."""
     child_pj: Array
     """pJ of what another child adds: writing an operand's words, adding sums."""
-    access_pj: Array
-    """pJ of the accesses of the level itself."""
 
 
 class LeastLinks:
@@ -71,7 +69,7 @@ class LeastLinks:
         computes; `every`: without filters."""
         lay, child, none = self.layout, self.layout.child(t, s), np.zeros(1)
         if not lay.stored[t, s] or (child is None and t == lay.output and self.fewer_updates):
-            return Handed(none, none, none, *np.zeros((3, len(words))))
+            return Handed(none, none, none, *np.zeros((2, len(words))))
         told, small = self.words.told_bits(t, held), np.zeros(1)
         alone = all(group is None for group in lay.spatial[:s])
         count, time = self.accesses.needed(t, s, words, stays, every=every), self.words.time(t, s, told)
@@ -95,8 +93,7 @@ class LeastLinks:
             pj, read = count * (self.words.price(t, s, "read", told) + fill), count * time
         adds = float(self.chip.add_pj["word"][s]) if self.words.network and lay.spatial[s] is not None else 0.0
         child_pj = count * (adds if t == lay.output or child is None else self.words.price(t, child, "fill", small))
-        access_pj = count * self.words.price(t, s, "read", told, wires=False)
-        return Handed(pj, read, written, count * time * float(self.chip.word_bits[s]), child_pj, access_pj)
+        return Handed(pj, read, written, count * time * float(self.chip.word_bits[s]), child_pj)
 
     def busy(self, s: int, parts: list[Handed]) -> Array:
         """(n,) cycles of a level."""
