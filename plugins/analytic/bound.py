@@ -2,44 +2,35 @@
 
 What no mapping and no sparse strategy can avoid, by the rules of this model (fixed, without quirks):
 
-* *Computes.* Filtering on leader tiles of one word removes most, 1 - the product of the leaders' densities, and never more
-  than the share of empty ones (`Mechanism.eliminated`). What a filter on Q leaves, f_Q, makes P denser by the same factor,
-  up to 1 (7.3): f_Q * min(1, d_P / f_Q) = min(f_Q, d_P), which is d_P if P alone leads. So
-  actual >= C * min(d_P, f_Q) * min(d_Q, f_P). With any other number of operands the empty tiles of a leader remove a
-  compute once, and make that leader denser by as much: actual >= C * the product of all d, times that of an output that
-  leads an operand. Rounding to six decimals and the floors are given away below.
-* *Outermost level.* Every word that some compute touches leaves it once (operands) or arrives once (output); compression
-  leaves the nonzeros. Filters at this level, if the hardware has any, can remove a share of at most 1 - d of the leader.
-* *Tiles of the next level.* What is too large for it is moved more than once. All tiles are tried: the extents of a tile
-  divide the sizes, its tensors must fit at their largest occupancy, with the metadata of `bound_words`, as often as the level
-  holds them, and the outermost loops around it
-  have one that is innermost: a tensor that it moves is delivered in every step (4.1), any other one at best as if all
-  loops that do not move it were innermost. Partial sums that come back are read, moved and written again (4.3).
-* *Levels between.* What enters a level leaves it for its children at least once, and they are filled with it; the first
-  write of an output cannot be avoided either. All tiles that the children can hold together, a tile that fits one times a
-  way to share the fan-out, are tried like those of the outermost level, inside every one of these, with the children that
-  need the same words (`bound_links`).
+* *Computes.* Filters on leader tiles of one word remove most, 1 - the product of the leaders' densities. What a filter on Q
+  leaves, f_Q, makes P denser by the same factor, up to 1 (7.3): f_Q * min(1, d_P / f_Q) = min(f_Q, d_P), which is d_P if P
+  alone leads. So actual >= C * min(d_P, f_Q) * min(d_Q, f_P). With any other number of operands the empty tiles of a leader
+  remove a compute once, and make that leader denser by as much: actual >= C * the product of all d, times that of an output
+  that leads an operand. Rounding to six decimals and the floors are given away below.
+* *Outermost level.* Every word that some compute touches leaves it once (operands) or arrives once (output).
+* *Tiles of the next level.* What is too large for it moves more than once. All tiles are tried (`bound_tiles`): they must fit
+  at their largest occupancy, and one of the loops around is innermost: a tensor that it moves is delivered in every step
+  (4.1), any other one at best as if all loops that do not move it were. Partial sums come back (4.3).
+* *Levels between.* What enters a level leaves it for its children at least once. All tiles that the children can hold
+  together are tried inside every one of these, with the children that need the same words (`bound_links`, `bound_inner`).
 * *Metadata.* A tensor moves its nonzeros and what tells where they are, or all its words: the cheaper of both, for
-  energy, time and room (`bound_words`). At the outermost level these are the bits of the cheapest hierarchy of ranks and
-  formats that has the tile of the next level as one of its parts (`bound_formats`).
-* *Filters.* An access that serves several computes is needed if any leader word of theirs is there: the leader tile (7.1) has
-  the extents of all loops over which the target stays or is shared. So of N accesses that computes would make one by one,
-  N / x * P(a leader tile of x words is not empty) remain, which is least for the largest x, or, with several leaders, for 1.
+  energy, time and room (`bound_words`); at the outermost level by the cheapest hierarchy of ranks (`bound_formats`).
+* *Filters.* An access that serves several computes is needed if any leader word of theirs is there (`bound_filters`): of N
+  that computes would make one by one, N / x * P(a leader tile of x words is not empty) remain, which is least for the
+  largest x, or, with several leaders, for 1.
 * *Innermost level.* Each compute reads its operands and updates its output there; one access serves the computes that the
   innermost fan-out shares it with. All ways to share the fan-out among the dimensions are tried.
-* *Cycles.* Computes over the largest number of units that the factors of the sizes can fill (with each way to share the
-  innermost fan-out, over those), and the words of the outermost level over its bandwidth, and those of the innermost; the
-  first two one after the other where the next level is not double-buffered (`overlap`).
+* *Cycles.* Computes over the units that the factors of the sizes can fill (with each way to share the innermost fan-out,
+  over those), the words of the outermost level over its bandwidth, and those of the innermost; the first two one after the
+  other where the next level is not double-buffered (`overlap`).
 
-Charges add to this, but for one that leaves out updates of the output which do not happen. Then a level next to the
-compute units has the fewest that keep every compute: C / R * (1 - (1 - actual/C)^R) where R of them share one. And of a
-word that is visited V times the sums that are not zero yet are at least d (V + 1) / 2, since 1 - (1 - d)^f >= d f; at the
-outermost level, if it filters nothing, they are those of the model's formula for V visits, or all if they are not compressed.
+Charges add to this, but for `sums`. Then a level next to the compute units has the fewest updates that keep every compute:
+C / R * (1 - (1 - actual/C)^R) where R of them share one. And of a word that is visited V times the sums that are not zero yet
+are at least d (V + 1) / 2, since 1 - (1 - d)^f >= d f, or those of the model's formula where nothing is filtered.
 
 A tile of the next level with the loop innermost around it is a class of designs. With a way to share the innermost fan-out
-it makes a pair of costs: energies add, cycles are the largest. Every design
-is at or above one of these pairs in both, so any objective that grows with both is bounded by its least value over them:
-what saves energy may cost cycles, and no product of two separate bounds sees that.
+it makes a pair of costs: energies add, cycles are the largest. Every design is at or above one of these pairs in both, so any
+objective that grows with both is bounded by its least value over them: what saves energy may cost cycles.
 """
 
 from __future__ import annotations

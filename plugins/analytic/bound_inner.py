@@ -1,6 +1,11 @@
 """What the tiles cost that the children of a level hold together: a part of the lower bound (`bound_links`).
 
-A filter looks at what the whole tile of a child meets: the finer the tiles, the more it removes, and the more of them come.
+They hold a tile that is one of theirs times the way to share the fan-out. If it is not all of the level's own tile, some loop
+inside that is the innermost around it. What this loop moves is delivered in each of its steps. Any other tensor either stays,
+as no loop inside moves it, or comes again with every tile of the level. A filter looks at what the tile of a child meets: the
+finer the tiles, the more it removes, and the more of them come. A word that R children use crosses the tree to all of them
+and is written R times: the R of tensors that share a fan-out cannot all be small. Without the charge `network` the last two
+are not counted: so searches under `timeloop` stay as they are.
 """
 
 from __future__ import annotations
@@ -62,9 +67,7 @@ class InnerTiles:
         energy, busy = np.full((max(tier) + 1, lay.D, len(self.fits)), np.inf), np.full((lay.D, len(self.fits)), np.inf)
         still: Array = np.zeros((lay.D, lay.T))
         """pJ of tensors that a loop does not move, as `energy` has them."""
-        for d, rows in possible(self.loops):
-            if not rows.size:
-                continue
+        for d, rows in (one for one in possible(self.loops) if one[1].size):
             parts = [self._part(t, d, rows) for t in range(lay.T)]
             still[d] = [part.pj.max() for part in parts]
             energy[:, d, self.tiles[rows]] = self._least(d, rows, parts, list(ways.values()))
@@ -77,8 +80,7 @@ class InnerTiles:
         return self._in_classes(energy, still, own), cycles
 
     def _words(self, t: int, d: int, rows: Array) -> Array:
-        touched = self.accesses.touched[t]
-        return np.maximum(self.sent[t][d][rows], touched) if t in self.sent else np.full(len(rows), touched)
+        return np.maximum(self.sent[t][d][rows] if t in self.sent else np.zeros(len(rows)), self.accesses.touched[t])
 
     def _part(self, t: int, d: int, rows: Array, every: bool = False) -> Handed:
         stays = self.extents[~self.layout.relevant[t]][:, rows].prod(axis=0)

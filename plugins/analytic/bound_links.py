@@ -1,11 +1,4 @@
-"""What it costs at least to hand words from a level to the next inner one: a part of the lower bound (`bound`).
-
-The children of a level hold a tile together: that of one of them times the way to share the fan-out. If it is not all of the
-level's own tile, some loop inside that is the innermost around it. What this loop moves is delivered in each of its steps. Any
-other tensor either stays, as no loop inside moves it, or comes again with every tile of the level. And a word that R children
-use crosses the tree to all of them and is written R times: the R of tensors that share a fan-out cannot all be small. Without
-the charge `network`, neither is counted: so searches under `timeloop` stay as they are.
-"""
+"""What it costs at least to hand words from a level to the next inner one: a part of the lower bound (`bound`)."""
 
 from __future__ import annotations
 

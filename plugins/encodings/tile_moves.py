@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +32,7 @@ compiled: Any = loaded(__package__, "moves")
 """The same in C (`moves.c`), or None."""
 
 
-class _Levels(NamedTuple):
+class Levels(NamedTuple):
     """What moves ask of the mapping levels of a problem."""
 
     spatial: Array  # (n,) those over instances, where there are several ..
@@ -42,16 +41,16 @@ class _Levels(NamedTuple):
     moves: Array  # (T, D) bool, whether a dimension moves a tensor
 
     @classmethod
-    def of(cls, problem: Problem) -> _Levels:
+    def of(cls, problem: Problem) -> Levels:
         return problem.remember((cls,), lambda: cls._made(problem))
 
     @classmethod
-    def _made(cls, problem: Problem) -> _Levels:
+    def _made(cls, problem: Problem) -> Levels:
         several = [i for i, level in enumerate(problem.mapping_levels) if level.spatial and level.limit > 1]
         return cls(
             np.array(several, dtype=np.int64),
             np.array([problem.mapping_levels[i].limit for i in several], dtype=np.float64),
-            np.array([index + 1 for _, index in sorted(_temporal(problem).items())], dtype=np.int64),
+            np.array([index + 1 for _, index in sorted(temporal_genes(problem).items())], dtype=np.int64),
             np.array([[dim in tensor.dims for dim in problem.dims] for tensor in problem.tensors]),
         )
 
@@ -65,41 +64,22 @@ def vary_tiling(genes: Array, problem: Problem, dims: Array, primes: Array, rng:
     (count, batch), levels, changed = genes.shape, len(problem.mapping_levels), genes.copy()
     if count == 0 or levels < 2:
         return changed
-    known = _Levels.of(problem)
+    known = Levels.of(problem)
     drawn = rng.random((DRAWN + count, batch))
-    kind, keys = drawn[0], drawn[DRAWN:]
-    fills = np.flatnonzero((kind >= ENDS[0]) & (kind < ENDS[1]))
+    fills = np.flatnonzero((drawn[0] >= ENDS[0]) & (drawn[0] < ENDS[1]))
     ways = rng.random((len(problem.dims) + count, TRIES * fills.size))
     given = changed, dims, primes, drawn, ways, ENDS, known.spatial, known.limits, known.temporal, known.moves, levels
-    if compiled is not None and compiled.vary(*given) is not None:
-        return changed
-    rows = np.arange(batch)
-    first = (drawn[1] * count).astype(np.int64)
-    before = genes[first, rows]
-    target = 1 + (before + (drawn[2] * (levels - 1)).astype(np.int64)) % levels
-    # a swap partner: the factor with the largest random key among those on another level
-    others = np.where(genes != before, keys, -1.0)
-    second = others.argmax(axis=0)
-    swap = (kind < ENDS[0]) & (others[second, rows] >= 0.0)
-    changed[first, rows] = np.where(swap, genes[second, rows], target)
-    changed[second[swap], rows[swap]] = before[swap]
-    loops = np.flatnonzero(kind >= ENDS[3])
-    changed[:, loops] = _move_loops(genes[:, loops], dims, first[loops], target[loops], keys[:, loops], drawn[4, loops])
-    which = (drawn[3, fills] * len(known.spatial)).astype(np.int64)
-    away = np.where(drawn[4, fills] < 0.3, 1 + (drawn[5, fills] * levels).astype(np.int64), 0)
-    for at, index in enumerate(known.spatial):
-        mine = np.flatnonzero(which == at)
-        own = ways[:, (mine[:, None] * TRIES + np.arange(TRIES)).ravel()]
-        changed[:, fills[mine]] = _filled(genes[:, fills[mine]], int(index), problem, dims, primes, away[mine], own)
-    stays = np.flatnonzero((kind >= ENDS[1]) & (kind < ENDS[2]))
-    changed[:, stays] = _staying(genes[:, stays], problem, dims, drawn[3:, stays])
+    if compiled is None or compiled.vary(*given) is None:
+        from .plain_moves import varied
+
+        varied(changed, problem, dims, primes, drawn, ways)
     return changed
 
 
-def _staying(genes: Array, problem: Problem, dims: Array, drawn: Array) -> Array:
+def staying(genes: Array, problem: Problem, dims: Array, drawn: Array) -> Array:
     """A random tensor stays during the loops in time of a random level: those that move it go to the next level outside, or
     to the next one inside, where the loops that do not move it may come in return. `drawn` (3, B)."""
-    _, _, places, moves = _Levels.of(problem)
+    _, _, places, moves = Levels.of(problem)
     mine = moves[(drawn[0] * len(moves)).astype(np.int64)][:, dims].T  # (g, B)
     level, kind = (drawn[1] * len(places)).astype(np.int64), drawn[2]
     outwards = (kind < 0.4) & (level > 0) | (level == len(places) - 1)
@@ -108,39 +88,17 @@ def _staying(genes: Array, problem: Problem, dims: Array, drawn: Array) -> Array
     return np.where(mine & (genes == here), other, np.where(returns, here, genes))
 
 
-def _filled(genes: Array, index: int, problem: Problem, dims: Array, primes: Array, away: Array, ways: Array) -> Array:
+def filled_levels(
+    genes: Array, index: int, problem: Problem, dims: Array, primes: Array, away: Array, ways: Array
+) -> Array:
     """Factors come to a spatial level while they fit, dimension after dimension, in the order of their keys `ways`
     (D + g, TRIES * B); before, its own go `away` (B,), to the level of this gene, where that is not 0."""
-    here, limit, count, D = index + 1, problem.mapping_levels[index].limit, genes.shape[1], len(problem.dims)
-    changed = genes.copy()
+    here, limit, changed = index + 1, problem.mapping_levels[index].limit, genes.copy()
     if compiled is not None and compiled.filled(changed, dims, primes, away, ways, here, limit) is not None:
         return changed
-    genes = np.where((away > 0) & (genes == here), away, genes)
-    tried = np.repeat(genes, TRIES, axis=1)
-    there = tried == here
-    used = np.where(there, primes[:, None], 1.0).prod(axis=0)
-    order = (ways[:D][dims] + 0.3 * ways[D:]).argsort(axis=0)
-    comes = ~np.take_along_axis(there, order, axis=0)
-    for fits, more in zip(comes, primes[order], strict=True):
-        fits &= used * more <= limit
-        np.multiply(used, more, out=used, where=fits)
-    gene, row = np.nonzero(comes)
-    tried[order[gene, row], row] = here
-    return tried[:, np.arange(count) * TRIES + used.reshape(-1, TRIES).argmax(axis=1)]
+    from .plain_moves import filled
 
-
-def _move_loops(genes: Array, dims: Array, first: Array, target: Array, keys: Array, kind: Array) -> Array:
-    """All factors of a dimension that are on the level of its factor `first` (B,) move to `target` (B,).
-
-    The loop of the same dimension there comes back in return (3 of 10), or that of another dimension (5 of 10), or none:
-    `keys` (g, B) and `kind` (B,) are drawn.
-    """
-    before = genes[first, np.arange(genes.shape[1])]
-    there, own = genes == target, dims[:, None] == dims[first]
-    keys = np.where(there & ~own, keys, -1.0)
-    other = (dims[:, None] == dims[keys.argmax(axis=0)]) & (keys.max(axis=0) >= 0.0)
-    returns = there & ((own & (kind < 0.3)) | (other & (kind >= 0.3) & (kind < 0.8)))
-    return np.where(own & (genes == before), target, np.where(returns, before, genes))
+    return filled(genes, dims, primes, away, ways, here, limit)
 
 
 def guess_tiling(count: int, problem: Problem, dims: Array, primes: Array, rng: np.random.Generator) -> Array:
@@ -154,9 +112,9 @@ def guess_tiling(count: int, problem: Problem, dims: Array, primes: Array, rng: 
         filled = np.flatnonzero(rng.random(count) < FILLED)
         away = rng.integers(1, levels + 1, size=filled.size)
         ways = rng.random((len(problem.dims) + len(dims), TRIES * filled.size))
-        genes[:, filled] = _filled(genes[:, filled], index, problem, dims, primes, away, ways)
+        genes[:, filled] = filled_levels(genes[:, filled], index, problem, dims, primes, away, ways)
     stays = np.flatnonzero(rng.random(count) < STAYING)
-    genes[:, stays] = _staying(genes[:, stays], problem, dims, rng.random((3, stays.size)))
+    genes[:, stays] = staying(genes[:, stays], problem, dims, rng.random((3, stays.size)))
     return genes
 
 
@@ -170,14 +128,16 @@ def repair_tiling(
         some = np.zeros((len(problem.tensors), 0), dtype=bool) if packed is None else np.ascontiguousarray(packed)
         if compiled.fit(changed, dims, primes, order, *figures, some, len(problem.dims)) is not None:
             return changed
-    _fit_fanout(changed, problem, primes, order)
-    _fit_buffers(changed, problem, packed, dims, primes, order)
+    from .plain_moves import fit_buffers, fit_fanout
+
+    fit_fanout(changed, problem, primes, order)
+    fit_buffers(changed, problem, packed, dims, primes, order)
     return changed
 
 
 def _figures(problem: Problem) -> tuple[Array, ...]:
     """What `fit` in `moves.c` asks of a problem."""
-    temporal, levels, tensors = _temporal(problem), problem.mapping_levels, problem.tensors
+    temporal, levels, tensors = temporal_genes(problem), problem.mapping_levels, problem.tensors
     fanouts = [(i + 1, level.limit, temporal[level.storage] + 1) for i, level in enumerate(levels) if level.spatial]
     buffers = [
         (level, level.capacity_bits) for level in reversed(problem.levels[1:]) if level.capacity_bits is not None
@@ -185,7 +145,7 @@ def _figures(problem: Problem) -> tuple[Array, ...]:
     rooms = [(x.index, np.floor(bits / x.word_bits), temporal[x.index - 1] + 1) for x, bits in buffers]
     ranks = [(t, r, rank) for t, tensor in enumerate(tensors) for r, rank in enumerate(tensor.ranks)]
     terms = [(t, r, problem.dims.index(dim), factor) for t, r, rank in ranks for dim, factor in rank]
-    copies, nonzeros = problem.cost_model.copies(problem), _nonzeros(problem)
+    copies, nonzeros = problem.cost_model.copies(problem), nonzeros_of(problem)
     stored = [
         (problem.resident.get((t, x.index), np.nan), nonzeros[t], 1.0 if copies is None else copies[t, x.index])
         if problem.stores(t, x.index) else (0.0, 0.0, 0.0)
@@ -198,56 +158,12 @@ def _figures(problem: Problem) -> tuple[Array, ...]:
     )  # fmt: skip
 
 
-def _temporal(problem: Problem) -> dict[int, int]:
+def temporal_genes(problem: Problem) -> dict[int, int]:
     """The mapping level of the temporal loops of every storage level."""
     return {level.storage: i for i, level in enumerate(problem.mapping_levels) if not level.spatial}
 
 
-def _fit_fanout(genes: Array, problem: Problem, primes: Array, order: Array) -> None:
-    temporal = _temporal(problem)
-    for index, level in enumerate(problem.mapping_levels):
-        if not level.spatial:
-            continue
-        here = genes == index + 1
-        used = np.where(here, primes[:, None], 1.0).prod(axis=0)
-        for gene in order:
-            over = np.flatnonzero((used > level.limit) & here[gene])
-            if over.size:
-                genes[gene, over] = temporal[level.storage] + 1
-                used[over] /= primes[gene]
-
-
-def _fit_buffers(
-    genes: Array, problem: Problem, packed: Array | None, dims: Array, primes: Array, order: Array
-) -> None:
-    storage = np.array([level.storage for level in problem.mapping_levels])
-    spatial = np.array([level.spatial for level in problem.mapping_levels])
-    temporal = _temporal(problem)  # where a factor goes that leaves the tile of the next inner level
-    nonzeros = _nonzeros(problem)
-    for level in reversed(problem.levels[1:]):
-        if level.capacity_bits is None:
-            continue
-        room = np.floor(level.capacity_bits / level.word_bits)
-        inside = storage[genes - 1] >= level.index
-        extent = np.ones((len(problem.dims), genes.shape[1]))
-        for gene in range(len(genes)):
-            extent[dims[gene]] *= np.where(inside[gene], primes[gene], 1.0)
-        needed = _tile_words(problem, level.index, extent, nonzeros, packed)
-        left = np.flatnonzero(needed > room)
-        for parallel, gene in product((False, True), order):
-            left = left[needed[left] > room]
-            if not left.size:
-                break
-            over = left[inside[gene, left] & (spatial[genes[gene, left] - 1] == parallel)]
-            if not over.size:
-                continue
-            genes[gene, over] = temporal[level.index - 1] + 1
-            extent[dims[gene], over] /= primes[gene]
-            smaller = None if packed is None else packed[:, over]
-            needed[over] = _tile_words(problem, level.index, extent[:, over], nonzeros, smaller)
-
-
-def _nonzeros(problem: Problem) -> list[float]:
+def nonzeros_of(problem: Problem) -> list[float]:
     """Nonzeros per tensor, in the scenario with most."""
 
     def of(tensor: Tensor) -> float:
@@ -258,19 +174,4 @@ def _nonzeros(problem: Problem) -> list[float]:
         fitted = [problem, *(scenario.problem for scenario in problem.scenarios.values() if scenario.must_fit)]
         return [max(map(of, same)) for same in zip(*(x.tensors for x in fitted), strict=True)]
 
-    return problem.remember((_nonzeros,), count)
-
-
-def _tile_words(problem: Problem, level: int, extent: Array, nonzeros: list[float], packed: Array | None) -> Array:
-    """Words that a level needs at most for its tiles of all tensors, (B,)."""
-    extents = dict(zip(problem.dims, extent, strict=True))
-    copies = problem.remember((_tile_words,), lambda: problem.cost_model.copies(problem))
-    total: Any = 0.0
-    for t, tensor in enumerate(problem.tensors):
-        if not problem.stores(t, level):
-            continue
-        words: Any = problem.resident.get((t, level), math.prod(tensor.shape(extents)))
-        if packed is not None:
-            words = np.where(packed[t], np.minimum(words, nonzeros[t]), words)
-        total = total + (words if copies is None else words * copies[t, level])
-    return np.broadcast_to(np.asarray(total, dtype=np.float64), extent.shape[1:]).copy()
+    return problem.remember((nonzeros_of,), count)
