@@ -37,12 +37,11 @@ from .sides import (
     ranked,
     ratio,
     sides_of,
-    uncounted,
-    verdict,
     worth_of,
 )
 from .stacks import Bar, stack, timeline
 from .variants import ALL, Base, Free, freed
+from .verdict import uncounted, verdict
 from .wording import change_text, time_text
 
 FIGURES = {"energy": "energy_pj", "cycles": "seconds", "timeline": "", "ratios": ""}

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from sparsemap_plugins.reports.sides import sides_of, verdict
+from sparsemap_plugins.reports.sides import sides_of
+from sparsemap_plugins.reports.verdict import verdict
 
 from sparsemap import SearchError, run_study, search_network
 from sparsemap.cli.main import cli

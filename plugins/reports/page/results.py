@@ -23,6 +23,7 @@ from ..sides import NETWORK, PARTS, WORTH_NAMES, Compared, labelled, layer_table
 from ..stacks import stack, timeline
 from ..tables import Cell, PageLink, PageTable, PrintedNumber, number, numbers, share
 from ..variants import Base, freed
+from ..verdict import uncounted, verdict
 from ..wording import CHIP_COSTS, COST_NAMES, change_text, chip_text, time_text
 from . import design, fused
 from .content import Headline, Page, Section, command, made, totals
@@ -49,7 +50,7 @@ def network(folder: Path, registry: Registry) -> Page:
     tiles = totals(whole.numbers, "total energy times total cycles", after, "fused." if whole.planned else "")
     searched = f"{found['searches']} searches of {found['budget']:,} designs"
     tiles.append(Headline("layers", PrintedNumber(count, f"{count:,}"), searched))
-    warnings = of_sides.uncounted([whole])
+    warnings = uncounted([whole])
     warnings += [] if found["complete"] else ["Not every layer has a design, so that there are no totals."]
     pages = dict(_designs(side, registry, without))
     charts = [chart for chart in (_bars(whole, "energy_pj"), _bars(whole, "seconds"), timeline(whole.parts)) if chart]
@@ -191,7 +192,7 @@ def comparison(paths: Sequence[Path]) -> Page:
     newest = max(files, key=lambda file: file.stat().st_mtime)
     words = made(newest.parent, {}, f"sparsemap report {' '.join(str(path) for path in paths)}", newest.name)
     lines = [words, *dict.fromkeys(f"{side.subject}: {side.searched}" for side in sides[:4])]
-    return Page(title, lines, tiles, sections, verdict=[*note, *of_sides.verdict(sides)])
+    return Page(title, lines, tiles, sections, verdict=[*note, *verdict(sides)])
 
 
 def _tile(side: Compared, label: str) -> Headline:

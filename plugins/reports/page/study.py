@@ -14,10 +14,10 @@ from sparsemap.searching.result import read_result
 from sparsemap.study.cells import AXES, chosen_in
 from sparsemap.study.comparison import BY, NAMED, Comparison, compare, cost_of
 
-from .. import sides as of_sides
 from ..charts import GREY, Chart, Mark, scale, strips
 from ..sides import NETWORK, TABLE, Compared, cell_folder, checked, labelled, plan_in, result_of, sides_of
 from ..tables import Cell, PageTable, PrintedNumber, number, numbers
+from ..verdict import uncounted, verdict
 from ..wording import CHIP_COSTS
 from .content import Headline, Page, Section, made
 from .results import layer_blocks, spread
@@ -59,7 +59,7 @@ def study(folder: Path, registry: Any = None) -> Page:
         blocks: list[Any] = [_means(found), *_ratios(found)]
         blocks += [PageTable(head, uses)] if found.uses and by in AXES else []
         if by == "hardware" and networks:
-            lines, blocks = [*of_sides.verdict(networks), *lines], [*layer_blocks(networks), *blocks]
+            lines, blocks = [*verdict(networks), *lines], [*layer_blocks(networks), *blocks]
         title = WHAT.get(by, by).capitalize()
         sections.append(Section(title, blocks, f"{found.about} The same workload and seed, a mark per seed."))
     if any(row["gap"] for row in rows):
@@ -71,7 +71,7 @@ def study(folder: Path, registry: Any = None) -> Page:
     about = next(filter(None, results), {})
     budget = f" of {about['budget']:,} designs" if about.get("budget") else ""
     origin = made(folder, about, f"sparsemap run, {len(rows)} cells{budget}", TABLE)
-    lines += [line for line in of_sides.uncounted(networks) if line not in lines]
+    lines += [line for line in uncounted(networks) if line not in lines]
     return Page(folder.resolve().name, [origin], tiles, sections, verdict=lines)
 
 

@@ -11,8 +11,9 @@ from click.testing import CliRunner
 from sparsemap_plugins.reports.many import figure_of
 from sparsemap_plugins.reports.page import html, page_of
 from sparsemap_plugins.reports.page.study import rows_of
-from sparsemap_plugins.reports.sides import compared, deciding, sides_of, verdict
+from sparsemap_plugins.reports.sides import compared, deciding, sides_of
 from sparsemap_plugins.reports.stacks import coloured
+from sparsemap_plugins.reports.verdict import verdict
 
 from sparsemap.cli.main import cli
 from sparsemap.files import read_csv
