@@ -52,9 +52,9 @@ def evaluate(design: str, plugin_dirs: tuple[str, ...], as_json: bool) -> None:
 def design_result(path: str, registry: Registry) -> tuple[Result, Problem, tuple[str, ...]]:
     """A design file as the result of a search that found it, its problem, and the reasons why it is not valid."""
     from ..problem import design_file
-    from ..searching.given import design
+    from ..searching.given import load_design
 
-    result = design(path, registry=registry)
+    result = load_design(path, registry=registry)
     problem = result.best.problem if result.best else design_file.load(path, registry).problem
     return result, problem, tuple(result.rejects)
 
