@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from sparsemap.errors import SearchError, listed
+from sparsemap.errors import SearchError, listed, unknown
 from sparsemap.files import grouped, read_csv
 from sparsemap.pieces.data_specs import Hardware
 from sparsemap.pieces.defaults import TECHNOLOGY
@@ -235,6 +235,14 @@ def labelled(sides: Sequence[Compared]) -> list[Compared]:
         if len(set(names)) == len(names):
             return [attrs.evolve(side, label=name) for side, name in zip(sides, names, strict=True)]
     return [attrs.evolve(side, label=f"{side.folder} ({at})") for at, side in enumerate(sides, 1)]
+
+
+def named(name: str, sides: Sequence[Compared]) -> Compared:
+    """The side that a label, a folder or a hardware stands for; `SearchError` where there is none."""
+    found = [side for side in sides if name in (side.label, side.hardware) or Path(name) == side.folder]
+    if not found:
+        raise SearchError(f"--reference: {unknown('result', name, [side.label for side in sides])}")
+    return found[0]
 
 
 def compared(sides: Iterable[Compared]) -> list[list[Compared]]:

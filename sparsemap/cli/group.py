@@ -168,6 +168,7 @@ def completing(kind: str) -> Callable[..., list[str]]:
     return names
 
 
+reference_option = click.option("--reference", default="", metavar="NAME", help="What the others are divided by.")
 report_option = click.option("--report", is_flag=True, help=f"Also write {defaults.PAGE_FILE} to DIR.")
 
 

@@ -244,7 +244,7 @@ def compare(
     """
     rows = list(rows)
     variants = {key: tuple(dict.fromkeys(row[key] for row in rows if key in row)) for key in BY}
-    by = axis_of(variants, by)
+    by = axis_of(variants, by, reference)
     reference = checked_reference(by, variants[by], reference)
     cost = cost_of(rows, by)
     found: dict[tuple[Any, ...], dict[str, float | None]] = {}
@@ -279,8 +279,8 @@ def added(variant: str, by: str) -> list[str]:
     return variant.split("+") if by in MORE and variant != OWN else []
 
 
-def axis_of(variants: Mapping[str, Sequence[str]], by: str = "") -> str:
-    """What a study is compared by: what is named, or the first of `BY` that varies."""
+def axis_of(variants: Mapping[str, Sequence[str]], by: str = "", reference: str = "") -> str:
+    """What a study is compared by: what is named, what has the reference, or the first of `BY` that varies."""
     several = [key for key in BY if len(variants.get(key, ())) > 1]
     if not several:
         count = len(variants.get("searcher", ()))
@@ -289,7 +289,7 @@ def axis_of(variants: Mapping[str, Sequence[str]], by: str = "") -> str:
         )
     if by and by not in several:
         raise SearchError(f"--by: {unknown('column of several', by, several)}")
-    return by or several[0]
+    return by or next((key for key in several if reference in variants[key]), several[0])
 
 
 def checked_reference(by: str, variants: Sequence[str], reference: str = "") -> str:

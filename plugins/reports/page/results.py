@@ -145,15 +145,17 @@ def _designs(side: Compared, registry: Registry, without: str) -> Iterator[tuple
 # ------------------------------------------------------------------------------------------------------- several results
 
 
-def comparison(paths: Sequence[Path]) -> Page:
-    """What is best and why, numbers, ratios to the first of each problem, layers, energy and time of each."""
+def comparison(paths: Sequence[Path], reference: str = "") -> Page:
+    """What is best and why, numbers, ratios to the reference, or else the first, of each problem, layers, energy and time
+    of each."""
     each, note = of_sides.alike(paths)
     sides = labelled([side for found in each for side in found])
     worth = of_sides.worth_of(sides)
     groups = of_sides.compared(sides)
     found = [[side for side in group if side.numbers["edp"] is not None] for group in groups]
-    first = {id(side): group[0] for group in found for side in group}
-    points, rows, over_first = list[Mark](), [], f"{WORTH_NAMES[worth]} over the first"
+    base = reference and of_sides.named(reference, sides)
+    first = {id(side): base if base in group else group[0] for group in found for side in group}
+    points, rows, over_first = list[Mark](), [], f"{WORTH_NAMES[worth]} over {base.label if base else 'the first'}"
     ratios: dict[tuple[str, ...], list[float]] = {}
     for i, side in enumerate(sides):
         base = first.get(id(side), side)
@@ -175,7 +177,8 @@ def comparison(paths: Sequence[Path]) -> Page:
         blocks.append(spread(["hardware", "searcher"], ratios, "results"))
     if points:
         blocks.append(strips(points, over_first, list(dict.fromkeys(side.searcher for side in sides))))
-    text = "Ratios are to the first result that a result is compared with; times are at the clock of each chip."
+    to = f"{base.label}, or the first" if base else "the first"
+    text = f"Ratios are to {to} result that a result is compared with; times are at the clock of each chip."
     sections = [Section("Results", blocks, text)]
     if layers := layer_blocks(sides):
         text = "Of all repetitions; shares are of the difference."

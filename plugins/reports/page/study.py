@@ -31,7 +31,7 @@ WHAT = {"cost_model": "cost models", "space": "spaces", "hardware": "hardware", 
 Row = Mapping[str, Any]
 
 
-def study(folder: Path, registry: Any = None) -> Page:
+def study(folder: Path, registry: Any = None, reference: str = "") -> Page:
     """The page of `sparsemap run STUDY`: a section for each of what varies, then the cells."""
     rows = rows_of(folder)
     folders = [cell_folder(folder, row) for row in rows]
@@ -51,9 +51,11 @@ def study(folder: Path, registry: Any = None) -> Page:
     ]
     chosen = [result.get("chosen") or {} for result in results]
     sections, lines = [], []
+    if reference:
+        compare(rows, reference)  # it tells a name that nothing has
     networks = _networks(rows, folders)
     for by in (key for key in BY if key in varied):
-        found = compare(rows, by=by, chosen=chosen)
+        found = compare(rows, reference if reference in varied[by] else "", by, chosen)
         lines.append(found.verdict)
         head, *uses = found.use_rows()
         blocks: list[Any] = [_means(found), *_ratios(found)]

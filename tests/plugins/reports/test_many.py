@@ -93,6 +93,36 @@ def test_equal_results_have_a_page(chips):
     assert re.search(r"sparsemap report .*; \d{4}-\d\d-\d\d; sparsemap ", page.lines[0])
 
 
+def test_pages_and_figures_divide_by_the_reference_that_is_named(tmp_path, monkeypatch):
+    slow, quick = sides()
+    for name in ("quick", "./quick/"):
+        page = page_of([Path("slow"), Path("quick")], load(), name)
+        (section,) = [section for section in page.sections if section.title == "Results"]
+        table = section.blocks[0]
+        at = table.head.index("energy x time over quick")
+        assert [row[at].value for row in table.rows] == [close(slow.costs["edp_js"] / quick.costs["edp_js"]), 1.0]
+        assert section.text.startswith("Ratios are to quick")
+    assert "--reference: no result 'quik'; did you mean 'quick'?" in run(
+        "report", "slow", "quick", "--reference", "quik", code=2
+    )
+    assert "--reference is for several results" in run("report", "slow", "--reference", "slow", code=2)
+    assert "is for the kind ratios" in run(
+        "plot", "slow", "--kind", "energy", "--reference", "a", "-o", "a.svg", code=2
+    )
+    monkeypatch.chdir(tmp_path)
+    about = 'kind = "study"\nname = "two"\nbudget = 20\nout = "out"\nsearchers = ["random", "sparsemap"]'
+    Path("two.toml").write_text(f'{about}\nworkloads = ["mm1"]\nhardware = ["edge-16gbps", "mobile"]\n')
+    run("run", "two.toml", "-q")
+    (axes,) = figure_of(Path("out"), "ratios", "random").axes
+    assert "over random" in axes.get_xlabel()
+    page = page_of([Path("out")], load(), "mobile")
+    assert [": above 1, " in s.text and s.text.split(": above 1, ")[1].split(" is")[0] for s in page.sections[:2]] == [
+        "sparsemap",
+        "mobile",
+    ]
+    assert "--reference: no searcher 'mobil'" in run("report", "out", "--reference", "mobil", code=2)
+
+
 def test_what_no_total_counts_is_told_wherever_networks_are_compared_or_planned(tmp_path):
     network = {**NETWORK, "input": [64], "layers": LAYERS[:1], "lacks": ["Fancy 'x'"]}
     for name in CHIPS:
