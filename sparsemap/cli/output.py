@@ -18,7 +18,6 @@ import click
 from ..errors import SearchError, readable
 from ..files import aligned, percent, system_error_text
 from ..pieces.defaults import REPORT
-from ..spec.units import format_count, format_energy
 from .group import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -107,12 +106,7 @@ def show_result(result: Result, problem: Problem) -> None:
 
 
 def one_line(result: Result) -> str:
-    best = result.found
-    unit = f" {best.problem.objective.unit}".rstrip()
-    score = "" if best.score == best.edp else f"score {best.score:.4g}{unit}  "
-    energy, cycles = format_energy(best.energy_pj), format_count(best.cycles)
-    numbers = f"{score}EDP {best.edp:.3e} pJ * cycles  energy {energy}  cycles {cycles}"
-    return f"{result.workload} on {result.hardware}: {numbers}"
+    return f"{result.workload} on {result.hardware}: {result.found.headline}"
 
 
 def write_more(result: Result, problem: Problem, folder: str) -> list[Path]:

@@ -171,7 +171,7 @@ class Result:
             "broken_bound": self.broken_bound,
             "costs": {key: _plain(cost) for key, cost in self.best.costs.items()} if self.best else {},
             "bound_costs": dict(self.bound_costs),
-            "chosen": self.best.chosen if self.best else {},
+            "chosen": self.best.design.chosen if self.best else {},
             "given_up": self.given_up,
             "executed": [one.to_dict() for one in self.executed],
             "proof": self.proof.to_dict() if self.proof else {},

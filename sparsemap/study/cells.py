@@ -155,13 +155,17 @@ def _said(value: Any) -> str:
     return ("+".join(value) or OWN) if isinstance(value, tuple) else value
 
 
-def chosen_in(results: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """By kind the formats and mechanisms that any of these results, such as those of a network's layers, has chosen."""
-    found: dict[str, set[str]] = {}
+def chosen_in(results: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, list[str]]]:
+    """By kind the formats and mechanisms that any of these results, such as those of a network's layers, has chosen, and
+    where."""
+    found: dict[str, dict[str, list[str]]] = {}
     for result in results:
         for kind, names in (result.get("chosen") or {}).items():
-            found.setdefault(kind, set()).update(names)
-    return {kind: sorted(names) for kind, names in found.items()}
+            for name in names:
+                known = found.setdefault(kind, {}).setdefault(name, [])
+                if isinstance(names, Mapping):  # not a result of an earlier version
+                    known += [place for place in names[name] if place not in known]
+    return found
 
 
 def as_data(key: str, value: Any, base: Path) -> Any:

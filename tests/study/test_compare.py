@@ -216,7 +216,10 @@ budget = 80
     assert "A ratio is over own" in done.stdout and "of 16 designs use two-level-bitmask" in " ".join(
         done.stdout.split()
     )
+    assert re.search(r"use two-level-bitmask, most often in [PQZ] at (DRAM|GLB|PEB)", " ".join(done.stdout.split()))
     table = json.loads(compare("study.toml", "--out", "out", "--by", "hardware", "--json").stdout)
+    (row,) = [row for row in table["chosen"] if (row["name"], row["variant"]) == ("two-level-bitmask", "fast")]
+    assert 0 < max(row["where"].values()) <= row["designs"]
     assert table["cost"] == "edp_js" and {row["variant"] for row in table["means"]} == {"fast"}
     said = compare("study.toml", "--out", "out", "--by", "cost_model").stdout
     assert re.search(r"timeloop has 0\.\d\dx the EDP of physical .* less\.", said) and "better" not in said

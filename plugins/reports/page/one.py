@@ -16,13 +16,13 @@ from sparsemap.searching.breakdown import CHARGES, WAITING
 from sparsemap.searching.result import HISTORY_FILE, RESULT_FILE, read_result
 from sparsemap.spec.units import format_energy
 
+from ..beside import executed_table, front_table
 from ..charts import Chart, Mark, bars
 from ..chip_charts import area_chart, tree_chart
 from ..design_charts import convergence_chart, room_chart
 from ..front import front_chart, named_score
 from ..outcome import DesignOutcome
 from ..sides import OF_SEARCH, checked
-from ..summary import executed_table, front_table
 from ..tables import PageTable, PrintedNumber, number, numbers, share
 from ..variants import ALL, Base, Free, freed
 from ..wording import change_text, einsum_text, problem_texts, time_text
