@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterable, Sequence
 from itertools import compress
 from pathlib import Path
@@ -115,7 +116,7 @@ def explain_many(path: Path, quantity: str, registry: Registry) -> Explanation:
     lines.append(output.table(_rows(layers, quantity), "<>>>>>><", less=LESS))
     if len(sides) == 1:
         lines += ["", styled("the whole network with one thing free in every layer", "strong"), _free(totals, quantity)]
-    lines += ["", f"`sparsemap explain {parts[0][1].folder}` says more of one of them"]
+    lines += ["", f"`{shlex.join(['sparsemap', 'explain', str(parts[0][1].folder)])}` says more of one of them"]
     data = {"layers": [x.to_dict() for x in layers], "free": {name: _named(found) for name, found in totals.items()}}
     return Explanation("\n".join(lines).splitlines(), data)
 

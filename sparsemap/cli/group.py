@@ -66,7 +66,9 @@ class Verbs(click.Group):
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         try:
+            words = list(args[1])
             made = super().make_context(*args, **kwargs)
+            made.meta["words"] = words
             made.color = False if os.environ.get("NO_COLOR") else made.color
             return made
         except OSError as error:  # `--help` and `--version` print while options are read

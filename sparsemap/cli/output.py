@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import sys
 import textwrap
@@ -16,8 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ..errors import SearchError, readable
-from ..files import aligned, percent, system_error_text
-from ..pieces.defaults import REPORT
+from ..files import aligned, percent, system_error_text, write_text
+from ..pieces.defaults import COMMAND_FILE, REPORT
 from .group import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -123,6 +124,13 @@ def write_more(result: Result, problem: Problem, folder: str) -> list[Path]:
         except OSError as error:
             say(f"{system_error_text(error)}; the result was written", "yellow")
     return written
+
+
+def write_command(folder: str | Path) -> None:
+    """Writes the command into the folder of its results, if it has one, for the page about them."""
+    if folder:
+        words = shlex.join(["sparsemap", *click.get_current_context().find_root().meta["words"]])
+        write_text(Path(folder) / COMMAND_FILE, f"{words}\n")
 
 
 def say_place(result: Result, out: str | None) -> None:

@@ -241,6 +241,7 @@ def _outcomes(
     cells = cells_of(piece, folder_of(piece, out or ""), base)
     with cli_output.study_progress(quiet, cells, folder) as progress:
         outcomes = run_study(piece, {"plugin_dirs": plugin_dirs}, jobs, out or "", progress, base, cluster)
+    cli_output.write_command(folder)
     return outcomes, folder
 
 

@@ -17,7 +17,7 @@ import attrs
 from ..errors import SearchError, SpecError, shortened
 from ..files import is_temporary
 from ..pieces.data_specs import Study
-from ..pieces.defaults import PAGE_FILE
+from ..pieces.defaults import COMMAND_FILE, PAGE_FILE
 from ..pieces.registry import is_path
 from ..problem.load import located
 from ..searching.journal import JOURNAL_FILE, designs_in
@@ -243,7 +243,7 @@ def not_of_a_search(out: str | os.PathLike[str]) -> Path:
 def _is_of_study(entry: Path) -> bool:
     """Whether a study made this file or folder."""
     if not entry.is_dir():
-        return entry.name in (*TABLE_FILES, *COMPARISON_FILES, PAGE_FILE) or is_temporary(entry)
+        return entry.name in (*TABLE_FILES, *COMPARISON_FILES, PAGE_FILE, COMMAND_FILE) or is_temporary(entry)
     if entry.name == PARTIAL_FOLDER:
         return {below.name for below in entry.iterdir() if not is_temporary(below)} <= {*TABLE_FILES}
     return re.fullmatch(r".+--.+--.+--seed-?\d+", entry.name) is not None and _is_result(entry, layers=True)
@@ -254,7 +254,7 @@ def _is_result(folder: Path, layers: bool) -> bool:
     return (folder / RESULT_FILE).is_file() or all(
         below.name == PLAN_FOLDER or _is_result(below, layers=False)
         if layers and below.is_dir()
-        else below.name in (JOURNAL_FILE, *NETWORK_FILES, *FUSED_FILES, PAGE_FILE) or is_temporary(below)
+        else below.name in (JOURNAL_FILE, *NETWORK_FILES, *FUSED_FILES, PAGE_FILE, COMMAND_FILE) or is_temporary(below)
         for below in folder.iterdir()
     )
 

@@ -22,12 +22,10 @@ from ..outcome import DesignOutcome
 from ..sides import NETWORK, sides_of
 from ..tables import PageTable, number, scientific, share
 from ..wording import area_text, power_text, time_text
-from .content import Headline, Page, Section, command, made
+from .content import Headline, Page, Section, made
 
 CHIP = "design.json"
 """What a folder of `sparsemap design` has."""
-OPTIONS = {"area_mm2": "area", "power_w": "power"}
-"""What a constraint of the command limits, and its option."""
 Box = tuple[float, float, float, float]
 """Left, bottom, width and height."""
 
@@ -61,12 +59,9 @@ def chip(folder: Path, registry: Registry) -> Page:
         Section("Layers", [_layers(found)], "All times that a layer runs, beside the given hardware with any units for free."),
     ]  # fmt: skip
     limits = found.get("constraints", ())
-    given = {OPTIONS[key]: limit for key, _, limit in (text.split(" ") for text in limits)}
-    words = f"design {' '.join(found['networks'])} {found['base']}" + " --no-fuse" * (not found["fuse"])
-    words = command(words, found, layer_budget=found["layer_budget"], share=found["share"], **given)
     about = f"Chips were judged {plan}{', and had to keep ' if limits else ''}{listed(limits)}."
     title = f"A chip for {listed(found['folders'])}"
-    return Page(title, [made(folder, {}, words, CHIP), about], tiles, sections, (), _verdict(found))
+    return Page(title, [made(folder, {}, CHIP), about], tiles, sections, (), _verdict(found))
 
 
 def _verdict(found: Mapping[str, Any]) -> list[str]:

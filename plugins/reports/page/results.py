@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -26,7 +27,7 @@ from ..variants import Base, freed
 from ..verdict import uncounted, verdict
 from ..wording import CHIP_COSTS, COST_NAMES, change_text, chip_text, time_text
 from . import design, fused
-from .content import Headline, Page, Section, command, made, totals
+from .content import Headline, Page, Section, made, totals
 
 BARS, FULL, FEW = 24, 200, 3
 """Bars of a chart of layers, results of which energy and time are drawn, and layers that a verdict names."""
@@ -58,17 +59,12 @@ def network(folder: Path, registry: Registry) -> Page:
     of_what = "step of the plan" if whole.planned else "layer, all repetitions"
     where = Section("Where energy and time go", charts, f"By {of_what}; one after the other.")
     sections = [where, Section(f"Layers{without}", [_layers(side, pages)], about), *pages.values()]
-    said, flag = _said(whole), ""
     if whole.planned:
-        plan = found["fused"]
-        flag, sections = " --fuse", [*fused.sections(plan), *sections]
-        tiles[0] = fused.headline(plan)
-    options = {"hardware": side.hardware, "warm_start": found["warm_start"]}
-    words = command(f"run {side.subject}", {"objective": side.objective or None, **found}, **options) + flag
+        sections = [*fused.sections(found["fused"]), *sections]
+        tiles[0] = fused.headline(found["fused"])
     known: Mapping[str, Any] = next((part.about for part in side.parts if part.about), {})
-    return Page(
-        f"{side.subject} on {side.hardware}", [made(folder, known, words, NETWORK)], tiles, sections, warnings, said
-    )
+    title = f"{side.subject} on {side.hardware}"
+    return Page(title, [made(folder, known, NETWORK)], tiles, sections, warnings, _said(whole))
 
 
 def _bars(side: Compared, key: str) -> Chart:
@@ -193,8 +189,11 @@ def comparison(paths: Sequence[Path], reference: str = "") -> Page:
     title = f"{sides[0].subject}: {names_of}" if len(sides) < 4 and len(groups) == 1 else f"{len(sides)} results"
     files = [side.folder / name for side in sides for name in (RESULT_FILE, NETWORK) if (side.folder / name).exists()]
     newest = max(files, key=lambda file: file.stat().st_mtime)
-    words = made(newest.parent, {}, f"sparsemap report {' '.join(str(path) for path in paths)}", newest.name)
-    lines = [words, *dict.fromkeys(f"{side.subject}: {side.searched}" for side in sides[:4])]
+    words = shlex.join(["sparsemap", "report", *map(str, paths), *(["--reference", reference] if reference else [])])
+    lines = [
+        made(newest.parent, {}, newest.name, words),
+        *dict.fromkeys(f"{side.subject}: {side.searched}" for side in sides[:4]),
+    ]
     return Page(title, lines, tiles, sections, verdict=[*note, *verdict(sides)])
 
 

@@ -43,9 +43,9 @@ def study(folder: Path, registry: Any = None, reference: str = "") -> Page:
         for key in (*BY, "workload", "seed")
         if len(names := list(dict.fromkeys(r.get(key) for r in rows))) > 1
     }
-    without = sum(row["edp"] is None for row in rows)
+    without, about = sum(row["edp"] is None for row in rows), next(filter(None, results), {})
     tiles = [
-        _count("cells", len(rows)),
+        _count("cells", len(rows), f"of {about['budget']:,} designs" if about.get("budget") else ""),
         *(_count(WHAT.get(key, f"{key.rstrip('s')}s"), len(names), _few(names)) for key, names in varied.items()),
         _count("without a valid design", without),
     ]
@@ -70,9 +70,7 @@ def study(folder: Path, registry: Any = None, reference: str = "") -> Page:
         sections.append(Section("Gaps to the bound", blocks, text))
     cost = cost_of(rows, "seed")
     sections.append(Section("Cells", [_cells(rows, cost)], f"Numbers of the seed with the least {NAMED[cost]}."))
-    about = next(filter(None, results), {})
-    budget = f" of {about['budget']:,} designs" if about.get("budget") else ""
-    origin = made(folder, about, f"sparsemap run, {len(rows)} cells{budget}", TABLE)
+    origin = made(folder, about, TABLE)
     lines += [line for line in uncounted(networks) if line not in lines]
     return Page(folder.resolve().name, [origin], tiles, sections, verdict=lines)
 
