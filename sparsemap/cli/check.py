@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import numpy as np
 
 from ..errors import Mistake, SpecError, unknown
 from ..files import shown
@@ -84,7 +85,7 @@ class Check:
         piece = self.attempt(lambda: registry.build(kind, named, file))
         if piece is None:
             self.parts(own)
-        elif kind in ("workload", "hardware", "space", "study", "network"):
+        elif kind in ("format", "workload", "hardware", "space", "study", "network"):
             getattr(self, kind)(piece)
         return list(self.mistakes)
 
@@ -95,6 +96,17 @@ class Check:
                 for name, value in tables.items():
                     if isinstance(value, Mapping):
                         self.attempt(partial(self.registry.build, kind, value, self.file, join(kind, name)))
+
+    def format(self, piece: Any) -> None:
+        """Random tiles come back from its bits, which are as many as it says."""
+        from ..testing import check_format
+
+        with np.errstate(all="ignore"):
+            try:
+                check_format(piece)
+            except Exception as error:  # whatever a class of the user raises
+                what = str(error).partition("): ")[2] if isinstance(error, AssertionError) else repr(error)
+                self.mistakes[Mistake(self.file, "", f"its codec or its formulas are wrong: {what}")] = None
 
     def workload(self, piece: Any) -> None:
         problem = self.partly(workload=piece)

@@ -11,9 +11,10 @@ from typing import Any
 import attrs
 import numpy as np
 
+from ..errors import PluginError
 from ..pieces import contracts as of
 from ..pieces.contracts.hardware import FULL_ACTIONS, LEFT_OUT
-from ..pieces.streams import Coding, block_of, decode, encode
+from ..pieces.streams import Coding, block_of, decode, encode, lay_out
 from ..problem.levels import Place
 from ..problem.problem import Problem
 
@@ -107,9 +108,17 @@ def check_codec(piece: of.Format, parents: Iterable[of.Format] = (), seed: int =
         below = f" below '{formats[0].name}'" if len(formats) > 1 else ""
         for nonzeros in (0, 3, 24, 96):
             tiles = rng.permuted(np.tile(np.arange(96) < nonzeros, (300, 1)), axis=1).reshape(300, *shape)
-            coding = Coding.of(formats, shape, usual=usual_shares(formats, shape, nonzeros))
-            found = encode(tiles, coding)
-            again = decode(found, coding)
+            full = [
+                x.group if nonzeros == 96 and x.group > 1 and not n % x.group else 0
+                for x, n in zip(formats, shape, strict=True)
+            ]
+            coding = Coding.of(formats, shape, usual=usual_shares(formats, shape, nonzeros), even=full)
+            layout = lay_out(tiles, formats, every_fiber=True)
+            try:
+                found = encode(tiles, coding, layout)
+                again = decode(found, coding, layout)
+            except PluginError as error:
+                expect(piece, False, f"{nonzeros} of 96 words{below}: {error.mistakes[0].message}")
             expect(piece, (again == tiles).all(), f"{nonzeros} of 96 words{below} do not decode to themselves")
             sizes = found.sizes.sum(axis=1)
             stored = round(len(found.data) / 300)
