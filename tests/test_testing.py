@@ -133,6 +133,14 @@ def test_formats_that_store_zeros(keys, result, text):
     assert text in fails(testing.check_format, Bits(result=lambda f: Units(result(f), 1.0), **keys))
 
 
+@pytest.mark.parametrize(("lists", "bits"), [("runs", "0"), ("coordinates", "3"), ("mask", "0"), ("runs", "200")])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_codec_that_fails_is_told_as_all_else(lists, bits):
+    piece = registry().build("format", {"name": "odd", "compressed": True, "lists": lists, "entry_bits": bits})
+    with pytest.raises(AssertionError, match=r"^format 'odd' \(.*\): "):
+        testing.check_format(piece)
+
+
 @attrs.frozen(kw_only=True)
 class Words(Format):
     """A bitmask in words of eight bits, as a plugin might write it."""
@@ -157,7 +165,7 @@ class Words(Format):
 
 def test_codecs_are_tried_at_ragged_lengths():
     testing.check_format(Words())
-    assert "words in a rank of 35: expected those of `encode`, 40.00, given 35.00 by `encoded`" in fails(
+    assert "words in a rank of 35: expected 40.00 (`encode`), given 35.00 (`encoded`)" in fails(
         testing.check_format, Words(told=lambda fiber: fiber.fibers * fiber.length)
     )
 

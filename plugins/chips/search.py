@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import math
 import shutil
 from collections import Counter
@@ -15,10 +16,11 @@ from typing import Any
 import attrs
 
 from sparsemap import Budget, Problem, Search, SearchError, SpecError, __version__
+from sparsemap.errors import listed
 from sparsemap.files import write_text
 from sparsemap.pieces.contracts import Searcher
 from sparsemap.problem.costs import ALIASES
-from sparsemap.problem.hardware_space import fixed_table, wrong_choices
+from sparsemap.problem.hardware_space import fixed_table, without_area, wrong_choices
 from sparsemap.problem.load import make_problem, objective_of
 from sparsemap.searching.driver import searcher_of
 from sparsemap.spec.unstructuring import unstructure
@@ -32,6 +34,7 @@ from .result import ChipResult
 from .starts import starts_of, weights_of
 from .worth import COSTS, evaluated_chip, executed_design
 
+logger = logging.getLogger("sparsemap")
 REFERENCE, TRIED_FILE = "reference", "chips.jsonl"
 SEARCHER, FRONT_SEARCHER = "chips", "nsga2"
 """Of chips, for one value and for several."""
@@ -116,7 +119,15 @@ def outer_problem(task: DesignTask) -> Problem:
         raise SearchError(f"{text}; judge layer by layer with --no-fuse")
     chip = task.layer_on({**fixed_table(problem.hardware), "units": {}}).chip
     broken_of((*problem.hardware.constraints, *task.constraints), chip, {})  # raises what cannot be read
+    genes = segment_of(problem).every(problem)
+    units = {of: [x for g in genes if g.unit and g.unit[0] == f"{of}s" for x in g.values if x] for of in CHOSEN}
+    if free := without_area(units, registry):
+        logger.warning("%s takes no area on any chip, as its unit_macs is 0", listed(free))
     return problem
+
+
+CHOSEN = ("format", "mechanism")
+"""Kinds of units."""
 
 
 def designed(task: DesignTask, told: Told | None = None) -> ChipResult:

@@ -240,15 +240,15 @@ class ExpressionFormat(Format):
 
     def _width(self, text: str, rank: RankShape) -> int:
         shape = (np.full(1, float(n)) for n in (rank.length, rank.coord_bits, rank.offset_bits, rank.usual))
-        return int(np.ceil(self._widths(text, *shape)[0]))
+        return int(self._widths(text, *shape)[0])
 
     def _widths(self, text: str, length: Array, coord_bits: Array, offset_bits: Array, usual: Array) -> Array:
-        """An expression of `RUN_NAMES`, (N,)."""
+        """An expression of `RUN_NAMES`, (N,), in whole bits."""
         expression = self._parse(text, RUN_NAMES)
         values = {"length": length, "coord_bits": coord_bits, "offset_bits": offset_bits}
         if "run_bits" in expression.names:
             values["run_bits"] = runs.best_bits(length, usual, coord_bits)
-        return np.zeros(len(length)) + expression(values)
+        return np.zeros(len(length)) + np.ceil(expression(values))
 
     def _count(self, listed: PositionList) -> str:
         """Bits of the number of entries of a fiber, as an expression: of 1 .. L numbers if none is empty."""

@@ -80,10 +80,10 @@ def diff_command(first: str, second: str, plugin_dirs: tuple[str, ...], as_json:
     from .many import diff_many, is_many
     from .variants import Base
 
+    registry = load(plugin_dirs=plugin_dirs)
     if is_many(Path(first)) or is_many(Path(second)):
-        lines, data = diff_many((Path(first), Path(second)))
+        lines, data = diff_many((Path(first), Path(second)), registry)
     else:
-        registry = load(plugin_dirs=plugin_dirs)
         one, other = (Base(design_file.load(path, registry)) for path in (first, second))
         found = steps(one, other)
         lines = diff_lines((first, second), one, other, found)

@@ -178,21 +178,24 @@ def _free(totals: dict[str, tuple[float, float]], quantity: str) -> str:
 # ---------------------------------------------------------------------------------------------------------------- diff
 
 
-def diff_many(paths: Sequence[Path]) -> tuple[list[str], dict[str, Any]]:
+def diff_many(paths: Sequence[Path], registry: Registry) -> tuple[list[str], dict[str, Any]]:
     """Two results next to each other: a verdict, and a row for each layer or cell that both have."""
     found, note = alike(paths)
     if all(len(sides) == 1 for sides in found):
-        return _layers([sides[0] for sides in found], note)
+        return _layers([sides[0] for sides in found], note, registry)
     return _cells(paths, found, note)
 
 
-def _layers(given: Sequence[Compared], note: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
+def _layers(given: Sequence[Compared], note: Sequence[str], registry: Registry) -> tuple[list[str], dict[str, Any]]:
     one, other = labelled(given)
     if len(compared((one, other))) > 1:
         names = [f"{side.subject} ({side.model})" for side in (one, other)]
         raise SearchError(f"{one.folder} is of {names[0]}, {other.folder} of {names[1]}; only the same is compared")
     shares = ranked((one, other))[1]
-    said, parts = [*note, *verdict((one, other))], [{part.name: part for part in side.parts} for side in (one, other)]
+    said, parts = (
+        [*note, *verdict((one, other), registry)],
+        [{part.name: part for part in side.parts} for side in (one, other)],
+    )
     title = styled("layers, those that decide first; shares are of the difference", "strong")
     lines = [*map(output.wrapped, said), "", title, *layer_table((one, other), shares).lines(less=(1, 4, 7, 5))]
     ends = [{"result": str(side.folder), "hardware": side.hardware, **side.costs} for side in (one, other)]

@@ -12,11 +12,12 @@ import attrs
 
 from sparsemap.errors import SearchError, listed, unknown
 from sparsemap.files import grouped, read_csv
+from sparsemap.pieces.contracts.hardware import BANDWIDTHS
 from sparsemap.pieces.data_specs import Hardware
 from sparsemap.pieces.defaults import TECHNOLOGY
 from sparsemap.searching.breakdown import Breakdown
 from sparsemap.searching.result import DESIGN_FILE, RESULT_FILE, read_result
-from sparsemap.spec.units import format_energy
+from sparsemap.spec.units import UNLIMITED, format_energy
 from sparsemap.study.cells import AXES
 
 from .tables import Cell, PageTable, number, share
@@ -172,7 +173,9 @@ def _side(
     names = model.get("name") or "", model.get("type") or "", of if isinstance(of, str) else of.get("name", "its own")
     about = table["hardware"], str(table["searcher"]), f"{table['searcher']}, seed {table['seed']}", *names
     bits = chip.get("word_bits", attrs.fields(Hardware).word_bits.default) if chip else None
-    inner = [level for level in chip.get("levels", ())[1:] if not any(key.endswith("bandwidth") for key in level)]
+    inner = [
+        level for level in chip.get("levels", ())[1:] if not {level.get(x) for x in BANDWIDTHS} - {None, UNLIMITED}
+    ]
     free = tuple(level["name"] for level in inner if level.get("capacity"))
     ends = known.get("objective", ""), table, tuple(parts), path
     return Compared(path.resolve().name, subject, *about, *ends, word_bits=bits, unlimited=free)

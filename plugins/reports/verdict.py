@@ -7,13 +7,17 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sparsemap.errors import listed
+from sparsemap.errors import SparseMapError, listed
 from sparsemap.files import grouped, percent, times
+from sparsemap.pieces.registry import Registry
+from sparsemap.problem import design_file
 from sparsemap.searching.breakdown import WAITING
+from sparsemap.searching.result import DESIGN_FILE
 from sparsemap.spec.units import format_energy
 from sparsemap.study.network_result import between_text
 
 from .sides import WORTH_NAMES, Compared, SidePart, compared, deciding, name_of, ratio, worth_of
+from .variants import Base, unlimited_bandwidth
 from .wording import area_text, change_text, time_text
 
 TOLD: Mapping[str, Any] = {"seconds": time_text, "energy_pj": format_energy, "area_mm2": area_text}
@@ -24,10 +28,11 @@ EQUAL = 1e-3
 """Results that differ by less are called equal."""
 
 
-def verdict(sides: Sequence[Compared]) -> list[str]:
-    """A sentence or two for each problem that several sides have: which one is best, by how much, because of which parts."""
+def verdict(sides: Sequence[Compared], registry: Registry | None = None) -> list[str]:
+    """A sentence or two for each problem that several sides have: which one is best, by how much, because of which parts.
+    The `registry` reads their designs, which tell what limits of bandwidth are worth that only some sides have."""
     groups = compared(sides)
-    lines = [_best(found) for found in groups if len(found) > 1]
+    lines = [_best(found, registry) for found in groups if len(found) > 1]
     several = [text for text in lines if text]
     return [*(several if len(several) <= 3 else [overall(groups)]), *uncounted(sides)]
 
@@ -40,7 +45,7 @@ def uncounted(sides: Sequence[Compared]) -> list[str]:
     return [f"No total counts {text}." for text in (listed(lacks), between_text(between)) if text]
 
 
-def _best(sides: Sequence[Compared]) -> str:
+def _best(sides: Sequence[Compared], registry: Registry | None) -> str:
     worth = worth_of(sides)
     known = sorted((side for side in sides if side.value(worth)), key=lambda side: side.value(worth) or math.inf)
     if len(known) < 2:
@@ -52,6 +57,7 @@ def _best(sides: Sequence[Compared]) -> str:
     if more < 1 + EQUAL:
         return f"{one} and {other} are equal for {best.subject}."
     text = f"{one} is better than {other} for {best.subject}, by {times(more)} in {WORTH_NAMES[worth]}. "
+    text += _limits(known, worth, registry)
     plans = [name_of(side, sides) for side in (best, second) if side.planned]
     where = f", with tensors on chip as planned on {' and '.join(plans)}" if plans else ""
     text += f"It takes {costs_text(best, second)}{where}."
@@ -73,8 +79,7 @@ def _best(sides: Sequence[Compared]) -> str:
 
 
 def _counted(sides: Sequence[Compared]) -> str:
-    """Who is counted by which cost model and technology, with words of which size, and without limits of bandwidth that
-    others have, where these differ."""
+    """Who is counted by which cost model and technology, and with words of which size, where these differ."""
 
     def differ(what: str, way: Callable[[Compared], str]) -> str:
         told = [f"{listed(name_of(side, sides) for side in same)} {of}" for of, same in grouped(sides, way).items()]
@@ -83,10 +88,43 @@ def _counted(sides: Sequence[Compared]) -> str:
     text = differ("Cost models or technologies", lambda side: f"by {side.model} in {side.technology}")
     if all(side.word_bits for side in sides):
         text += differ("Words", lambda side: f"has {side.word_bits} bits")
-    if not all(side.unlimited for side in sides):
-        free = [f"{listed(side.unlimited)} of {name_of(side, sides)}" for side in sides if side.unlimited]
-        text += f" No bandwidth limits {'; '.join(free)}." if free else ""
     return text
+
+
+def _limits(sides: Sequence[Compared], worth: str, registry: Registry | None) -> str:
+    """Which of these, the best first, have no limits of bandwidth that others have, and how far the first two are apart if
+    neither has any."""
+    free = [f"{listed(side.unlimited)} of {name_of(side, sides)}" for side in sides if side.unlimited]
+    if not free or all(side.unlimited for side in sides):
+        return ""
+    text = f"No bandwidth limits {'; '.join(free)}"
+    one, other = (_unlimited(side, worth, registry) if registry else None for side in sides[:2])
+    if one and other and bool(sides[0].unlimited) != bool(sides[1].unlimited):
+        less = name_of(sides[one > other], sides)
+        text += f"; without limits on chip for either, the same designs differ by {times(max(one, other) / min(one, other))}"
+        text += f", and {less} is better" if one > other else ""
+    return f"{text}. "
+
+
+def _unlimited(side: Compared, worth: str, registry: Registry) -> float | None:
+    """The worth of a side's designs without any limit of bandwidth on chip; None where they do not have the side's worth."""
+    found: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
+    try:
+        for part in side.parts:
+            file = part.folder / DESIGN_FILE if part.folder.is_dir() else part.folder
+            base = Base(design_file.load(str(file), registry))
+            inner = unlimited_bandwidth(base.design.problem.levels[1:])
+            for free, each in {False: base.outcome, True: base.changed(inner)}.items():
+                found[free].append((part.repeat * each.energy_pj, part.repeat * each.costs["seconds"]))
+    except SparseMapError:  # of another version
+        return None
+
+    def total(free: bool) -> float | None:
+        energy, seconds = (math.fsum(costs) for costs in zip(*found[free], strict=True))
+        return {"energy_pj": energy, "seconds": seconds, "edp_js": 1e-12 * energy * seconds}.get(worth)
+
+    now = total(False)
+    return total(True) if now and math.isclose(now, side.value(worth) or 0.0, rel_tol=EQUAL) else None
 
 
 def costs_text(side: Compared, other: Compared) -> str:

@@ -101,13 +101,12 @@ def named_mechanisms(design: Design) -> list[str]:
 
 def own_pieces(design: Design) -> list[list[str]]:
     """Names of the formats and mechanisms to choose from that are not built in, and where the design uses them."""
-    problem, chosen = design.problem, design.chosen
-    shipped = {plugin.name for plugin in problem.registry.plugins if not plugin.contents}
+    problem, chosen, known = design.problem, design.chosen, design.problem.registry
     return [
         [name, ", ".join(chosen[kind].get(name, ())) or "used nowhere"]
         for kind in chosen
         for name in dict.fromkeys(piece.name for piece in problem.candidates(kind))
-        if not (problem.registry.has(kind, name) and problem.registry.origin(kind, name).plugin in shipped)
+        if not (known.has(kind, name) and known.built_in(known.origin(kind, name)))
     ]
 
 

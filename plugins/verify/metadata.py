@@ -151,9 +151,9 @@ class ExecutedRanks:
         held = tiles_of(contents.kept[contents.order]).reshape(len(tiles), -1).sum(axis=1)
         if coding.every_fiber:
             codes = self.coding(coding)
+            layout = layout or lay_out(tiles, self.formats, every_fiber=True)
             stream = encode(tiles, codes, layout)
-            if not np.array_equal(decode(stream, codes), tiles):
-                raise AssertionError("what was stored of a tile does not decode to that tile")
+            assert np.array_equal(decode(stream, codes, layout), tiles)
             return Bits(np.where(held[:, None] > 0, stream.sizes, 0.0), stream.sizes, None, held)
         counted = self._counted(tiles, layout or lay_out(tiles, self.formats), coding)
         if coding != PLAIN:

@@ -227,6 +227,16 @@ budget = 80
     assert "--by: no column of several 'spaces'; did you mean 'space'?" in done.stderr
 
 
+def test_a_format_that_the_chip_cannot_decode_is_said():
+    chip = '[units.formats]\nP = ["bitmask"]\n[units.mechanisms]\nMAC = ["skip-both"]\n'
+    Path("chip.toml").write_text(f'kind = "hardware"\nname = "chip"\nextends = "edge"\n{chip}')
+    text = 'kind = "study"\nname = "few"\nworkloads = ["mm1"]\nhardware = ["chip.toml"]\nbudget = 20\n'
+    for key, other, where in (("formats", "run-length", "formats"), ("mechanisms", "skip-all", "mechanisms")):
+        Path("study.toml").write_text(f'{text}{key} = [[], ["{other}"]]\n')
+        done = compare("study.toml", "--out", key, code=2)
+        assert f"chip.toml: units.{where}: have no '{other}', which space 'full' is to choose from" in done.stderr
+
+
 def test_a_format_that_is_not_there_is_said_before_anything_runs():
     Path("study.toml").write_text(STUDY + 'formats = [[], ["bitmasc"]]\n')
     done = CliRunner().invoke(cli, ["check", "study.toml"])

@@ -23,7 +23,7 @@ def page_of(paths: Sequence[Path], registry: Registry, reference: str = "") -> P
 
     (path, *others) = paths
     if others or (path.is_dir() and not is_result(path) and not (path / chip.CHIP).exists()):
-        return results.comparison(paths, reference)
+        return results.comparison(paths, registry, reference)
     pages = {RESULT_FILE: one.page, chip.CHIP: chip.chip, NETWORK: results.network, TABLE: study.study}
     made = next((made for name, made in pages.items() if (path / name).exists()), one.page)
     if made is study.study:

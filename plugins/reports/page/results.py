@@ -141,7 +141,7 @@ def _designs(side: Compared, registry: Registry, without: str) -> Iterator[tuple
 # ------------------------------------------------------------------------------------------------------- several results
 
 
-def comparison(paths: Sequence[Path], reference: str = "") -> Page:
+def comparison(paths: Sequence[Path], registry: Registry, reference: str = "") -> Page:
     """What is best and why, numbers, ratios to the reference, or else the first, of each problem, layers, energy and time
     of each."""
     each, note = of_sides.alike(paths)
@@ -194,7 +194,7 @@ def comparison(paths: Sequence[Path], reference: str = "") -> Page:
         made(newest.parent, {}, newest.name, words),
         *dict.fromkeys(f"{side.subject}: {side.searched}" for side in sides[:4]),
     ]
-    return Page(title, lines, tiles, sections, verdict=[*note, *verdict(sides)])
+    return Page(title, lines, tiles, sections, verdict=[*note, *verdict(sides, registry)])
 
 
 def _tile(side: Compared, label: str) -> Headline:

@@ -232,9 +232,30 @@ def test_words_of_other_sizes_and_missing_limits_are_told():
     slow, quick = sides()
     assert (slow.word_bits, slow.unlimited) == (16, ())
     (said,) = verdict([slow, attrs.evolve(quick, word_bits=8, unlimited=("GLB", "PEB"))])
-    assert said.endswith(" Words differ: quick has 8 bits; slow has 16 bits. No bandwidth limits GLB, PEB of quick.")
+    assert said.endswith(" Words differ: quick has 8 bits; slow has 16 bits.")
+    assert " in energy x time. No bandwidth limits GLB, PEB of quick. It takes " in said
     assert "bandwidth limits" not in verdict([slow, quick])[0]
     assert "bandwidth limits" not in verdict([attrs.evolve(side, unlimited=("GLB",)) for side in (slow, quick)])[0]
+
+
+def test_it_is_told_what_limits_are_worth_that_one_of_two_chips_has(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    levels = [
+        {"name": "DRAM", "class": "dram", "bandwidth": "100 GB/s"},
+        {"name": "GLB", "class": "sram", "capacity": "512 KB", "fanout": 64},
+    ]
+    for name, limits in (("bare", {}), ("limited", {"bandwidth": "1 GB/s"}), ("free", {"bandwidth": "unlimited"})):
+        chip = {"name": name, "levels": [levels[0], {**levels[1], **limits}], "compute": {"name": "MAC"}}
+        search_network(NETWORK, chip, budget=60, out=name)
+    (said,) = page_of([Path("limited"), Path("bare")], load()).verdict
+    (found,) = re.findall(
+        r"bare is better than limited for two, by ([\d.]+)x in energy x time\. No bandwidth limits GLB of bare; without limits "
+        r"on chip for either, the same designs differ by ([\d.]+)x(?:, and limited is better)?\. It takes",
+        said,
+    )
+    assert float(found[0]) > 2 * float(found[1]) >= 2
+    assert found[1] in run("diff", "limited", "bare")
+    assert sides_of(Path("free"))[0].unlimited == sides_of(Path("bare"))[0].unlimited == ("GLB",)
 
 
 def test_a_folder_of_results_is_their_comparison(chips):
