@@ -75,11 +75,10 @@ class Forecast:
         known, spread = len(self.scores), self.features.std(axis=0)
         spread = np.where(spread > 0.0, spread, 1.0) * np.sqrt(self.features.shape[1])
         features = (np.concatenate([self.features, self._told(designs)]) - self.features.mean(axis=0)) / spread
-        kernel = _kernel(features, np.concatenate([self.genes, designs.genomes[:, self.rest]]), known)
-        kernel[:known] += NOISE * np.eye(known)
-        scores = (self.scores - self.scores.mean()) / (self.scores.std() or 1.0)
-        reduced = _reduced(np.concatenate([kernel, scores[None]]))[known:]
-        told, expected = reduced[:-1], (reduced[:-1] * reduced[-1]).sum(axis=1)
+        genes = np.concatenate([self.genes, designs.genomes[:, self.rest]])
+        kernel, product = likeness(features, genes, known, REACH, APART)
+        kernel += (product + 1.0) / features.shape[1]
+        told, expected = conditioned(kernel, self.scores, NOISE)
         own = 1.0 + ((features[known:] ** 2).sum(axis=1) + 1.0) / features.shape[1]
         return np.round(expected - DARING * np.sqrt(np.maximum(own - (told**2).sum(axis=1), 0.0)), DIGITS)
 
@@ -106,17 +105,28 @@ class Forecast:
         return np.concatenate(found).T
 
 
-def _kernel(features: Array, genes: Array, known: int) -> Array:
-    """(n, known) of all designs with the first ones."""
+def likeness(features: Array, genes: Array, known: int, reach: float, apart: float) -> tuple[Array, Array]:
+    """(n, known) how alike the scores of all designs and the first ones are, over the distance of features (n, F), `reach`
+    at a time, and genes (n, g), each of which that differs adds `apart` to its square; and the products of the features."""
     product: Array = np.einsum("nf,mf->nm", features, features[:known])
     length, others = (features**2).sum(axis=1), np.zeros(product.shape, dtype=np.int16)
     by_gene = genes.T.astype(np.int16, order="C")  # only whether they are alike matters
     if gaussian is None or gaussian.differing(others, by_gene) is None:
         for own in by_gene:
             others += own[:, None] != own[:known]
-    squared = length[:, None] + length[:known] - 2.0 * product + APART * others
-    far = np.sqrt(np.maximum(squared, 0.0)) / REACH
-    return (1.0 + far) * np.exp(-far) + (product + 1.0) / features.shape[1]
+    squared = length[:, None] + length[:known] - 2.0 * product + apart * others
+    far = np.sqrt(np.maximum(squared, 0.0)) / reach
+    return (1.0 + far) * np.exp(-far), product
+
+
+def conditioned(kernel: Array, scores: Array, noise: float) -> tuple[Array, Array]:
+    """What designs that scored so (k,) tell of others, of a kernel (k + n, k) of both: rows (n, k) whose products are what the
+    covariance of the others loses, and (n,) the scores expected, in standard deviations from the mean."""
+    known = len(scores)
+    kernel[:known] += noise * np.eye(known)
+    scores = (scores - scores.mean()) / (scores.std() or 1.0)
+    reduced = _reduced(np.concatenate([kernel, scores[None]]))[known:]
+    return reduced[:-1], (reduced[:-1] * reduced[-1]).sum(axis=1)
 
 
 def _reduced(rows: Array) -> Array:
