@@ -38,7 +38,7 @@ def screened(space: Space, known: Scored, genomes: Genomes, count: int) -> Rows:
     ordered = np.concatenate([np.broadcast_to(g.ordered, len(g.names)) for g in space.segment_genes.values()])
     places = (every / np.maximum(space.high - space.low, 1))[:, ordered]
     kernel, _ = likeness(places, every[:, ~ordered], len(every), REACH, APART)
-    told, expected = conditioned(kernel[:, :first].copy(), np.log(known.scores), NOISE)
+    told, expected = conditioned(kernel[:, :first], np.log(known.scores), NOISE)
     kernel = kernel[first:, first:] - np.einsum("ik,jk->ij", told, told)
     chosen = list[int]()
     for _ in range(count):

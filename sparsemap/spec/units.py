@@ -81,13 +81,10 @@ def capacity_bits(value: str | int | float | None, word_bits: int) -> float | No
 
 
 def bandwidth_words_per_cycle(
-    value: str | int | float | None, clock_hz: float, word_bits: int, children: int = 1
+    value: str | float | None, clock_hz: float, word_bits: int, children: int = 1
 ) -> float | None:
-    """Words of `word_bits` bits per cycle of `clock_hz`; None for "unlimited" or None.
-
-    Takes a rate per second ("16 GB/s", "128 Gbit/s") or per cycle ("4 words/cycle", "64 bit/cycle", "8 B/cycle"), of all
-    `children` or of each ("4 words/cycle/child").
-    """
+    """Words of `word_bits` bits per cycle of `clock_hz`, of a rate per second ("16 GB/s", "128 Gbit/s") or cycle ("64
+    bit/cycle", "8 B/cycle"), of all `children` or of each ("4 words/cycle/child"); None for "unlimited" or None."""
     example = '"16 GB/s", "4 words/cycle" or "unlimited"'
     if value is None or value == UNLIMITED:
         return None
