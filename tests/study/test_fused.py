@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from sparsemap_plugins.analytic import model
+from sparsemap_plugins.analytic.bound import LowerBound
 from sparsemap_plugins.reports.sides import sides_of, verdict
 
 from sparsemap import SearchError, run_study, search_network
@@ -83,6 +85,22 @@ def test_a_study_of_networks_plans_them_as_the_network_alone(folder: Path, resul
     again = run_study(study, out=tmp_path / "out", base=tmp_path)
     assert [(one.state, one.row) for one in again] == [("kept", one.row) for one in done]
     assert not [name for name in (tmp_path / "out").iterdir() if name.is_dir() and not (name / "plan").is_dir()]
+
+
+@pytest.mark.parametrize(("budget", "bounds"), [(60, 4), (1000, 6)])
+def test_short_searches_with_tensors_on_chip_ask_for_no_bound(
+    monkeypatch: pytest.MonkeyPatch, budget: int, bounds: int
+) -> None:
+    asked: list[frozenset[str]] = []
+
+    class Counted(LowerBound):
+        def __init__(self, layout: Any, *given: Any) -> None:
+            asked.append(frozenset(layout.problem.workload.resides))
+            super().__init__(layout, *given)
+
+    monkeypatch.setattr(model, "LowerBound", Counted)
+    planned(budget=budget)
+    assert len(asked) == bounds and asked.count(frozenset()) == 2  # by itself, for the plan, and for a long search
 
 
 def test_results_are_told_in_a_line(result: FusedResult) -> None:
