@@ -224,6 +224,14 @@ def test_layers_run_interleaved_where_what_is_between_them_does_not_fit(tmp_path
         assert not set(moved) & set(row.kept)
 
 
+def test_a_tensor_is_in_no_plan_on_chip_where_designs_leave_it_no_room() -> None:
+    """A line would fit, the tiles beside it do not: there is no plan to compare with."""
+    layers = [{"name": n, "type": "conv2d", "k": 8, "c": 8, "p": 6, "q": 6, "r": 3, "s": 3, "padding": 1} for n in "ab"]
+    chip = {**CHIP, "levels": [CHIP["levels"][0], {**CHIP["levels"][1], "capacity": "170 words"}]}
+    found = planned(network={"name": "pair", "input": [8, 6, 6], "layers": layers}, hardware=chip)
+    assert found.complete and found.stays == (0, 1) and found.rows[0].why.startswith("no room beside tiles")
+
+
 def test_without_shapes_nothing_stays() -> None:
     network = {"name": "list", "layers": BLOCK["layers"][:1] + BLOCK["layers"][-1:]}
     found = planned(network=network, budget=30)
