@@ -178,7 +178,8 @@ class _Told:
             return bool(place.level == inside)
 
         found = plans_with(tables.steps, fused.capacity, wanted, tables.groups, tables.fitting)
-        values = iter(fused.values(np.array([plan for plans in found.values() for plan in plans])).tolist())
+        sums = np.array([plan for plans in found.values() for plan in plans]).reshape(-1, 2)
+        values = iter(fused.values(sums).tolist())
         return {name: min(next(values) for _ in plans) for name, plans in found.items()}
 
     def _limits(self, one: GraphNode, kept: Kept, chosen: Chosen) -> dict[str, Any]:
