@@ -167,6 +167,8 @@ class _Told:
         if one.name not in self._on_chip:
             return f"no room beside tiles and what lives ({one.words:,} words)"
         ratio = self._on_chip[one.name] / fused.value(self.plan.energy_pj, self.plan.cycles)
+        if ratio < 1.0 - 1e-9:
+            raise AssertionError(f"with '{one.name}' on chip a plan is {1.0 / ratio:.3f}x better than the chosen one")
         return f"on chip the network is {ratio:.3f}x worse" if ratio > 1.0 + 1e-9 else "nothing gained"
 
     @cached_property
