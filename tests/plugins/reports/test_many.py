@@ -231,11 +231,14 @@ def test_words_of_other_sizes_and_missing_limits_are_told():
     """What a chip wins by what its file leaves out is not won by its design."""
     slow, quick = sides()
     assert (slow.word_bits, slow.unlimited) == (16, ())
-    (said,) = verdict([slow, attrs.evolve(quick, word_bits=8, unlimited=("GLB", "PEB"))])
+    (said,) = verdict([slow, attrs.evolve(quick, word_bits=8, unlimited=("GLB", "PEB"), limited=0)])
     assert said.endswith(" Words differ: quick has 8 bits; slow has 16 bits.")
     assert " in energy x time. No bandwidth limits GLB, PEB of quick. It takes " in said
     assert "bandwidth limits" not in verdict([slow, quick])[0]
-    assert "bandwidth limits" not in verdict([attrs.evolve(side, unlimited=("GLB",)) for side in (slow, quick)])[0]
+    assert (
+        "bandwidth limits"
+        not in verdict([attrs.evolve(side, unlimited=("GLB",), limited=1) for side in (slow, quick)])[0]
+    )
 
 
 def test_it_is_told_what_limits_are_worth_that_one_of_two_chips_has(tmp_path, monkeypatch):
