@@ -57,10 +57,10 @@ def _best(sides: Sequence[Compared], registry: Registry | None) -> str:
     if more < 1 + EQUAL:
         return f"{one} and {other} are equal for {best.subject}."
     text = f"{one} is better than {other} for {best.subject}, by {times(more)} in {WORTH_NAMES[worth]}. "
-    text += _limits(known, worth, registry)
+    text += (limits := _limits(known, worth, registry))
     plans = [name_of(side, sides) for side in (best, second) if side.planned]
     where = f", with tensors on chip as planned on {' and '.join(plans)}" if plans else ""
-    text += f"It takes {costs_text(best, second)}{where}."
+    text += f"{one if limits else 'It'} takes {costs_text(best, second)}{where}."
     decide = deciding(best, second, worth)
     if len(decide) > 1:
         names: list[str] = []
