@@ -181,8 +181,8 @@ class ExpressionFormat(Format):
             some = np.minimum(slots * fiber.groups, fibers * count)
             shape = count, name_bits(count), fiber.offset_bits, fiber.groups / count
             width, count_bits = (self._widths(text, *shape) for text in (self._group_entry, self._count(groups)))
-            each = held / np.maximum(slots * count, 1e-300)
-            even = (fiber.groups >= count * (1.0 - 1e-12)) & (np.abs(each - np.round(each)) < 1e-9)
+            each, whole = held / np.maximum(slots * count, 1e-300), length % np.minimum(length, self.group) == 0
+            even = whole & (fiber.groups >= count * (1.0 - 1e-12)) & (np.abs(each - np.round(each)) < 1e-9)
             bits = groups.bits(Expected(fibers, slots, count, some, width, count_bits, even))
             fibers = fibers * count if groups.complete else some
             slots, length = slots * count, np.minimum(length, self.group)

@@ -69,6 +69,8 @@ class Cell:
     """Files of other designs that it starts from."""
     axes: Mapping[str, str] = {}
     """What it has of the `AXES` that the study varies."""
+    bounded: bool = True
+    """Whether it asks for a lower bound."""
 
     @property
     def name(self) -> str:

@@ -12,7 +12,7 @@ from sparsemap_plugins.reports import page
 from sparsemap_plugins.reports.charts import Mark, roofs
 from sparsemap_plugins.reports.page.chip import boxes_of
 
-from sparsemap.files import times
+from sparsemap.files import percent, times
 from sparsemap.pieces.loading import load
 from sparsemap.spec.units import format_energy
 
@@ -51,9 +51,13 @@ def test_the_page_has_what_an_architect_asks_for(folder):
     floor, tried, roofline = (
         chart for section in made.sections[:2] for chart in section.blocks if hasattr(chart, "marks")
     )
-    assert made.tiles[0].note == f"{times(found['edp_js'] / found['reference']['edp_js'])} of tiny-space"
+    ratio = found["edp_js"] / found["platform"]["edp_js"]
+    assert made.tiles[0].note == f"{times(ratio)} of tiny-space"
+    assert f"{percent(1 - ratio, 1)} less EDP than tiny-space with the same units for all layers" in made.verdict[0]
+    buffer = found["hardware"]["levels"][1]
+    assert f"{buffer['name']} of {buffer['capacity']}" in made.verdict[0]
     assert {mark.part: mark.value for mark in floor.marks} == found["parts_mm2"]
-    assert len(tried.marks) == found["valid"] + 1
+    assert len(tried.marks) == found["valid"] + 2  # and the given hardware
     assert len(roofline.marks) == len(json.loads((folder / "one" / "network.json").read_text())["fused"]["layers"]) - 2
     assert made.lines[1].endswith("had to keep area_mm2 <= 7.0.")
     parts = made.sections[0].blocks[1].rows[-1][-1]
