@@ -89,7 +89,9 @@ class Compared:
     word_bits: int | None = None
     """None: its hardware is not known."""
     unlimited: tuple[str, ...] = ()
-    """Levels on chip without a bandwidth."""
+    """Memories on chip without a bandwidth .."""
+    limited: int = 0
+    """.. and how many have one."""
     planned: bool = False
     """Whether tensors between layers stay on chip where a plan says so."""
 
@@ -173,12 +175,12 @@ def _side(
     names = model.get("name") or "", model.get("type") or "", of if isinstance(of, str) else of.get("name", "its own")
     about = table["hardware"], str(table["searcher"]), f"{table['searcher']}, seed {table['seed']}", *names
     bits = chip.get("word_bits", attrs.fields(Hardware).word_bits.default) if chip else None
-    inner = [
-        level for level in chip.get("levels", ())[1:] if not {level.get(x) for x in BANDWIDTHS} - {None, UNLIMITED}
-    ]
-    free = tuple(level["name"] for level in inner if level.get("capacity"))
+    inner = [level for level in chip.get("levels", ())[1:] if level.get("capacity")]
+    free = tuple(x["name"] for x in inner if not {x.get(key) for key in BANDWIDTHS} - {None, UNLIMITED})
     ends = known.get("objective", ""), table, tuple(parts), path
-    return Compared(path.resolve().name, subject, *about, *ends, word_bits=bits, unlimited=free)
+    return Compared(
+        path.resolve().name, subject, *about, *ends, word_bits=bits, unlimited=free, limited=len(inner) - len(free)
+    )
 
 
 def _design_table(parts: Sequence[SidePart]) -> dict[str, Any]:

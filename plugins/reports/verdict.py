@@ -62,10 +62,10 @@ def _best(sides: Sequence[Compared], registry: Registry | None) -> str:
     if more < 1 + EQUAL:
         return f"{one} and {other} are equal for {best.subject}."
     text = f"{one} is better than {other} for {best.subject}, by {times(more)} in {WORTH_NAMES[worth]}. "
-    text += _limits(known, worth, registry)
+    text += (limits := _limits(known, worth, registry))
     plans = [name_of(side, sides) for side in (best, second) if side.planned]
     where = f", with tensors on chip as planned on {' and '.join(plans)}" if plans else ""
-    text += f"It takes {costs_text(best, second)}{where}."
+    text += f"{one if limits else 'It'} takes {costs_text(best, second)}{where}."
     decide = deciding(best, second, worth)
     if len(decide) > 1:
         names: list[str] = []
@@ -126,14 +126,15 @@ def _counted(sides: Sequence[Compared]) -> str:
 
 
 def _limits(sides: Sequence[Compared], worth: str, registry: Registry | None) -> str:
-    """Which of these, the best first, have no limits of bandwidth that others have, and how far the first two are apart if
-    neither has any."""
+    """Which of these, the best first, have no limits of bandwidth where others have some, and how far the first two are apart
+    if neither has any."""
     free = [f"{listed(side.unlimited)} of {name_of(side, sides)}" for side in sides if side.unlimited]
-    if not free or all(side.unlimited for side in sides):
+    shares = [len(side.unlimited) / max(1, len(side.unlimited) + side.limited) for side in sides]
+    if len(set(shares)) == 1:
         return ""
     text = f"No bandwidth limits {'; '.join(free)}"
     one, other = (_unlimited(side, worth, registry) if registry else None for side in sides[:2])
-    if one and other and bool(sides[0].unlimited) != bool(sides[1].unlimited):
+    if one and other and shares[0] != shares[1]:
         less = name_of(sides[one > other], sides)
         text += f"; without limits on chip for either, the same designs differ by {times(max(one, other) / min(one, other))}"
         text += f", and {less} is better" if one > other else ""
@@ -146,6 +147,10 @@ def _unlimited(side: Compared, worth: str, registry: Registry) -> float | None:
     try:
         for part in side.parts:
             file = part.folder / DESIGN_FILE if part.folder.is_dir() else part.folder
+            if not file.is_file():  # an operation of a plan
+                for costs in found.values():
+                    costs.append((part.energy_pj, part.seconds))
+                continue
             base = Base(design_file.load(str(file), registry))
             inner = unlimited_bandwidth(base.design.problem.levels[1:])
             for free, each in {False: base.outcome, True: base.changed(inner)}.items():

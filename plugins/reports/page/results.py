@@ -149,9 +149,9 @@ def comparison(paths: Sequence[Path], registry: Registry, reference: str = "") -
     worth = of_sides.worth_of(sides)
     groups = of_sides.compared(sides)
     found = [[side for side in group if side.numbers["edp"] is not None] for group in groups]
-    base = reference and of_sides.named(reference, sides)
-    first = {id(side): base if base in group else group[0] for group in found for side in group}
-    points, rows, over_first = list[Mark](), [], f"{WORTH_NAMES[worth]} over {base.label if base else 'the first'}"
+    given = of_sides.named(reference, sides) if reference else None
+    first = {id(side): given if given in group else group[0] for group in found for side in group}
+    points, rows, over_first = list[Mark](), [], f"{WORTH_NAMES[worth]} over {given.label if given else 'the first'}"
     ratios: dict[tuple[str, ...], list[float]] = {}
     for i, side in enumerate(sides):
         base = first.get(id(side), side)
@@ -173,7 +173,7 @@ def comparison(paths: Sequence[Path], registry: Registry, reference: str = "") -
         blocks.append(spread(["hardware", "searcher"], ratios, "results"))
     if points:
         blocks.append(strips(points, over_first, list(dict.fromkeys(side.searcher for side in sides))))
-    to = f"{base.label}, or the first" if base else "the first"
+    to = f"{given.label}, or the first" if given else "the first"
     text = f"Ratios are to {to} result that a result is compared with; times are at the clock of each chip."
     sections = [Section("Results", blocks, text)]
     if layers := layer_blocks(sides):

@@ -102,6 +102,8 @@ def test_pages_and_figures_divide_by_the_reference_that_is_named(tmp_path, monke
         at = table.head.index("energy x time over quick")
         assert [row[at].value for row in table.rows] == [close(slow.costs["edp_js"] / quick.costs["edp_js"]), 1.0]
         assert section.text.startswith("Ratios are to quick")
+    page = page_of([Path("slow"), Path("quick")], load())
+    assert any(section.text.startswith("Ratios are to the first result") for section in page.sections)
     assert "--reference: no result 'quik'; did you mean 'quick'?" in run(
         "report", "slow", "quick", "--reference", "quik", code=2
     )
@@ -254,11 +256,14 @@ def test_words_of_other_sizes_and_missing_limits_are_told():
     """What a chip wins by what its file leaves out is not won by its design."""
     slow, quick = sides()
     assert (slow.word_bits, slow.unlimited) == (16, ())
-    (said,) = verdict([slow, attrs.evolve(quick, word_bits=8, unlimited=("GLB", "PEB"))])
+    (said,) = verdict([slow, attrs.evolve(quick, word_bits=8, unlimited=("GLB", "PEB"), limited=0)])
     assert said.endswith(" Words differ: quick has 8 bits; slow has 16 bits.")
-    assert " in energy x time. No bandwidth limits GLB, PEB of quick. It takes " in said
+    assert " in energy x time. No bandwidth limits GLB, PEB of quick. quick takes " in said
     assert "bandwidth limits" not in verdict([slow, quick])[0]
-    assert "bandwidth limits" not in verdict([attrs.evolve(side, unlimited=("GLB",)) for side in (slow, quick)])[0]
+    assert (
+        "bandwidth limits"
+        not in verdict([attrs.evolve(side, unlimited=("GLB",), limited=1) for side in (slow, quick)])[0]
+    )
 
 
 def test_it_is_told_what_limits_are_worth_that_one_of_two_chips_has(tmp_path, monkeypatch):
@@ -273,7 +278,7 @@ def test_it_is_told_what_limits_are_worth_that_one_of_two_chips_has(tmp_path, mo
     (said,) = page_of([Path("limited"), Path("bare")], load()).verdict
     (found,) = re.findall(
         r"bare is better than limited for two, by ([\d.]+)x in energy x time\. No bandwidth limits GLB of bare; without limits "
-        r"on chip for either, the same designs differ by ([\d.]+)x(?:, and limited is better)?\. It takes",
+        r"on chip for either, the same designs differ by ([\d.]+)x(?:, and limited is better)?\. bare takes",
         said,
     )
     assert float(found[0]) > 2 * float(found[1]) >= 2
