@@ -203,6 +203,14 @@ def test_a_chip_for_two_layers_adds_up_and_its_files_give_the_same(task, registr
     assert [row["times"] for row in layers] == [3, 1]
     for key in ("energy_pj", "cycles"):
         assert result.final[key] == math.fsum(row[key] for row in layers)
+    assert len(result.rows()) == 2
+    between = {key: 7.0 + result.final[key] for key in ("energy_pj", "cycles")}  # as operations of a plan add
+    *_, rest = attrs.evolve(result, final=result.final | between).rows()
+    assert (rest["layer"], rest["energy_pj"], rest["cycles"]) == (
+        "between the layers",
+        pytest.approx(7.0),
+        pytest.approx(7.0),
+    )
     hardware = registry.resolve("hardware", str(task.out / "chip.toml"))
     assert hardware.units is not None and not hardware.choices
     problem = load_problem("small-sparse", hardware, "small", registry=registry)
