@@ -243,7 +243,7 @@ def _roofline(folder: Path, found: Mapping[str, Any], registry: Registry) -> Cha
             marks.append(Mark(macs / words, at=macs / outcome.cycles, tip=tip))
             weights.append(count * outcome.cycles)
     sizes = [14 + 200 * weight / math.fsum(weights) for weight in weights]
-    names = "multiplications per word of the outermost level", "multiplications per cycle"
+    names = f"multiplications per word of {found['hardware']['levels'][0]['name']}", "multiplications per cycle"
     return roofs(marks, peak, {"": width}, *names, sizes) if marks else None
 
 
