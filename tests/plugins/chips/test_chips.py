@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import os
 import subprocess
 import sys
 import time
@@ -17,7 +18,7 @@ from sparsemap_plugins.chips import layers
 from sparsemap_plugins.chips import model as chip_model
 from sparsemap_plugins.chips.constraints import broken_of
 from sparsemap_plugins.chips.layers import Weight, layers_of
-from sparsemap_plugins.chips.model import digest_of, segment_of, whole, worth_of
+from sparsemap_plugins.chips.model import Tried, digest_of, segment_of, whole, worth_of
 from sparsemap_plugins.chips.search import DesignTask, designed, outer_problem
 from sparsemap_plugins.chips.starts import starts_of, weights_of
 from sparsemap_plugins.chips.worth import STAGES
@@ -348,6 +349,19 @@ def test_the_search_of_a_chip_that_goes_on_does_not_begin_again(task, monkeypatc
     )
     problem.evaluator.evaluate(genomes)
     assert len(begun) == 2 * len(np.unique(genomes, axis=0))
+
+
+def test_a_chip_goes_on_in_the_process_that_has_its_searches():
+    """Whatever its place in the next stage; the work here says which process it is in."""
+    tried = Tried(jobs=2)
+    try:
+        one, other = dict(tried.map(os.readlink, ["/proc/self"] * 2, ["a", "b"])).values()
+        again = dict(tried.map(os.readlink, ["/proc/self"] * 2, ["b", "a"]))
+        first = dict(tried.map(os.readlink, ["/proc/self"] * 2, ["a", "b"]))
+        assert first == {0: again[1], 1: again[0]} and {one, other} == {*first.values()} and one != other
+        assert [index for index, _ in tried.map(os.readlink, ["/proc/self"])] == [0]
+    finally:
+        tried.close()
 
 
 @pytest.mark.parametrize("limit", [0.02, 0.5])
