@@ -227,7 +227,7 @@ def _summary(title: str, schedule: Schedule, dense: Schedule | None, sparsity: f
 @SEED
 @click.option("--times", "only_times", is_flag=True, help="Run the events only, which schedules with any quirks can.")
 @click.option("--weights", type=A_FILE, help="int8 weights by layer (.npz, .safetensors), with NAME.bias, NAME.shift.")
-@click.option("--input", "image", type=A_FILE, help="int8 input (.npy), channels first.")
+@click.option("--input", "image", type=A_FILE, help="int8 input (.npy), channels first, or rows of words.")
 @click.option("--outputs", type=click.Path(dir_okay=False, path_type=Path), help="Write the network's outputs (.npz).")
 @json_option
 @click.pass_context
