@@ -101,8 +101,9 @@ def compile_command(
 
     Writes schedule.json with the sub-volume, places and times of every layer and all instructions, their listing,
     masks.json with the kept blocks of all parts, for pruning that keeps parts even, and, with the extra 'plots', the
-    steps over time as timeline.png and timeline.svg; times.md has all layers, beside their times with dense weights. The
-    first convolution stays dense, and so does a fully connected layer that ends a network of convolutions.
+    steps over time as timeline.png and timeline.svg; times.md has all layers, beside their times with dense weights,
+    layers.csv all of their durations. The first convolution stays dense, and so does a fully connected layer that ends
+    a network of convolutions.
 
     Without --search every sub-volume that fits is tried for each layer; with it, an ordinary search chooses.
     """

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from sparsemap.errors import Mistake, SpecError, unknown
-from sparsemap.files import read_json, shown, write_texts
+from sparsemap.files import csv_text, read_json, shown, write_texts
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.spec.structuring import Reader, collecting
 
@@ -25,13 +25,18 @@ from .schedule import LayerPlan, Schedule, TensorSlice
 from .splits import Cut, Splits
 
 KIND = "aie2-schedule"
-SCHEDULE, LISTING, MASKS = "schedule.json", "listing.txt", "masks.json"
+SCHEDULE, LISTING, MASKS, LAYERS = "schedule.json", "listing.txt", "masks.json", "layers.csv"
+SIZES = ("op", "height", "width", "channels", "out_channels", "stride", "repeats", "density")
+SPLIT = ("co", "ci", "rows", "tiles", "passes")
+"""Of a layer, in its line of `layers.csv`, which ends with the seconds of all and of each kind of step."""
 
 
 def write_schedule(folder: Path, name: str, hardware: str, schedule: Schedule) -> list[Path]:
-    """Writes a schedule, its listing, and the `masks.json` that `sparsemap prune` writes, and reads to keep parts even."""
+    """Writes a schedule, its layers as CSV, its listing, and the `masks.json` that `sparsemap prune` writes, and reads to
+    keep parts even."""
     instructions = instructions_of(schedule)
     kept = {one.cut.layer.name: _kept(one) for one in schedule.layers if one.cut.convolves}
+    layers = [layer_table(planned) for planned in schedule.layers]
     table = {
         "kind": KIND,
         "network": name,
@@ -42,10 +47,15 @@ def write_schedule(folder: Path, name: str, hardware: str, schedule: Schedule) -
         "shapes": schedule.shapes,
         "slices": {name: attrs.asdict(part) for name, part in schedule.slices.items()},
         "outputs": schedule.outputs,
-        "layers": [layer_table(planned) for planned in schedule.layers],
+        "layers": layers,
         "instructions": [attrs.asdict(one, filter=lambda field, value: value != field.default) for one in instructions],
     }
+    lines = [
+        {"layer": one["name"]} | {key: one[key] for key in (*SIZES, *SPLIT, "seconds")} | one["durations"]
+        for one in layers
+    ]
     texts = {
+        folder / LAYERS: csv_text(lines),
         folder / LISTING: listing(schedule, instructions),
         folder / MASKS: json.dumps({"layers": kept}) + "\n",
         folder / SCHEDULE: _json(table),

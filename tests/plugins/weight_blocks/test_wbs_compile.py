@@ -1,5 +1,6 @@
 """What `compile` takes: hardware with other blocks and buffers, fully connected layers, weights of a user; and what not."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -87,6 +88,9 @@ def test_nothing_behind_a_fully_connected_layer_is_dropped(tmp_path: Path) -> No
     head, *rows = (tmp_path / "out" / "times.md").read_text().splitlines()
     assert "dense us" in head and [row.split()[1] for row in rows if "%" in row] == ["a", "b", "fc", "fc2"]
     assert "4 of 4 layers bit-equal" in command("simulate", str(tmp_path / "out"))[1]
+    layers, schedule = (tmp_path / "out" / name for name in ("layers.csv", "schedule.json"))
+    total = sum(float(row["seconds"]) for row in csv.DictReader(layers.open()))
+    assert total == pytest.approx(json.loads(schedule.read_text())["seconds"])
 
 
 def test_feed_forward_blocks_of_transformers_are_compiled_with_rows_on_all_columns_of_cores(tmp_path: Path) -> None:
