@@ -153,12 +153,12 @@ def search(
             "searcher": searcher or default_searcher(problem),
         }
     if project_design:
-        if searcher_of(problem, how or default_searcher(problem)).takes_migrants:
+        found = searcher_of(problem, how or default_searcher(problem))
+        if found.takes_migrants:
             start = (project_design,)
         else:
-            cli_output.say(
-                f"searcher '{searcher}' does not start from designs, so {project_design} is left out", "yellow"
-            )
+            text = f"searcher '{found.name}' does not start from designs, so {project_design} is left out"
+            cli_output.say(text, "yellow")
     chosen = None
     if start:
         from ..searching.start import start_of
@@ -201,6 +201,7 @@ def search(
     else:
         cli_output.show_result(result, problem)
     place = str(result.place(out)) if out else ""
+    cli_output.write_command(place)
     more = cli_output.write_more(result, problem, place) if out else []
     if out and not quiet:
         cli_output.say(f"wrote {', '.join(path.name for path in [*result.files(out), *more])} to {place}")
