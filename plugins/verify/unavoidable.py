@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 
@@ -12,10 +11,8 @@ from sparsemap import Format, Occupancy, Problem
 from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts import Array, Tensor
 
+from .further_in import LESS, FurtherIn, delivered, touched
 from .hierarchies import cheapest, words_of
-
-LESS = 1.0 - 2e-6
-"""Of counts that are rounded on the way."""
 
 
 @attrs.frozen
@@ -51,10 +48,7 @@ class Unavoidable:
     formats: tuple[Format, ...]
     fullest: dict[tuple[int, ...], float] = attrs.field(factory=dict)
     """Bits of the fullest tiles that were asked for, by tensor and extents."""
-    held: dict[tuple[int, ...], bool] = attrs.field(factory=dict)
-    """Whether one of the levels inside that may hold a tile .."""
-    spread: dict[tuple[int, ...], list[tuple[int, ...]]] = attrs.field(factory=dict)
-    """.. and how all of them may together."""
+    further: FurtherIn = attrs.field(init=False, default=attrs.Factory(lambda self: FurtherIn(self), takes_self=True))
 
     @classmethod
     def of(cls, problem: Problem) -> Unavoidable:
@@ -133,7 +127,7 @@ class Unavoidable:
             told, d = own.told(extents, self.coded), own.density
             kept = d * (own.others if filtered else 1.0) * LESS
             below = problem.stores(t, 1)
-            moved = max(0.0, delivered(own.tensor, extents, loops, innermost) if below else 0.0) * self._inside(t)
+            moved = max(0.0, delivered(own.tensor, extents, loops, innermost) if below else 0.0) * self.inside(t)
             if own.tensor.output and below and not filtered and "sums" in self.charges:
                 spent, back, come = self._sums(own, max(moved, own.words), told)
                 pj, read, written = pj + spent, read + back, written + come
@@ -147,11 +141,11 @@ class Unavoidable:
                 written += arrive * min(1.0 + told / word, 1.0 / d)
                 read += again * min(1.0 + told / word, 1.0 / d)
             else:
-                sent = max(moved, _touched(own.tensor, problem.sizes) * self._inside(t)) * kept
+                sent = max(moved, touched(own.tensor, problem.sizes) * self.inside(t)) * kept
                 pj += sent * (_each(price, "read", 0, told, width, d) + (float(price["write"][1]) if below else 0.0))
                 read += sent * min(1.0 + told / word, 1.0 / d)
             handed += self._handed_on(t, moved)
-        pj += max(handed, self._inside_all(tile, innermost) if closely else 0.0)
+        pj += max(handed, self.further.least_pj(tile, innermost) if closely else 0.0)
         computes = float(math.prod(problem.sizes[dim] for dim in problem.dims))
         left = math.prod(own.density for own in self.tensors) * (1.0 - 1e-5)
         actual, last = max(0.0, computes * left - 4.0), len(problem.levels) - 1
@@ -159,7 +153,7 @@ class Unavoidable:
         lanes, instances = float(chip.fanout[last]), float(chip.instances[last])
         for t, own in enumerate(self.tensors):  # one access serves no more computes than there are lanes
             if last and problem.stores(t, last):
-                served = actual if own.tensor.output else computes * own.density * own.others * self._inside(t)
+                served = actual if own.tensor.output else computes * own.density * own.others * self.inside(t)
                 count = max(0.0, served * LESS / lanes - 4.0 * instances)
                 pj += count * float(price["write" if own.tensor.output else "read"][last])
                 if own.tensor.output:  # an instance reads each sum back but for the first time
@@ -176,7 +170,7 @@ class Unavoidable:
             pj += cycles * milliwatts * 1e9 / float(chip.clock_hz)
         return pj, float(cycles)
 
-    def _met(self, t: int, extents: Mapping[str, int]) -> float:
+    def met(self, t: int, extents: Mapping[str, int]) -> float:
         """The share of accesses to a tensor that filters leave at least, whose words serve the computes of a tile: those for
         which no other tensor is empty in all of these."""
         kept = 1.0
@@ -186,73 +180,7 @@ class Unavoidable:
             kept *= own.density if alone else 1.0 - float(own.occupancy.empty((words_of(own.tensor, held),)))
         return kept
 
-    def _inside_all(self, tile: Sequence[int], innermost: str) -> float:
-        """pJ of what the level inside the outermost one hands on, over all tiles that its children may hold together; 0 where
-        there are further levels, or tensors that pass by."""
-        problem, tensors = self.problem, self.tensors
-        if len(problem.levels) != 3 or not all(problem.stores(t, s) for t in range(len(tensors)) for s in (1, 2)):
-            return 0.0
-        sizes, least, whole = problem.sizes, math.inf, dict(zip(problem.dims, tile, strict=True))
-        every = float(math.prod(sizes.values()))
-        around = {dim: sizes[dim] // whole[dim] for dim in sizes}
-        for part in _parts(tile):
-            extents, ways = dict(zip(problem.dims, part, strict=True)), self._together(part)
-            met = [self._met(t, extents) for t in range(len(tensors))] if ways else []
-            for dim in [dim for dim in sizes if whole[dim] > extents[dim]] or [innermost] if ways else ():
-                counts = []
-                for t, own in enumerate(tensors):
-                    words = self._come(own, extents, whole, around, dim, innermost) * self._inside(t)
-                    words = max(words, _touched(own.tensor, sizes) * self._inside(t))
-                    count = min(words * met[t], every * own.others) * own.density
-                    if own.tensor.output and "sums" in self.charges:
-                        count = max(count / 2.0, min(own.words * own.density, words * met[t]))  # as in `costs`
-                    counts.append(max(0.0, count * LESS - 1.0))
-                for way in ways:
-                    each = (self._each_handed(own, 1, copies) for own, copies in zip(tensors, way, strict=True))
-                    least = min(least, sum(n * pj for n, pj in zip(counts, each, strict=True)))
-        return least if least < math.inf else 0.0
-
-    def _come(
-        self,
-        own: OneTensor,
-        extents: dict[str, int],
-        whole: dict[str, int],
-        around: dict[str, int],
-        dim: str,
-        innermost: str,
-    ) -> float:
-        """Words of a tensor that come to the children in tiles of these extents, with this innermost loop, inside tiles of the
-        extents `whole`, with the loops `around`: what no loop further in moves stays, and otherwise comes with every tile."""
-        loops = {name: size // extents[name] for name, size in self.problem.sizes.items()}
-        if dim in own.tensor.dims or any(len(rank) > 1 for rank in own.tensor.ranks):
-            return delivered(own.tensor, extents, loops, dim)
-        if all(extents[name] == whole[name] for name in own.tensor.dims):
-            return delivered(own.tensor, whole, around, innermost)
-        return float(words_of(own.tensor, whole) * math.prod(around.values()))
-
-    def _together(self, tile: tuple[int, ...]) -> list[tuple[int, ...]]:
-        """The ways in which the children of the level inside the outermost one may hold it together, each a part of it: by
-        tensor, how many have the same words."""
-        if tile not in self.spread:
-            limit, dims = float(self.problem.chip.fanout[1]), self.problem.dims
-            splits = (split for split in _parts(tile) if math.prod(split) <= limit)
-            some = [s for s in splits if self._child_fits(tuple(n // k for n, k in zip(tile, s, strict=True)))]
-            found = {
-                tuple(math.prod(k for dim, k in zip(dims, split, strict=True) if dim not in own.tensor.dims)
-                      for own in self.tensors) for split in some
-            }  # fmt: skip
-            least = self.spread.setdefault(tile, [])
-            for way in sorted(found, key=math.prod):  # the others cost more
-                if not any(all(a <= b for a, b in zip(other, way, strict=True)) for other in least):
-                    least.append(way)
-        return self.spread[tile]
-
-    def _child_fits(self, tile: tuple[int, ...]) -> bool:
-        if tile not in self.held:
-            self.held[tile] = self.fits(tile, 2)
-        return self.held[tile]
-
-    def _each_handed(self, own: OneTensor, level: int, copies: int = 1) -> float:
+    def each_handed(self, own: OneTensor, level: int, copies: int = 1) -> float:
         """pJ of a word between a level and so many children."""
         price, wires = self.problem.chip.energy_pj, self._wires(level, copies)
         if own.tensor.output:
@@ -272,7 +200,7 @@ class Unavoidable:
         length = math.sqrt(leaves * below) * (1.5 * (root - 1.0) + root - copies / math.sqrt(leaves))
         return length * float(chip.wire_pj_per_bit_mm) * float(chip.word_bits[level]) * LESS
 
-    def _inside(self, t: int) -> float:
+    def inside(self, t: int) -> float:
         """Of what tiles of an operand bring, words are no smaller a share."""
         tensor = self.tensors[t].tensor
         if tensor.output or "holes" not in self.charges:
@@ -304,47 +232,14 @@ class Unavoidable:
     def _handed_on(self, t: int, moved: float) -> float:
         """pJ of the levels between the outermost and the innermost one: what has come to them goes on at least once."""
         problem, own, pj = self.problem, self.tensors[t], 0.0
-        once = _touched(own.tensor, problem.sizes) * self._inside(t)
+        once = touched(own.tensor, problem.sizes) * self.inside(t)
         count = max(0.0, max(moved, once) * own.density * own.others * LESS - 1.0)
         if own.tensor.output and "sums" in self.charges:
-            count = max(0.0, once * min(own.density, self._met(t, problem.sizes)) * LESS - 1.0)
+            count = max(0.0, once * min(own.density, self.met(t, problem.sizes)) * LESS - 1.0)
         for level in range(1, len(problem.levels) - 1):
             if problem.stores(t, level) and problem.stores(t, level + 1):
-                pj += count * self._each_handed(own, level)
+                pj += count * self.each_handed(own, level)
         return pj
-
-
-def _parts(tile: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """All tiles whose extents divide those of a tile."""
-    return itertools.product(*([n for n in range(1, size + 1) if size % n == 0] for size in tile))
-
-
-def delivered(tensor: Tensor, extents: dict[str, int], loops: dict[str, int], innermost: str) -> float:
-    """Words that the tiles of a tensor bring at least. What the innermost loop moves comes in each of its steps; otherwise all
-    loops that do not move the tensor may lie inside the others. Of two loops along a rank the outer one uncovers little only
-    if its step, less that of the inner one that comes back, is the same or none."""
-    whole = float(words_of(tensor, extents))
-    widths = [1 + sum(c * (extents[dim] - 1) for dim, c in rank) for rank in tensor.ranks]
-    for rank, width in zip(tensor.ranks, widths, strict=True):
-        for dim, c in rank:
-            if dim == innermost:
-                along = math.prod(
-                    loops[o] for o, other in rank if o == dim or other * extents[o] == 2 * c * extents[dim]
-                )
-                along = along if loops[dim] > 1 else math.prod(loops[o] for o, _ in rank)
-                new = whole * min(1.0, c * extents[dim] / width)
-                return math.prod(loops.values()) / along * (whole + (along - 1) * new)
-    for rank in tensor.ranks:
-        counts, steps = [loops[dim] for dim, _ in rank], {c * extents[dim] for dim, c in rank}
-        whole *= min(counts) if len(counts) > 1 and min(counts) > 1 and len(steps) == 1 else math.prod(counts)
-    return whole
-
-
-def _touched(tensor: Tensor, sizes: dict[str, int]) -> float:
-    """Words that some compute reads."""
-    if any(c > 1 for rank in tensor.ranks for _, c in rank):
-        return float(math.prod(max(sizes[dim] for dim, _ in rank) for rank in tensor.ranks))
-    return float(words_of(tensor, sizes))
 
 
 def _each(price: Mapping[str, Array], action: str, level: int, bits: float, width: float, density: float) -> float:

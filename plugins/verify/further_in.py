@@ -1,0 +1,132 @@
+"""What tiles further in than the level next to the outermost one cost at least, tried one by one, for certificates
+(`unavoidable`)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import attrs
+
+from sparsemap.pieces.contracts import Tensor
+
+from .hierarchies import words_of
+
+if TYPE_CHECKING:
+    from .unavoidable import OneTensor, Unavoidable
+
+
+LESS = 1.0 - 2e-6
+"""Of counts that are rounded on the way."""
+
+
+@attrs.frozen(eq=False)
+class FurtherIn:
+    """What the level inside the outermost one hands on."""
+
+    known: Unavoidable
+    held: dict[tuple[int, ...], bool] = attrs.field(factory=dict)
+    """Whether one of the levels inside that may hold a tile .."""
+    spread: dict[tuple[int, ...], list[tuple[int, ...]]] = attrs.field(factory=dict)
+    """.. and how all of them may together."""
+
+    def least_pj(self, tile: Sequence[int], innermost: str) -> float:
+        """pJ of what the level inside the outermost one hands on, over all tiles that its children may hold together; 0 where
+        there are further levels, or tensors that pass by."""
+        problem, tensors = self.known.problem, self.known.tensors
+        if len(problem.levels) != 3 or not all(problem.stores(t, s) for t in range(len(tensors)) for s in (1, 2)):
+            return 0.0
+        sizes, least, whole = problem.sizes, math.inf, dict(zip(problem.dims, tile, strict=True))
+        every = float(math.prod(sizes.values()))
+        around = {dim: sizes[dim] // whole[dim] for dim in sizes}
+        for part in _parts(tile):
+            extents, ways = dict(zip(problem.dims, part, strict=True)), self._together(part)
+            met = [self.known.met(t, extents) for t in range(len(tensors))] if ways else []
+            for dim in [dim for dim in sizes if whole[dim] > extents[dim]] or [innermost] if ways else ():
+                counts = []
+                for t, own in enumerate(tensors):
+                    words = self._come(own, extents, whole, around, dim, innermost) * self.known.inside(t)
+                    words = max(words, touched(own.tensor, sizes) * self.known.inside(t))
+                    count = min(words * met[t], every * own.others) * own.density
+                    if own.tensor.output and "sums" in self.known.charges:
+                        count = max(count / 2.0, min(own.words * own.density, words * met[t]))  # as in `costs`
+                    counts.append(max(0.0, count * LESS - 1.0))
+                for way in ways:
+                    each = (self.known.each_handed(own, 1, copies) for own, copies in zip(tensors, way, strict=True))
+                    least = min(least, sum(n * pj for n, pj in zip(counts, each, strict=True)))
+        return least if least < math.inf else 0.0
+
+    def _come(
+        self,
+        own: OneTensor,
+        extents: dict[str, int],
+        whole: dict[str, int],
+        around: dict[str, int],
+        dim: str,
+        innermost: str,
+    ) -> float:
+        """Words of a tensor that come to the children in tiles of these extents, with this innermost loop, inside tiles of the
+        extents `whole`, with the loops `around`: what no loop further in moves stays, and otherwise comes with every tile."""
+        loops = {name: size // extents[name] for name, size in self.known.problem.sizes.items()}
+        if dim in own.tensor.dims or any(len(rank) > 1 for rank in own.tensor.ranks):
+            return delivered(own.tensor, extents, loops, dim)
+        if all(extents[name] == whole[name] for name in own.tensor.dims):
+            return delivered(own.tensor, whole, around, innermost)
+        return float(words_of(own.tensor, whole) * math.prod(around.values()))
+
+    def _together(self, tile: tuple[int, ...]) -> list[tuple[int, ...]]:
+        """The ways in which the children of the level inside the outermost one may hold it together, each a part of it: by
+        tensor, how many have the same words."""
+        if tile not in self.spread:
+            limit, dims = float(self.known.problem.chip.fanout[1]), self.known.problem.dims
+            splits = (split for split in _parts(tile) if math.prod(split) <= limit)
+            some = [s for s in splits if self._child_fits(tuple(n // k for n, k in zip(tile, s, strict=True)))]
+            found = {
+                tuple(math.prod(k for dim, k in zip(dims, split, strict=True) if dim not in own.tensor.dims)
+                      for own in self.known.tensors) for split in some
+            }  # fmt: skip
+            least = self.spread.setdefault(tile, [])
+            for way in sorted(found, key=math.prod):  # the others cost more
+                if not any(all(a <= b for a, b in zip(other, way, strict=True)) for other in least):
+                    least.append(way)
+        return self.spread[tile]
+
+    def _child_fits(self, tile: tuple[int, ...]) -> bool:
+        if tile not in self.held:
+            self.held[tile] = self.known.fits(tile, 2)
+        return self.held[tile]
+
+
+def _parts(tile: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """All tiles whose extents divide those of a tile."""
+    return itertools.product(*([n for n in range(1, size + 1) if size % n == 0] for size in tile))
+
+
+def delivered(tensor: Tensor, extents: dict[str, int], loops: dict[str, int], innermost: str) -> float:
+    """Words that the tiles of a tensor bring at least. What the innermost loop moves comes in each of its steps; otherwise all
+    loops that do not move the tensor may lie inside the others. Of two loops along a rank the outer one uncovers little only
+    if its step, less that of the inner one that comes back, is the same or none."""
+    whole = float(words_of(tensor, extents))
+    widths = [1 + sum(c * (extents[dim] - 1) for dim, c in rank) for rank in tensor.ranks]
+    for rank, width in zip(tensor.ranks, widths, strict=True):
+        for dim, c in rank:
+            if dim == innermost:
+                along = math.prod(
+                    loops[o] for o, other in rank if o == dim or other * extents[o] == 2 * c * extents[dim]
+                )
+                along = along if loops[dim] > 1 else math.prod(loops[o] for o, _ in rank)
+                new = whole * min(1.0, c * extents[dim] / width)
+                return math.prod(loops.values()) / along * (whole + (along - 1) * new)
+    for rank in tensor.ranks:
+        counts, steps = [loops[dim] for dim, _ in rank], {c * extents[dim] for dim, c in rank}
+        whole *= min(counts) if len(counts) > 1 and min(counts) > 1 and len(steps) == 1 else math.prod(counts)
+    return whole
+
+
+def touched(tensor: Tensor, sizes: dict[str, int]) -> float:
+    """Words that some compute reads."""
+    if any(c > 1 for rank in tensor.ranks for _, c in rank):
+        return float(math.prod(max(sizes[dim] for dim, _ in rank) for rank in tensor.ranks))
+    return float(words_of(tensor, sizes))
