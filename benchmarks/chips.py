@@ -196,7 +196,7 @@ def sharing(given: argparse.Namespace, networks: Sequence[str], work: Path) -> s
         "any units",
         "any sizes",
         "any of both",
-        "any of both, own search alone",
+        "any of both, by itself",
     ]
     rows, clock = [head], float(load_problem("mm1", given.platform).chip.clock_hz)
     for name in networks:
