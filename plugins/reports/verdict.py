@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -26,6 +27,10 @@ MOST = 0.75
 """Of a difference: the parts that a verdict names make up so much of it, if three do."""
 EQUAL = 1e-3
 """Results that differ by less are called equal."""
+ON_CHIP = ("resides", "resident_words", "slides")
+"""What a workload says of tensors that a plan has on chip."""
+CHANCE = 1.5
+"""Single searches of one chip may be so far apart by their seeds (`docs/results/quality.md` has the worst cells)."""
 
 
 def verdict(sides: Sequence[Compared], registry: Registry | None = None) -> list[str]:
@@ -41,7 +46,7 @@ def uncounted(sides: Sequence[Compared]) -> list[str]:
     """What no total of these sides counts: what the networks lack, and operations between layers without a plan."""
     lacks = dict.fromkeys(name for side in sides for name in side.numbers.get("lacks") or ())
     tables = ((side, side.numbers.get("between")) for side in sides if not side.planned)
-    between = ((side.subject, side.hardware, tuple(found.values())) for side, found in tables if found)
+    between = ((side.subject, name_of(side, sides), tuple(found.values())) for side, found in tables if found)
     return [f"No total counts {text}." for text in (listed(lacks), between_text(between)) if text]
 
 
@@ -75,7 +80,36 @@ def _best(sides: Sequence[Compared], registry: Registry | None) -> str:
         text += f" {'Layers that decide' if len(parts) > 1 else 'The layer that decides'}: {'; '.join(parts)}."
     elif second.limit and best.limit != second.limit:
         text += f" It is limited by {best.limit}, {other} by {second.limit}."
-    return text + _counted(known)
+    return text + _chance(known, more) + _unlike(best, second) + _counted(known)
+
+
+def _unlike(side: Compared, other: Compared) -> str:
+    """The layers that are not the same on both sides, such as those whose outputs have a density with a plan alone."""
+    mine, theirs = ({part.name: _workload(part) for part in one.parts} for one in (side, other))
+    unlike = {name: {*mine[name], *theirs[name]} for name in mine if name in theirs and mine[name] and theirs[name]}
+    keys = {
+        name: [k for k in sorted(some) if mine[name].get(k) != theirs[name].get(k)] for name, some in unlike.items()
+    }
+    names = [name for name, some in keys.items() if some]
+    if not names:
+        return ""
+    what = listed(sorted({key for name in names for key in keys[name]}))
+    few = names if len(names) < 4 else [f"{len(names)} layers"]
+    return f" Not the same work: {listed(few)} differ in {what} (with --fuse outputs have the density that the next layer reads)."
+
+
+def _workload(part: SidePart) -> dict[str, Any]:
+    """The workload of the design of a part, but for its name and for what of it is on chip."""
+    file = part.folder / DESIGN_FILE if part.folder.is_dir() else part.folder
+    table = tomllib.loads(file.read_text("utf-8")).get("workload", {}) if file.is_file() else {}
+    return {key: value for key, value in table.items() if key not in ("name", *ON_CHIP)}
+
+
+def _chance(sides: Sequence[Compared], more: float) -> str:
+    """A word where the sides are single searches that are close to each other."""
+    if more >= CHANCE or len({side.searched for side in sides}) > 1 or len({side.folder for side in sides}) < 2:
+        return ""
+    return " Of one seed each: so little may be chance; a study with several `seeds` tells."
 
 
 def _counted(sides: Sequence[Compared]) -> str:
@@ -147,12 +181,13 @@ def costs_text(side: Compared, other: Compared) -> str:
 
 def _part_text(part: SidePart, theirs: SidePart, share: float, other: str) -> str:
     """What is told of a layer is what is less in it by more: its time, with what limits the other side, or its energy."""
+    of = percent(share) if share <= 1.0 else "more than all"
     if part.energy_pj * theirs.seconds < theirs.energy_pj * part.seconds:
         spent = f"{format_energy(part.energy_pj)} instead of {format_energy(theirs.energy_pj)}"
-        return f"{part.name} has {percent(share)} of it, {spent}"
+        return f"{part.name} has {of} of it, {spent}"
     about = f"{time_text(part.seconds)} instead of {time_text(theirs.seconds)}"
     limit = theirs.costs.limit.removesuffix(f", {WAITING}")
-    return f"{part.name} has {percent(share)} of it, {about}" + (f", limited by {limit} on {other}" if limit else "")
+    return f"{part.name} has {of} of it, {about}" + (f", limited by {limit} on {other}" if limit else "")
 
 
 def overall(groups: Sequence[Sequence[Compared]]) -> str:

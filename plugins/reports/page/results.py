@@ -89,7 +89,7 @@ def _said(side: Compared) -> list[str]:
         text = f"{side.subject} takes {time_text(found['seconds'])} and {format_energy(found['energy_pj'])}"
         text += f" on {side.hardware}."
     most = []
-    for part in sorted(side.parts, key=lambda part: -part.seconds)[:FEW]:
+    for part in sorted(side.parts, key=lambda part: -sum(_share(side, part, key) for key in of_sides.PARTS))[:FEW]:
         limit = part.costs.limit.removesuffix(f", {WAITING}")
         shares = [percent(_share(side, part, key)) for key in ("seconds", "energy_pj")]
         most.append(

@@ -229,6 +229,29 @@ def test_a_chip_that_only_its_own_cost_model_counts_is_compared_and_the_models_a
     assert len(compared([slow, attrs.evolve(mesh, model_type="analytic")])) == 2
 
 
+def test_single_searches_that_are_close_and_work_that_is_not_the_same_are_told(tmp_path):
+    slow, quick = sides()
+    near, far = (attrs.evolve(quick, label="x", hardware="x", numbers={**slow.numbers, "costs": {"edp_js": value}})
+                 for value in (slow.costs["edp_js"] * 1.2, slow.costs["edp_js"] * 2.0))  # fmt: skip
+    assert "Of one seed each: so little may be chance" in verdict([slow, near])[0]
+    assert "chance" not in verdict([slow, far])[0]
+    assert "chance" not in verdict([slow, attrs.evolve(near, searched="sparsemap, seed 1")])[0]
+    assert "Not the same work" not in verdict([slow, quick])[0]
+    sparser = [dict(layer, density={"P": 0.5}) for layer in LAYERS]
+    search_network({**NETWORK, "layers": sparser}, "mobile", budget=60, out=str(tmp_path))
+    (said,) = verdict([slow, *sides_of(tmp_path)])
+    assert "Not the same work: square, last differ in density" in said
+
+
+def test_amounts_between_layers_are_of_the_side_even_if_chips_share_a_name():
+    counted = {"count": 2, "energy_pj": 1e6, "cycles": 100.0}
+    slow, quick = (
+        attrs.evolve(side, hardware="same", numbers={**side.numbers, "between": {**counted, "cycles": cycles}})
+        for side, cycles in zip(sides(), (100.0, 200.0), strict=True)
+    )
+    assert "1 uJ and 100 cycles on slow, 1 uJ and 200 cycles on quick" in verdict([slow, quick])[-1]
+
+
 def test_words_of_other_sizes_and_missing_limits_are_told():
     """What a chip wins by what its file leaves out is not won by its design."""
     slow, quick = sides()
