@@ -9,7 +9,7 @@ the charge `network`, neither is counted: so searches under `timeloop` stay as t
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,10 @@ from .bound_words import LeastWords
 
 SLOWER = 1.15, 1.6, 2.5, 5.0
 """Few children save energy and take longer: times, over those of the outermost level, that are told apart."""
+
+
+Pays = tuple[int, float, float]
+"""A tensor, pJ of wires for a bit of it, and how many children there are besides one."""
 
 
 class Handed(NamedTuple):
@@ -83,7 +87,9 @@ class LeastLinks:
             shares = list(grid.shares(fits, limit, tiles))
         few = few if self.words.network and s == lay.S - 2 == 1 else []
         tier = [sum(most <= count for count in few) for _, _, most in shares]
-        copied = self._copied(s, known, np.array([copies for copies, _, _ in shares]))
+        ways: dict[Any, Array] = {}
+        for k, (_, some, _), pays in zip(tier, shares, self._copied(s, known, shares), strict=True):
+            ways[k, pays] = ways[k, pays] | some if (k, pays) in ways else some
         energy, busy = np.full((max(tier) + 1, lay.D, len(fits)), np.inf), np.full((lay.D, len(fits)), np.inf)
         still: Array = np.zeros((lay.D, lay.T))
         """pJ of tensors that a loop does not move, as `energy` has them."""
@@ -99,7 +105,7 @@ class LeastLinks:
                 parts.append(self.handed(t, s, least, stays, words[t][rows]))
                 still[d, t] = parts[t].pj.max()
             alone, each = sum(part.pj for part in parts), np.full((len(energy), len(rows)), np.inf)
-            for k, (_, some, _), pays in zip(tier, shares, copied, strict=True):
+            for (k, pays), some in ways.items():
                 more: Array = np.zeros(len(rows))
                 for t, wires, others in pays:
                     more = more + parts[t].bits * wires + others * parts[t].child_pj
@@ -127,16 +133,16 @@ class LeastLinks:
                     found[k] = np.minimum(found[k], least + np.maximum(0.0, own[t].pj - still[d, t]))
         return found, cycles
 
-    def _copied(self, s: int, known: list[int], copies: Array) -> list[list[tuple[int, float, float]]]:
-        """What several children for each word cost, with `copies` (K, D) along every dimension: for each of the K, the tensors
-        that have any, pJ of wires for a bit, and how many children there are besides one."""
-        found: list[list[tuple[int, float, float]]] = [[] for _ in copies]
+    def _copied(self, s: int, known: list[int], shares: list[tuple[Array, Array, float]]) -> list[tuple[Pays, ...]]:
+        """What several children for each word cost, for each of the `shares` as of `TileGrid.shares`."""
+        found: list[tuple[Pays, ...]] = [()] * len(shares)
+        copies = np.array([along for along, _, _ in shares])
         for t in known:
             each = copies[:, ~self.layout.relevant[t]].prod(axis=1)
             wires = (self.words.wires_pj(s, each) - self.words.wires_pj(s, np.ones(1))) / float(self.chip.word_bits[s])
-            for pays, one, pj in zip(found, each, np.broadcast_to(np.maximum(wires, 0.0), each.shape), strict=True):
+            for k, (one, pj) in enumerate(zip(each, np.broadcast_to(np.maximum(wires, 0.0), each.shape), strict=True)):
                 if one > 1.0:
-                    pays.append((t, float(pj), float(one) - 1.0))
+                    found[k] += ((t, float(pj), float(one) - 1.0),)
         return found
 
     def handed(self, t: int, s: int, words: Array, stays: Array, held: Array) -> Handed:
