@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sparsemap_plugins.encodings import orders, tile_moves, tiling
+from sparsemap_plugins.encodings import choices, orders, tile_moves, tiling
 from sparsemap_plugins.searchers.operators.segments import SegmentMoves
 
 from sparsemap import load_problem
@@ -41,7 +41,7 @@ def test_a_generation_is_the_same(workload, hardware, monkeypatch):
         pytest.skip("not compiled")
     space, found = load_problem(workload, hardware, registry=REGISTRY).space, []
     for compiled in (asked(tile_moves.compiled), None):
-        for module in (tile_moves, orders, tiling):
+        for module in (choices, orders, tile_moves, tiling):
             monkeypatch.setattr(module, "compiled", compiled)
         rng = np.random.default_rng(3)
         genomes = np.concatenate([space.guess(150, rng), space.sample(50, rng)])
