@@ -4,7 +4,7 @@
 #include <math.h>
 
 #if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC optimize("O3") /* several numbers at a time */
+#pragma GCC optimize("O3", "no-math-errno") /* several numbers at a time */
 #endif
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__)
 #define WIDE __attribute__((target_clones("avx2", "default"))) /* without fused operations: the same numbers */
@@ -12,8 +12,8 @@
 #define WIDE
 #endif
 
-enum { TOGETHER = 4 }; /* rows that pass over the factor at once */
-enum { LEVELS = 32, DIMS = 64, TENSORS = 16 };
+enum { TOGETHER = 4 }; /* rows that are handled at once */
+enum { LEVELS = 32, DIMS = 64, TENSORS = 16, KNOWN = 1024 };
 
 /* row -= x * column, from one entry to another. */
 static inline void less(double *restrict row, double x, const double *restrict column, Py_ssize_t from, Py_ssize_t to) {
@@ -73,25 +73,57 @@ static PyObject *reduced(PyObject *self, PyObject *const *args, Py_ssize_t nargs
     return done(&views, m);
 }
 
-/* row += x * column. */
-static inline void more(double *restrict row, double x, const double *restrict column, Py_ssize_t n) {
-    for (Py_ssize_t j = 0; j < n; j++) row[j] += x * column[j];
+/* What `alike` compares: N designs, of which the first n are `known` columns of features (F, n). */
+typedef struct {
+    Py_ssize_t N, n, F, G;
+    const double *features, *columns, *lengths;
+    const int16_t *genes;
+    double apart, reach, *far, *linear;
+} Compared;
+
+/* Four rows += each its own number times a column. */
+static inline void products(double *restrict a, double *restrict b, double *restrict c, double *restrict d, double w, double x,
+                            double y, double z, const double *restrict column, Py_ssize_t n) {
+    for (Py_ssize_t j = 0; j < n; j++) {
+        a[j] += w * column[j];
+        b[j] += x * column[j];
+        c[j] += y * column[j];
+        d[j] += z * column[j];
+    }
 }
 
-/* One row of both outputs of `alike`: n entries. */
-WIDE static void compared(double *restrict far, double *restrict linear, const double *own, const double *columns, Py_ssize_t F,
-                          const int16_t *genes, Py_ssize_t G, Py_ssize_t N, Py_ssize_t at, const double *lengths, Py_ssize_t n,
-                          Py_ssize_t known, double apart, double reach) {
-    for (Py_ssize_t j = 0; j < n; j++) linear[j] = 0.0, far[j] = 0.0;
-    for (Py_ssize_t f = 0; f < F; f++) more(linear, own[f], columns + f * known, n);
-    for (Py_ssize_t g = 0; g < G; g++) {
-        const int16_t *gene = genes + g * N;
-        for (Py_ssize_t j = 0; j < n; j++) far[j] += gene[j] != gene[at];
-    }
+/* From products in `linear`, lengths and how many genes differ to the distance and the linear part. */
+static inline void apart(double *restrict far, double *restrict linear, const double *restrict lengths,
+                         const int16_t *restrict others, double own, double gene, double reach, double size, Py_ssize_t n) {
     for (Py_ssize_t j = 0; j < n; j++) {
-        double squared = lengths[at] + lengths[j] - 2.0 * linear[j] + apart * far[j];
+        double squared = own + lengths[j] - 2.0 * linear[j] + gene * (double)others[j];
         far[j] = -(sqrt(squared > 0.0 ? squared : 0.0) / reach);
-        linear[j] = (linear[j] + 1.0) / (double)F;
+        linear[j] = (linear[j] + 1.0) / size;
+    }
+}
+
+static inline void differing(int16_t *restrict others, const int16_t *restrict gene, int16_t own, Py_ssize_t n) {
+    for (Py_ssize_t j = 0; j < n; j++) others[j] += gene[j] != own;
+}
+
+WIDE static void compare(const Compared *x) {
+    for (Py_ssize_t i = 0; i < x->N; i += TOGETHER) {
+        Py_ssize_t rows = i + TOGETHER < x->N ? TOGETHER : x->N - i, most = i + TOGETHER < x->n ? i + TOGETHER : x->n;
+        const double *own[TOGETHER];
+        double *into[TOGETHER], spare[TOGETHER][KNOWN];
+        for (int r = 0; r < TOGETHER; r++) {
+            own[r] = x->features + (i + (r < rows ? r : 0)) * x->F;
+            into[r] = r < rows ? x->linear + (i + r) * x->n : spare[r];
+            for (Py_ssize_t j = 0; j < most; j++) into[r][j] = 0.0;
+        }
+        for (Py_ssize_t f = 0; f < x->F; f++)
+            products(into[0], into[1], into[2], into[3], own[0][f], own[1][f], own[2][f], own[3][f], x->columns + f * x->n, most);
+        for (Py_ssize_t at = i; at < i + rows; at++) {
+            Py_ssize_t n = at < x->n ? at + 1 : x->n;
+            int16_t others[KNOWN] = {0};
+            for (Py_ssize_t g = 0; g < x->G; g++) differing(others, x->genes + g * x->N, x->genes[g * x->N + at], n);
+            apart(x->far + at * x->n, x->linear + at * x->n, x->lengths, others, x->lengths[at], x->apart, x->reach, (double)x->F, n);
+        }
     }
 }
 
@@ -104,22 +136,21 @@ static PyObject *alike(PyObject *self, PyObject *const *args, Py_ssize_t nargs) 
         !(features = view(&views, args[2], "d", 2, 0)) || !(lengths = view(&views, args[3], "d", 1, 0)) ||
         !(genes = view(&views, args[4], "h", 2, 0)))
         return none(&views);
-    double apart = PyFloat_AsDouble(args[5]), reach = PyFloat_AsDouble(args[6]);
+    double by_gene = PyFloat_AsDouble(args[5]), reach = PyFloat_AsDouble(args[6]);
     if (PyErr_Occurred()) PyErr_Clear();
-    Py_ssize_t N = far->shape[0], n = far->shape[1], F = features->shape[1], G = genes->shape[0];
-    if (n > N || linear->shape[0] != N || linear->shape[1] != n || features->shape[0] != N || lengths->shape[0] != N ||
-        genes->shape[1] != N || !F || !n)
+    Compared x = {far->shape[0], far->shape[1], features->shape[1], genes->shape[0], features->buf, NULL, lengths->buf, genes->buf,
+                  by_gene, reach, far->buf, linear->buf};
+    if (x.n > x.N || linear->shape[0] != x.N || linear->shape[1] != x.n || features->shape[0] != x.N ||
+        lengths->shape[0] != x.N || genes->shape[1] != x.N || !x.F || !x.n || x.n > KNOWN)
         return none(&views);
-    double *columns = malloc((size_t)(F * n) * sizeof *columns), *distance = far->buf, *product = linear->buf;
-    const double *rows = features->buf;
+    double *columns = malloc((size_t)(x.F * x.n) * sizeof *columns);
     if (!columns) return none(&views);
-    for (Py_ssize_t j = 0; j < n; j++)
-        for (Py_ssize_t f = 0; f < F; f++) columns[f * n + j] = rows[j * F + f];
-    for (Py_ssize_t i = 0; i < N; i++)
-        compared(distance + i * n, product + i * n, rows + i * F, columns, F, genes->buf, G, N, i, lengths->buf,
-                 i < n ? i + 1 : n, n, apart, reach);
+    for (Py_ssize_t j = 0; j < x.n; j++)
+        for (Py_ssize_t f = 0; f < x.F; f++) columns[f * x.n + j] = x.features[j * x.F + f];
+    x.columns = columns;
+    compare(&x);
     free(columns);
-    return done(&views, N);
+    return done(&views, x.N);
 }
 
 /* told(out, bounds, order, moves, spatial): out (F, n) of logarithms (L, D, n) of loop bounds and orders (L, D, n); moves (T, D),
