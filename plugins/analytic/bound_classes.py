@@ -11,6 +11,7 @@ from sparsemap.primes import Divisors
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.evaluation import Evaluation
 
+from . import native
 from .bound import LowerBound
 from .bound_tiles import OuterTiles, TileGrid
 from .bound_words import LeastWords
@@ -35,13 +36,16 @@ class ClassTable:
     grid: TileGrid
     index: Array
     """(n, D) the class of a tile with an innermost loop; -1: it fits no level."""
+    options: tuple[Array, Array]
+    """Those of the grid one after the other, and where each dimension's end."""
 
     @classmethod
     def of(cls, least: LeastWords, outer: OuterTiles, grid: TileGrid) -> ClassTable:
         layout = least.layout
         index = np.full((grid.extents.shape[1], layout.D), -1, dtype=np.int64)
         index[outer.tile, outer.loop] = np.arange(len(outer.tile))
-        return cls(layout, least, outer, grid, index)
+        options = np.concatenate(grid.options), np.cumsum([len(option) for option in grid.options])
+        return cls(layout, least, outer, grid, index, options)
 
     def labels(self) -> dict[str, Array]:
         """Extents of the tile, and the dimension of the innermost loop around it."""
@@ -51,6 +55,10 @@ class ClassTable:
     def of_designs(self, designs: Designs) -> Array:
         """(B,) class of each design."""
         bounds, order = designs.columns["bounds"], designs.columns["order"]
+        found = np.empty(bounds.shape[-1], dtype=np.int64)
+        given = found, bounds, order, self.layout.sizes, *self.options, self.index
+        if native.fast is not None and native.fast.classes(*given) is not None:
+            return found
         inside = self.layout.sizes[:, None] / bounds[0]
         place = np.zeros(bounds.shape[-1], dtype=np.int64)
         right = np.ones(bounds.shape[-1], dtype=bool)

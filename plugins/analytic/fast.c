@@ -118,4 +118,49 @@ static PyObject *sums(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     return done(&views, n);
 }
 
-MODULE(fast, DOOR(fingerprint), DOOR(probe), DOOR(gather), DOOR(sums))
+/* classes(out, bounds, order, sizes, options, ends, index): the class (B,) of every design (bound_classes.py): its tile next to the
+ * outermost level among `options`, those of dimension d up to ends[d], ascending, and the loop innermost around it. */
+static PyObject *classes(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    Views views = {.count = 0};
+    Py_buffer *out, *bounds, *orders, *sizes, *options, *stops, *indices;
+    if (nargs != 7 || !(out = view(&views, args[0], "lq", 1, 1)) || !(bounds = view(&views, args[1], "d", 3, 0)) ||
+        !(orders = view(&views, args[2], "b", 3, 0)) || !(sizes = view(&views, args[3], "d", 1, 0)) ||
+        !(options = view(&views, args[4], "d", 1, 0)) || !(stops = view(&views, args[5], "lq", 1, 0)) ||
+        !(indices = view(&views, args[6], "lq", 2, 0)))
+        return none(&views);
+    Py_ssize_t D = bounds->shape[1], B = bounds->shape[2];
+    const double *bound = bounds->buf, *size = sizes->buf, *option = options->buf;
+    const int64_t *ends = stops->buf, *index = indices->buf;
+    const int8_t *order = orders->buf;
+    if (!bounds->shape[0] || !orders->shape[0] || orders->shape[1] != D || orders->shape[2] != B || out->shape[0] != B ||
+        sizes->shape[0] != D || stops->shape[0] != D || indices->shape[1] != D)
+        return none(&views);
+    for (Py_ssize_t d = 0; d < D; d++)
+        if (ends[d] <= (d ? ends[d - 1] : 0) || ends[d] > options->shape[0]) return none(&views);
+    for (Py_ssize_t b = 0; b < B; b++) {
+        int64_t place = 0, loop = 0;
+        int right = 1;
+        for (Py_ssize_t d = 0; d < D; d++) {
+            double inside = size[d] / bound[d * B + b];
+            int64_t first = d ? ends[d - 1] : 0, low = first, high = ends[d];
+            while (low < high) {
+                int64_t middle = (low + high) / 2;
+                if (option[middle] < inside) low = middle + 1;
+                else high = middle;
+            }
+            low = low < ends[d] ? low : ends[d] - 1;
+            right &= option[low] == inside;
+            place = place * (ends[d] - first) + low - first;
+        }
+        for (Py_ssize_t p = 0; p < D; p++) {
+            int64_t d = order[p * B + b];
+            if (d < 0 || d >= D) return none(&views);
+            if (bound[d * B + b] > 1.0) loop = d;
+        }
+        if (place >= indices->shape[0]) return none(&views);
+        ((int64_t *)out->buf)[b] = right ? index[place * D + loop] : -1;
+    }
+    return done(&views, B);
+}
+
+MODULE(fast, DOOR(fingerprint), DOOR(probe), DOOR(gather), DOOR(sums), DOOR(classes))
