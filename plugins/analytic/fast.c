@@ -76,6 +76,31 @@ static PyObject *probe(PyObject *self, PyObject *const *args, Py_ssize_t nargs) 
     return done(&views, count);
 }
 
+/* place(table_keys, row_of, keys, rows, bits, mix): distinct new keys find their places. */
+static PyObject *place(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    Views views = {.count = 0};
+    Py_buffer *table, *row_of, *keys, *given;
+    if (nargs != 6 || !(table = buffer(&views, args[0], "lq", 1, PyBUF_STRIDES | PyBUF_WRITABLE)) ||
+        !(row_of = buffer(&views, args[1], "lq", 1, PyBUF_STRIDES | PyBUF_WRITABLE)) || !(keys = view(&views, args[2], "lq", 1, 0)) ||
+        !(given = view(&views, args[3], "lq", 1, 0)))
+        return none(&views);
+    int64_t mix = PyLong_AsLongLong(args[5]);
+    long bits = PyLong_AsLong(args[4]);
+    if (PyErr_Occurred()) PyErr_Clear();
+    Py_ssize_t n = keys->shape[0], size = table->shape[0];
+    if (bits < 1 || bits > 40 || size != (Py_ssize_t)1 << bits || row_of->shape[0] != size || given->shape[0] != n)
+        return none(&views);
+    for (Py_ssize_t i = 0; i < n; i++) {
+        int64_t key = ((const int64_t *)keys->buf)[i];
+        uint64_t at = ((uint64_t)key * (uint64_t)mix) >> (64 - bits);
+        for (Py_ssize_t tries = 0; AT(int64_t, table, at); at = (at + 1) & ((uint64_t)size - 1))
+            if (++tries == size) return none(&views);
+        *(int64_t *)((char *)table->buf + at * table->strides[0]) = key;
+        *(int64_t *)((char *)row_of->buf + at * row_of->strides[0]) = ((const int64_t *)given->buf)[i];
+    }
+    return done(&views, n);
+}
+
 /* gather(out, rows, columns): out (k, n), some entries of k columns of float64. */
 static PyObject *gather(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     Views views = {.count = 0};
@@ -163,4 +188,4 @@ static PyObject *classes(PyObject *self, PyObject *const *args, Py_ssize_t nargs
     return done(&views, B);
 }
 
-MODULE(fast, DOOR(fingerprint), DOOR(probe), DOOR(gather), DOOR(sums), DOOR(classes))
+MODULE(fast, DOOR(fingerprint), DOOR(probe), DOOR(place), DOOR(gather), DOOR(sums), DOOR(classes))
