@@ -37,7 +37,8 @@ class ClassTable:
     index: Array
     """(n, D) the class of a tile with an innermost loop; -1: it fits no level."""
     options: tuple[Array, Array]
-    """Those of the grid one after the other, and where each dimension's end."""
+    """Those of the grid one after the other, and where each dimension's end; the same of primes:"""
+    primes: tuple[Array, Array]
 
     @classmethod
     def of(cls, least: LeastWords, outer: OuterTiles, grid: TileGrid) -> ClassTable:
@@ -45,7 +46,9 @@ class ClassTable:
         index = np.full((grid.extents.shape[1], layout.D), -1, dtype=np.int64)
         index[outer.tile, outer.loop] = np.arange(len(outer.tile))
         options = np.concatenate(grid.options), np.cumsum([len(option) for option in grid.options])
-        return cls(layout, least, outer, grid, index, options)
+        powers = [Divisors.of(int(size)).powers for size in layout.sizes]
+        primes = np.array([each[1] for own in powers for each in own], np.int64), np.cumsum([*map(len, powers)])
+        return cls(layout, least, outer, grid, index, options, primes)
 
     def labels(self) -> dict[str, Array]:
         """Extents of the tile, and the dimension of the innermost loop around it."""
@@ -82,6 +85,10 @@ class ClassTable:
         bounds, order = designs.columns["bounds"].copy(), designs.columns["order"].copy()
         spatial = [m.spatial for m in lay.problem.mapping_levels]
         giving = sorted(range(1, len(bounds)), key=lambda group: (spatial[group], group))
+        loop = self.outer.loop[classes]
+        given = bounds, order, lay.sizes, wanted, loop, *self.primes, np.array(giving)
+        if native.fast is not None and native.fast.moved(*given) is not None:
+            return {"bounds": bounds, "order": order}
         for d, size in enumerate(lay.sizes):
             divisors = Divisors.of(int(size))
             held = divisors.within(bounds[:, d])  # (primes, L, B)
@@ -96,7 +103,6 @@ class ClassTable:
             for powers, count in zip(divisors.powers, held, strict=True):
                 bounds[1:, d] *= powers[count[1:]]
             bounds[0, d] = size / bounds[1:, d].prod(axis=0)
-        loop = self.outer.loop[classes]
         position = np.where(order[0] == loop, lay.D, np.arange(lay.D)[:, None])
         order[0] = np.take_along_axis(order[0], np.argsort(position, axis=0, kind="stable"), axis=0)
         return {"bounds": bounds, "order": order}

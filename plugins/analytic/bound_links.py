@@ -98,9 +98,8 @@ class LeastLinks:
                 continue
             parts = []
             for t in range(lay.T):
-                least = (
-                    np.maximum(sent[t][d][rows], self.touched[t]) if t in sent else np.full(len(rows), self.touched[t])
-                )
+                least = np.full(len(rows), self.touched[t])
+                least = np.maximum(sent[t][d][rows], least) if t in sent else least
                 stays = extents[~lay.relevant[t]][:, rows].prod(axis=0)
                 parts.append(self.handed(t, s, least, stays, words[t][rows]))
                 still[d, t] = parts[t].pj.max()

@@ -125,15 +125,10 @@ def in_turn(parts: Array) -> Array:
 
 def _kernel(features: Array, genes: Array, known: int) -> Array:
     """(n, known) of all designs with the first ones; of these, only what is not above the diagonal means anything."""
-    length, by_gene = (
-        (features**2).sum(axis=1),
-        genes.T.astype(np.int16, order="C"),
-    )  # only whether they are alike matters
-    far, linear = np.zeros((2, len(features), known))
-    if (
-        gaussian is None
-        or gaussian.alike(far, linear, np.ascontiguousarray(features), length, by_gene, APART, REACH) is None
-    ):
+    length, far, linear = (features**2).sum(axis=1), *np.zeros((2, len(features), known))
+    by_gene = genes.T.astype(np.int16, order="C")  # only whether they are alike matters
+    given = far, linear, np.ascontiguousarray(features), length, by_gene, APART, REACH
+    if gaussian is None or gaussian.alike(*given) is None:
         for column in features.T:
             linear += column[:, None] * column[:known]
         for own in by_gene:

@@ -283,8 +283,7 @@ class Space:
             columns: dict[str, Array] = {}
             for other, provider in self.segments.items():
                 if set(provider.provides) & set(segment.canonical_needs):
-                    if other not in decoded:
-                        decoded[other] = self._columns(provider, by_gene[self.slices[other]])
+                    decoded[other] = decoded.get(other) or self._columns(provider, by_gene[self.slices[other]])
                     columns.update(decoded[other])
             decoded.pop(name, None)
             genes = by_gene[part]

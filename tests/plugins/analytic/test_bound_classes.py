@@ -53,9 +53,11 @@ def test_the_class_of_a_design_is_the_same_in_c(workload, hardware, cost_model, 
     space, rng = problem.space, np.random.default_rng(0)
     designs = space.decode(np.concatenate([space.sample(200, rng), space.repair(space.guess(200, rng), rng)]))
     assert space.classes is not None
-    found = space.classes.of(designs)
+    found, classes = space.classes.of(designs), rng.choice(space.classes.ranking, 400)
+    moved = space.classes.known.moved(designs, classes)
     monkeypatch.setattr(native, "fast", None)
     assert (space.classes.of(designs) == found).all() and len(set(found.tolist())) > 20
+    assert all((column == moved[name]).all() for name, column in space.classes.known.moved(designs, classes).items())
 
 
 def test_a_design_moves_into_every_class() -> None:
