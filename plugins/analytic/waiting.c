@@ -609,7 +609,8 @@ static double pipelined(const Model *m, Run *run, Design *x, const Transfers *f,
             double own = uneven_words(m, run, x, t, h) * each_of[t] / most / copies;
             square = square + own * own;
         }
-        if (!x->lacking) between = later(run, each, both, worked, sqrt(square), some);
+        double one_copy = max2(both, each + stalls(m, x, f, h, tensors) / items);
+        if (!x->lacking) between = min2(later(run, each, both, worked, sqrt(square), some), one_copy);
     }
     between = max2(each, loaded) + max2(items - 2.0, 0.0) * between;
     return first + last + (items > 1.0 ? between + max2(each, drained) : time);

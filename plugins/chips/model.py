@@ -8,7 +8,7 @@ import math
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
@@ -68,7 +68,10 @@ class Tried:
     batch: int = 0
     """Batches that the search has asked for: a chip starts from those of earlier ones, so that what it is worth does not
     depend on how many are evaluated at a time."""
-    _pool: ProcessPoolExecutor | None = None
+    _pools: list[ProcessPoolExecutor] = attrs.field(factory=list)
+    """Of one process each."""
+    _homes: dict[str, int] = attrs.field(factory=dict)
+    """By digest of a chip, the pool that has its searches."""
 
     def read(self, about: Mapping[str, Any]) -> None:
         """Takes what an earlier run of the same search has left; a line cut short by its end does not count. `SearchError`
@@ -126,31 +129,42 @@ class Tried:
     ) -> dict[str, dict[str, Any]]:
         """What a stage of these chips comes to, by digest, `jobs` at a time: what `worth` says of the arguments of each."""
         new = [digest for digest in chips if (digest, self.batch, stage) not in self.lines]
-        for index, row in self.map(worth, [chips[digest] for digest in new]):
+        for index, row in self.map(worth, [chips[digest] for digest in new], new):
             self.add({"digest": new[index], "batch": self.batch, "stage": stage, **row})
         return {digest: self.lines[digest, self.batch, stage] for digest in chips}
 
-    def map(self, work: Callable[[Any], Any], given: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-        """Results with the places of what was given, as they come, from `jobs` processes."""
-        if self.jobs == 1 or len(given) < 2:
+    def map(
+        self, work: Callable[[Any], Any], given: Sequence[Any], keys: Sequence[str] = ()
+    ) -> Iterator[tuple[int, Any]]:
+        """Results with the places of what was given, as they come, from `jobs` processes. Work with a key goes to the process
+        that had this key last, which goes on where it ended, unless another one has nothing else to do."""
+        if self.jobs == 1:
             yield from enumerate(map(work, given))
             return
-        if self._pool is None:
-            self._pool = ProcessPoolExecutor(
-                self.jobs, get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN)
-            )
-        waiting = {self._pool.submit(work, item): index for index, item in enumerate(given)}
+        if not self._pools:
+            quiet = get_context("spawn"), signal.signal, (signal.SIGINT, signal.SIG_IGN)
+            self._pools = [ProcessPoolExecutor(1, *quiet) for _ in range(self.jobs)]
+        homes = [self._homes.get(key) for key in keys] or [None] * len(given)
+        waiting, running = list(range(len(given))), dict[Future[Any], tuple[int, int]]()
         try:
-            for future in as_completed(waiting):
-                yield waiting[future], future.result()
+            while waiting or running:
+                for pool in sorted({*range(self.jobs)} - {pool for _, pool in running.values()})[: len(waiting)]:
+                    index = min(waiting, key=lambda i: {pool: 0, None: 1}.get(homes[i], 2))
+                    waiting.remove(index)
+                    running[self._pools[pool].submit(work, given[index])] = index, pool
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    index, pool = running.pop(future)
+                    self._homes |= dict.fromkeys(keys[index : index + 1], pool)
+                    yield index, future.result()
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
-            self._pool = None
+        for pool in self._pools:
+            pool.shutdown(wait=False, cancel_futures=True)
+        self._pools = []
+        self._homes.clear()
 
 
 def whole(row: Mapping[str, Any]) -> bool:

@@ -90,15 +90,16 @@ class ChipResult:
 
     def rows(self) -> list[dict[str, Any]]:
         """A row per distinct layer: its costs on the chip, all times that it runs, and what these are of those that it has on
-        the given hardware with a strategy of its own."""
-        rows = []
-        for mine, free in zip(self.final["layers"], self.reference["layers"], strict=True):
+        the given hardware with a strategy of its own; with plans one of what is between the layers, so that they add up."""
+        rows, between = [], [_between(self.final), _between(self.reference)]
+        for mine, free in [*zip(self.final["layers"], self.reference["layers"], strict=True), between]:
             row = {key: mine[key] for key in ("layer", "times", "energy_pj", "cycles")}
             row["share_of_energy"] = mine["energy_pj"] / self.final["energy_pj"]
             row["share_of_cycles"] = mine["cycles"] / self.final["cycles"]
-            row["edp_over_free"] = mine["energy_pj"] * mine["cycles"] / (free["energy_pj"] * free["cycles"])
+            other = free["energy_pj"] * free["cycles"]
+            row["edp_over_free"] = mine["energy_pj"] * mine["cycles"] / other if other else None
             rows.append(row)
-        return rows
+        return rows if between[0]["cycles"] or between[0]["energy_pj"] else rows[:-1]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -230,7 +231,7 @@ class ChipResult:
                 f"{row['cycles']:,.0f}",
                 percent(row["share_of_energy"], 1),
                 percent(row["share_of_cycles"], 1),
-                four_digits(row["edp_over_free"]),
+                "-" if row["edp_over_free"] is None else four_digits(row["edp_over_free"]),
             ]
             for row in rows
         ]
@@ -267,6 +268,13 @@ def drawn(result: ChipResult) -> Figure:
     right.set(xlabel="mm2", title=f"Area of the chosen chip: {sum(areas):.3g} mm2")
     right.margins(x=0.2)
     return figure
+
+
+def _between(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What a plan pays beside the layers that are searched: operations between them, and conversions."""
+    rest = {key: row[key] - math.fsum(layer[key] for layer in row["layers"]) for key in TOTALS[:2]}
+    told = {key: x if x > 1e-9 * row[key] else 0.0 for key, x in rest.items()}
+    return {"layer": "between the layers", "times": 1, **told}
 
 
 def edp_js(row: Mapping[str, Any]) -> float:

@@ -72,9 +72,11 @@ def _searched(
     given: tuple[Mapping[str, Any], Inner, Sequence[KnownChip], str | os.PathLike[str]],
     leg: Leg | None,
 ) -> dict[str, dict[str, Any]]:
+    """A layer on a chip; from its first stage on, so that a process that has not its earlier ones does the same again."""
     if leg is None:
         return searched(index, *given)
-    return searched(index, *given, until=STAGES[leg.stage], weight=leg.weights[index], seed=leg.seed)
+    every = [searched(index, *given, share, leg.weights[index], leg.seed) for share in STAGES[: leg.stage + 1]]
+    return every[-1]
 
 
 class _NoDesign(Exception):

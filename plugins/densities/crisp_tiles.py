@@ -111,6 +111,8 @@ class CrispOccupancy(Occupancy):
         cut, sub = self._cut(tile), self._cut(tuple(map(min, sub_tile, tile)))
         if cut == sub:
             return (k == 0).astype(np.float64)
+        if sub[0] * math.prod(sub[1]) == 1 and self._even(cut):  # a word: as many are empty as the tile has no nonzeros
+            return 1.0 - k / (cut[0] * math.prod(cut[1]))
         largest = self.largest(tile)
         if k.size == 1 and k.item() == largest:
             full = self._empty_in_fullest(cut, sub, largest)
@@ -120,47 +122,55 @@ class CrispOccupancy(Occupancy):
         at = np.rint((k - layout.origin) / layout.step).astype(np.int64)
         return shares[np.clip(at, 0, len(shares) - 1)]
 
-    @remembered
+    def _even(self, cut: Cut) -> bool:
+        """Whether no tile is cut off at an edge: all have as many sub-tiles."""
+        sizes = (self.shape[0], *self.columns.ranks)
+        return not any(size % width for size, width in zip(sizes, (cut[0], *cut[1]), strict=True))
+
     def _empty_shares(self, cut: Cut, sub: Cut) -> Array:
         """`empty_within` of the occupancies of the layout, up to the last one with a probability."""
-        sizes = (self.shape[0], *self.columns.ranks)
-        even = not any(size % width for size, width in zip(sizes, (cut[0], *cut[1]), strict=True))
         both = self._transformed(cut, sub, True)
-        one = self._of_tiles(cut) if even else self._transformed(cut, sub, False)  # even: all have as many sub-tiles
+        one = self._of_tiles(cut) if self._even(cut) else self._transformed(cut, sub, False)
         known = one > UNSEEN / 2
         found = np.where(known, np.clip(both / np.where(known, one, 1.0), 0.0, 1.0), 0.0)
         return found[: int(np.flatnonzero(known)[-1]) + 1]
 
     def _empty_in_fullest(self, cut: Cut, sub: Cut, largest: float) -> float | None:
-        """`empty_within` of tiles that hold all that they can; None where that is too improbable to tell."""
-        found = total = 0.0
-        weights, most = self._weights(cut[1], sub[1])
+        """`empty_within` of tiles that hold all that they can, by logarithms: few do; None where numbers do not reach."""
+        weights, most, _ = self._weights(cut[1], sub[1])
+        found: list[tuple[Array, Array]] = []
         for band in self._bands(cut[0], sub[0]):
-            some = band.weight * weights * (band.rows * most >= largest)
-            if not some.any():
-                continue
-            for height, count in band.heights:
-                some = some * self._full_strips(cut[1], sub[1], height, 0) ** count
-            one = both = some
+            one = np.where(band.rows * most >= largest, np.log(band.weight * weights), -np.inf)
+            for height, *_, count in (*band.heights, *band.touched):
+                one = one + count * self._full_strips(cut[1], sub[1], height, 0)
+            both = one
             for height, inner, count in band.touched:
-                one = one * self._full_strips(cut[1], sub[1], height, 0) ** count
-                both = both * self._full_strips(cut[1], sub[1], height, inner) ** count
-            found, total = found + both.sum(), total + one.sum()
-        return float(found / total) if total > 0.0 else None
+                both = both + count * self._full_strips(cut[1], sub[1], height, inner)
+            found.append((one, both))
+        one, both = (np.concatenate(part) for part in zip(*found, strict=True))
+        return float(np.exp(both - one.max()).sum() / np.exp(one - one.max()).sum()) if one.max() > -np.inf else None
 
     @remembered
-    def _weights(self, columns: tuple[int, ...], sub: tuple[int, ...]) -> tuple[Array, Array]:
-        """(strips,) their weights, and the most nonzeros per row of a band."""
+    def _weights(self, columns: tuple[int, ...], sub: tuple[int, ...]) -> tuple[Array, Array, Array]:
+        """(strips,) their weights, the most nonzeros per row of a band, and the numbers of their tiles: alike ones have one."""
         strips = self._strips(columns, sub)
         weights = np.array([strip.weight for strip in strips], np.float64)
-        return weights, np.array([self._heaviest(strip.whole) for strip in strips])
+        kinds = {whole: at for at, whole in enumerate(dict.fromkeys(strip.whole for strip in strips))}
+        most = np.array([self._heaviest(whole) for whole in kinds])
+        at = np.array([kinds[strip.whole] for strip in strips])
+        return weights, most[at], at
 
     @remembered
     def _full_strips(self, columns: tuple[int, ...], sub: tuple[int, ...], height: int, inner: int) -> Array:
-        """(strips,) `_fullest` of the most that a band may hold. `inner` is 0 where sub-tiles are not asked for."""
+        """(strips,) logarithm of `_fullest` of the most that a band may hold; with `inner`, of the share with an empty
+        sub-tile."""
         pairs = zip(self._strips(columns, sub), self._weights(columns, sub)[1].tolist(), strict=True)
-        every = [(strip.inside if inner else strip.whole, height, inner, most) for strip, most in pairs]
-        return np.array([self._fullest(*one) for one in every])
+        every = [(strip.inside if inner else strip.whole, most) for strip, most in pairs]
+        chances = {one: self._fullest(one[0], height, inner, one[1]) for one in dict.fromkeys(every)}
+        with np.errstate(divide="ignore"):
+            found = np.log([chances[one] for one in every])
+        whole = self._full_strips(columns, sub, height, 0) if inner else np.zeros(1)
+        return found - np.where(np.isfinite(whole), whole, 0.0)
 
     @remembered
     def largest(self, tile: tuple[int, ...]) -> float:
@@ -251,10 +261,10 @@ class CrispOccupancy(Occupancy):
 
     def _band(self, classes: BandClasses, height: int, inner: int) -> Atoms:
         """Occupancies of a band of so many rows; in `inner` of them the sub-tile is empty, or the probability is lost."""
+        inner = 0 if classes.certain else inner
         if classes.partial:
             return self._joined(classes, height, inner)
-        certain = all(footprint.empty in (0.0, 1.0) for footprint, _ in classes)
-        x, p = self._joined(classes, 1, 0 if certain else inner)
+        x, p = self._joined(classes, 1, inner)
         return x * height, p
 
     @remembered
@@ -317,23 +327,56 @@ class CrispOccupancy(Occupancy):
     def _transformed(self, cut: Cut, sub: Cut, inside: bool) -> Array:
         """(points,) P(k), or with `inside` P(k and sub-tile empty), the mean over all sub-tiles."""
         layout, places, columns = self._layout(cut), self._bands(cut[0], sub[0]), (cut[1], sub[1])
-        weights = self._weights(*columns)[0]
-        found = np.zeros(layout.size)
+        weights, _, whole = self._weights(*columns)
+        found, kinds = np.zeros(layout.size), int(whole.max()) + 1
         for band in places:
             parts = [*((h, 0, n) for h, n in band.heights), *((h, i * inside, n) for h, i, n in band.touched)]
-            if sum(count for *_, count in parts) == 1:  # one band: nothing to add up
-                at, x, p, kind = self._strip_bands(*columns, *parts[0][:2])
-                found += band.weight * self._placed(x, p * np.bincount(at, weights)[kind], 0, 1, layout)[0]
-                continue
-            product: Any = band.weight * weights[:, None]
+            touched = sum(count for _, inner, count in parts if inner)
+            product: Any = (np.bincount(whole, weights) if touched < 2 else weights)[:, None]
+            if touched == 1 or sum(count for *_, count in parts) == 1:  # strips of one kind of tile are added up first
+                x, p, kind = self._mixed(*columns, *parts.pop()[:2])
+                if not parts:
+                    found += band.weight * self._placed(x, p, 0, 1, layout)[0]
+                    continue
+                product = np.fft.rfft(self._placed(x, p, kind, kinds, layout), axis=1)
             for height, inner, count in parts:
                 at, x, p, kind = self._strip_bands(*columns, height, inner)
                 spectra = np.fft.rfft(self._placed(x, p, kind, int(at.max()) + 1, layout), axis=1)
-                product = product * repeated(spectra, count, np.multiply, 1.0)[at]
-            found += np.fft.irfft(product.sum(axis=0), layout.size)
+                spectra = repeated(spectra, count, np.multiply, 1.0)
+                product = product * (spectra if touched < 2 else spectra[at])
+            found += band.weight * np.fft.irfft(product.sum(axis=0), layout.size)
         found /= weights.sum() * sum(band.weight for band in places)
         return np.take(found, (layout.origin // layout.step + np.arange(layout.points)) % layout.size)
 
+    def _mixed(
+        self, columns: tuple[int, ...], sub: tuple[int, ...], height: int, inner: int
+    ) -> tuple[Array, Array, Array]:
+        """Of all kinds of tiles, one behind the other: what a band with a sub-tile may hold, the probability of that and an
+        empty sub-tile, times the weights of the strips, and the kind. `inner` is 0 where sub-tiles are not asked for."""
+        every = [
+            (*self._band(classes, height, inner), at, share) for at, classes, share in self._shares(columns, sub, inner)
+        ]
+        x, p, at, share = zip(*every, strict=True)
+        sizes = [len(values) for values in x]
+        return np.concatenate(x), np.concatenate(p) * np.repeat(share, sizes), np.repeat(at, sizes)
+
+    @remembered
+    def _shares(
+        self, columns: tuple[int, ...], sub: tuple[int, ...], inner: int
+    ) -> list[tuple[int, BandClasses, float]]:
+        """What the bands of `_mixed` are made of: the kind of tile, footprints, and the share of these."""
+        weights, _, whole = self._weights(columns, sub)
+        shares: dict[tuple[int, BandClasses], float] = {}
+        for strip, weight, at in zip(self._strips(columns, sub), weights.tolist(), whole.tolist(), strict=True):
+            classes, chance = strip.inside.given(inner) if inner else strip.whole, 0.0
+            if inner and classes.apart is not None:
+                classes, one = classes.apart
+                chance = weight * one**inner
+                shares[at, strip.whole] = shares.get((at, strip.whole), 0.0) + chance
+            shares[at, classes] = shares.get((at, classes), 0.0) + weight - chance
+        return [(at, classes, share) for (at, classes), share in shares.items()]
+
+    @remembered
     def _strip_bands(
         self, columns: tuple[int, ...], sub: tuple[int, ...], height: int, inner: int
     ) -> tuple[Array, ...]:

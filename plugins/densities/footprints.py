@@ -41,6 +41,11 @@ class Footprint:
         """The most nonzeros, per row."""
         return self.fixed + sum(len(p) - 1 for p in self.partial)
 
+    @cached_property
+    def untouched(self) -> bool:
+        """Whether the sub-tile has nothing of it."""
+        return self.empty == 1.0 and self.partial_empty == self.partial
+
     @property
     def chance(self) -> float:
         """Of a row with a sub-tile: probability that it is empty in a kept block."""
@@ -87,6 +92,22 @@ class BandClasses(tuple[tuple[Footprint, int], ...]):
     def partial(self) -> bool:
         """Whether some of a footprint's groups are not in the tile whole."""
         return any(footprint.partial for footprint, _ in self)
+
+    @cached_property
+    def certain(self) -> bool:
+        """Whether the sub-tile is empty in no kept block that it touches, in however many rows."""
+        return all(footprint is NEVER or footprint.untouched for footprint, _ in self)
+
+    @cached_property
+    def apart(self) -> tuple[BandClasses, float] | None:
+        """If the sub-tile lies in whole groups of one block: the band with this block never kept, and the chance that a row of
+        the sub-tile is empty where it is; what else the band holds does not depend on that."""
+        some = [(footprint, count) for footprint, count in self if not footprint.untouched]
+        (footprint, count), *others = some or [(NEVER, 0)]
+        if others or count != 1 or footprint is NEVER or footprint.partial_empty != footprint.partial:
+            return None
+        classes = Counter({one: n for one, n in self if one is not footprint}) + Counter([NEVER])
+        return interned(tuple(sorted(classes.items(), key=lambda item: (item[1], item[0])))), footprint.empty
 
     @lru_cache(1 << 14)  # noqa: B019 (of few classes)
     def given(self, inner: int) -> BandClasses:

@@ -78,7 +78,7 @@ typedef struct {
     Py_ssize_t N, n, F, G;
     const double *features, *columns, *lengths;
     const int16_t *genes;
-    double apart, reach, *far, *linear;
+    double apart, reach, *far, *product;
 } Compared;
 
 /* Four rows += each its own number times a column. */
@@ -92,13 +92,12 @@ static inline void products(double *restrict a, double *restrict b, double *rest
     }
 }
 
-/* From products in `linear`, lengths and how many genes differ to the distance and the linear part. */
-static inline void apart(double *restrict far, double *restrict linear, const double *restrict lengths,
-                         const int16_t *restrict others, double own, double gene, double reach, double size, Py_ssize_t n) {
+/* From products, lengths and how many genes differ to the distance. */
+static inline void apart(double *restrict far, const double *restrict product, const double *restrict lengths,
+                         const int16_t *restrict others, double own, double gene, double reach, Py_ssize_t n) {
     for (Py_ssize_t j = 0; j < n; j++) {
-        double squared = own + lengths[j] - 2.0 * linear[j] + gene * (double)others[j];
+        double squared = own + lengths[j] - 2.0 * product[j] + gene * (double)others[j];
         far[j] = -(sqrt(squared > 0.0 ? squared : 0.0) / reach);
-        linear[j] = (linear[j] + 1.0) / size;
     }
 }
 
@@ -108,39 +107,38 @@ static inline void differing(int16_t *restrict others, const int16_t *restrict g
 
 WIDE static void compare(const Compared *x) {
     for (Py_ssize_t i = 0; i < x->N; i += TOGETHER) {
-        Py_ssize_t rows = i + TOGETHER < x->N ? TOGETHER : x->N - i, most = i + TOGETHER < x->n ? i + TOGETHER : x->n;
+        Py_ssize_t rows = i + TOGETHER < x->N ? TOGETHER : x->N - i;
         const double *own[TOGETHER];
         double *into[TOGETHER], spare[TOGETHER][KNOWN];
         for (int r = 0; r < TOGETHER; r++) {
             own[r] = x->features + (i + (r < rows ? r : 0)) * x->F;
-            into[r] = r < rows ? x->linear + (i + r) * x->n : spare[r];
-            for (Py_ssize_t j = 0; j < most; j++) into[r][j] = 0.0;
+            into[r] = r < rows ? x->product + (i + r) * x->n : spare[r];
+            for (Py_ssize_t j = 0; j < x->n; j++) into[r][j] = 0.0;
         }
         for (Py_ssize_t f = 0; f < x->F; f++)
-            products(into[0], into[1], into[2], into[3], own[0][f], own[1][f], own[2][f], own[3][f], x->columns + f * x->n, most);
+            products(into[0], into[1], into[2], into[3], own[0][f], own[1][f], own[2][f], own[3][f], x->columns + f * x->n, x->n);
         for (Py_ssize_t at = i; at < i + rows; at++) {
-            Py_ssize_t n = at < x->n ? at + 1 : x->n;
             int16_t others[KNOWN] = {0};
-            for (Py_ssize_t g = 0; g < x->G; g++) differing(others, x->genes + g * x->N, x->genes[g * x->N + at], n);
-            apart(x->far + at * x->n, x->linear + at * x->n, x->lengths, others, x->lengths[at], x->apart, x->reach, (double)x->F, n);
+            for (Py_ssize_t g = 0; g < x->G; g++) differing(others, x->genes + g * x->N, x->genes[g * x->N + at], x->n);
+            apart(x->far + at * x->n, x->product + at * x->n, x->lengths, others, x->lengths[at], x->apart, x->reach, x->n);
         }
     }
 }
 
-/* alike(far, linear, features, lengths, genes, apart, reach): far and linear (N, n), `_far` of designs with the first n, where
- * these come later or are the same; features (N, F), their squared lengths (N,), genes (G, N). */
+/* alike(far, product, features, lengths, genes, apart, reach): distances below 0 and products (N, n) of designs with the first n;
+ * features (N, F), their squared lengths (N,), genes (G, N). */
 static PyObject *alike(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     Views views = {.count = 0};
-    Py_buffer *far, *linear, *features, *lengths, *genes;
-    if (nargs != 7 || !(far = view(&views, args[0], "d", 2, 1)) || !(linear = view(&views, args[1], "d", 2, 1)) ||
+    Py_buffer *far, *product, *features, *lengths, *genes;
+    if (nargs != 7 || !(far = view(&views, args[0], "d", 2, 1)) || !(product = view(&views, args[1], "d", 2, 1)) ||
         !(features = view(&views, args[2], "d", 2, 0)) || !(lengths = view(&views, args[3], "d", 1, 0)) ||
         !(genes = view(&views, args[4], "h", 2, 0)))
         return none(&views);
     double by_gene = PyFloat_AsDouble(args[5]), reach = PyFloat_AsDouble(args[6]);
     if (PyErr_Occurred()) PyErr_Clear();
     Compared x = {far->shape[0], far->shape[1], features->shape[1], genes->shape[0], features->buf, NULL, lengths->buf, genes->buf,
-                  by_gene, reach, far->buf, linear->buf};
-    if (x.n > x.N || linear->shape[0] != x.N || linear->shape[1] != x.n || features->shape[0] != x.N ||
+                  by_gene, reach, far->buf, product->buf};
+    if (x.n > x.N || product->shape[0] != x.N || product->shape[1] != x.n || features->shape[0] != x.N ||
         lengths->shape[0] != x.N || genes->shape[1] != x.N || !x.F || !x.n || x.n > KNOWN)
         return none(&views);
     double *columns = malloc((size_t)(x.F * x.n) * sizeof *columns);

@@ -101,8 +101,9 @@ def compile_command(
 
     Writes schedule.json with the sub-volume, places and times of every layer and all instructions, their listing,
     masks.json with the kept blocks of all parts, for pruning that keeps parts even, and, with the extra 'plots', the
-    steps over time as timeline.png and timeline.svg; times.md has all layers, beside their times with dense weights. The
-    first convolution stays dense, and so does a fully connected layer that ends a network of convolutions.
+    steps over time as timeline.png and timeline.svg; times.md has all layers, beside their times with dense weights,
+    layers.csv all of their durations. The first convolution stays dense, and so does a fully connected layer that ends
+    a network of convolutions.
 
     Without --search every sub-volume that fits is tried for each layer; with it, an ordinary search chooses.
     """
@@ -227,7 +228,7 @@ def _summary(title: str, schedule: Schedule, dense: Schedule | None, sparsity: f
 @SEED
 @click.option("--times", "only_times", is_flag=True, help="Run the events only, which schedules with any quirks can.")
 @click.option("--weights", type=A_FILE, help="int8 weights by layer (.npz, .safetensors), with NAME.bias, NAME.shift.")
-@click.option("--input", "image", type=A_FILE, help="int8 input (.npy), channels first.")
+@click.option("--input", "image", type=A_FILE, help="int8 input (.npy), channels first, or rows of words.")
 @click.option("--outputs", type=click.Path(dir_okay=False, path_type=Path), help="Write the network's outputs (.npz).")
 @json_option
 @click.pass_context

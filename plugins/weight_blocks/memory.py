@@ -159,7 +159,7 @@ class Allocator:
             return self._spilled(layer, inputs)
         self.held |= {place.tensor: place for place in (*found.inputs, found.output)}
         self.held = {n: place for n, place in self.held.items() if self.last.get(n, -1) > index or n == layer.name}
-        if layer.name in self.wanted or layer.name not in self.last:
+        if layer.name in self.wanted:
             self.stored.add(layer.name)
             found = attrs.evolve(found, write=found.write + self.size(layer.name), stored=True)
         return found

@@ -22,7 +22,7 @@ from sparsemap.errors import SpecError
 from .durations import Steps, layer_steps
 from .layers import MeshLayer, round_up
 from .machine import CoreMesh
-from .memory import Allocator, Placement, TilePlace
+from .memory import Allocator, Placement, TilePlace, expanded
 from .record import ChunkProfile
 from .splits import Cut, Splits, by_pair
 
@@ -66,8 +66,8 @@ class Schedule:
 
     shapes: Mapping[str, tuple[int, int, int]]
     """Rows, columns and channels of every tensor."""
-    concats: Mapping[str, tuple[str, ...]]
-    """Concatenations by name, as the tensors that they join."""
+    outputs: Mapping[str, tuple[str, ...]]
+    """What the network gives, each as the tensors that it joins: all go to DDR."""
     slices: Mapping[str, TensorSlice]
     """Tensors of tiles by name."""
 
@@ -98,7 +98,8 @@ def compile_layers(
     cuts = {layer.name: Cut(layer, machine) for layer in layers}
     parts: dict[str, int] = {}
     known: dict[Any, Splits] = {}
-    stored = frozenset(slices) | {part.tensor for part in slices.values()}
+    outputs = outputs_of(layers, slices)
+    stored = frozenset(slices) | {part.tensor for part in slices.values()} | set().union(*outputs.values())
     allocator = Allocator(layers, machine, lambda name, passes: least_weights(cuts[name], passes), stored)
     planned = []
     for index, layer in enumerate(layers):
@@ -116,7 +117,19 @@ def compile_layers(
                 placement = attrs.evolve(placement, weights=place)
         planned.append(LayerPlan(cut, splits, placement, steps_of(cut, splits, placement)))
         progress()
-    return Schedule(machine, tuple(planned), allocator.shapes, allocator.concats, slices)
+    return Schedule(machine, tuple(planned), allocator.shapes, outputs, slices)
+
+
+def outputs_of(layers: Sequence[MeshLayer], slices: Mapping[str, TensorSlice]) -> dict[str, tuple[str, ...]]:
+    """What no layer reads, each as the tensors that it joins."""
+
+    def whole(name: str) -> str:
+        return slices[name].tensor if name in slices else name
+
+    read = {tensor for layer in layers for name in layer.inputs for tensor in (name, whole(name))}
+    concats = {layer.name: layer.inputs for layer in layers if layer.op == "concat"}
+    made = dict.fromkeys(whole(layer.name) for layer in layers)
+    return {name: expanded([name], concats) for name in made if name not in read}
 
 
 def repeats_of(layer: MeshLayer, layers: Sequence[MeshLayer], columns: int) -> int:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from sparsemap.errors import Mistake, SpecError, unknown
-from sparsemap.files import read_json, shown, write_texts
+from sparsemap.files import csv_text, read_json, shown, write_texts
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.spec.structuring import Reader, collecting
 
@@ -25,13 +25,18 @@ from .schedule import LayerPlan, Schedule, TensorSlice
 from .splits import Cut, Splits
 
 KIND = "aie2-schedule"
-SCHEDULE, LISTING, MASKS = "schedule.json", "listing.txt", "masks.json"
+SCHEDULE, LISTING, MASKS, LAYERS = "schedule.json", "listing.txt", "masks.json", "layers.csv"
+SIZES = ("op", "height", "width", "channels", "out_channels", "stride", "repeats", "density")
+SPLIT = ("co", "ci", "rows", "tiles", "passes")
+"""Of a layer, in its line of `layers.csv`, which ends with the seconds of all and of each kind of step."""
 
 
 def write_schedule(folder: Path, name: str, hardware: str, schedule: Schedule) -> list[Path]:
-    """Writes a schedule, its listing, and the `masks.json` that `sparsemap prune` writes, and reads to keep parts even."""
+    """Writes a schedule, its layers as CSV, its listing, and the `masks.json` that `sparsemap prune` writes, and reads to
+    keep parts even."""
     instructions = instructions_of(schedule)
     kept = {one.cut.layer.name: _kept(one) for one in schedule.layers if one.cut.convolves}
+    layers = [layer_table(planned) for planned in schedule.layers]
     table = {
         "kind": KIND,
         "network": name,
@@ -41,10 +46,16 @@ def write_schedule(folder: Path, name: str, hardware: str, schedule: Schedule) -
         "machine": attrs.asdict(schedule.machine, filter=lambda field, _: field.name != "quirks"),
         "shapes": schedule.shapes,
         "slices": {name: attrs.asdict(part) for name, part in schedule.slices.items()},
-        "layers": [layer_table(planned) for planned in schedule.layers],
+        "outputs": schedule.outputs,
+        "layers": layers,
         "instructions": [attrs.asdict(one, filter=lambda field, value: value != field.default) for one in instructions],
     }
+    lines = [
+        {"layer": one["name"]} | {key: one[key] for key in (*SIZES, *SPLIT, "seconds")} | one["durations"]
+        for one in layers
+    ]
     texts = {
+        folder / LAYERS: csv_text(lines),
         folder / LISTING: listing(schedule, instructions),
         folder / MASKS: json.dumps({"layers": kept}) + "\n",
         folder / SCHEDULE: _json(table),
@@ -150,6 +161,7 @@ class Compiled:
     seconds: float
     shapes: Mapping[str, tuple[int, int, int]]
     slices: Mapping[str, TensorSlice]
+    outputs: Mapping[str, tuple[str, ...]]
     layers: Mapping[str, CompiledLayer]
     instructions: tuple[Instruction, ...]
 
@@ -173,6 +185,7 @@ def read_schedule(folder: Path) -> Compiled:
     network, seconds = read("network", str), read("seconds", float)
     shapes = read("shapes", dict[str, tuple[int, int, int]], {})
     slices, instructions = read("slices", dict[str, TensorSlice], {}), read("instructions", list[Instruction], [])
+    outputs = read("outputs", dict[str, tuple[str, ...]], {})
     machine = read("machine", CoreMesh)
     with collecting(mistakes, "quirks"):
         machine = machine and attrs.evolve(machine, quirks=quirks_of(table.get("quirks", ())))
@@ -184,9 +197,13 @@ def read_schedule(folder: Path) -> Compiled:
                 layers[found.cut.layer.name] = found
     with collecting(mistakes, "shapes"):
         _check_shapes(shapes, slices, machine)
+        known = shapes.keys() | {part.tensor for part in slices.values()}
+        for name in chain.from_iterable(outputs.values()):
+            if name not in known:
+                raise SpecError.at("", "outputs", unknown("tensor", name, known))
     if mistakes:
         raise SpecError(mistakes).within("", shown(path))
-    return Compiled(network, machine, seconds, shapes, slices, layers, tuple(instructions))
+    return Compiled(network, machine, seconds, shapes, slices, outputs, layers, tuple(instructions))
 
 
 def _check_shapes(
@@ -215,12 +232,12 @@ def _check_sizes(layer: MeshLayer, given: Sequence[tuple[int, int, int]], made: 
         raise SpecError.at("", "op", f"'{layer.op}' does not make {made[2]} channels of {layer.channels}")
     image, out = (layer.height, layer.width), made[:2]
     for size, kernel, pad, count in zip(image, layer.kernel, layer.padding, out, strict=True):
-        if not 0 <= pad < kernel <= size + 2 * pad or (count - 1) * layer.stride - pad >= size:
+        if not 0 <= pad < kernel or (count - 1) * layer.stride - pad >= size:
             raise SpecError.at(
                 "", "kernel", f"a window of {kernel} does not go {count} times over {size} with {pad} before"
             )
-    if not 0 < layer.density <= 1:
-        raise SpecError.at("", "density", f"is {layer.density}, expected more than 0 and at most 1")
+    if not 0 <= layer.density <= 1:
+        raise SpecError.at("", "density", f"is {layer.density}, expected 0 to 1")
 
 
 def _layer(

@@ -7,7 +7,7 @@ import math
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any
 
 import attrs
@@ -106,8 +106,8 @@ class NetworkData:
     weights: dict[str, MaskedWeights]
     expected: dict[str, Array]
     """The outputs of the dense operations, by layer."""
-    last: tuple[str, ...]
-    """Outputs that no layer reads."""
+    rows: bool = False
+    """Whether the input came as rows of words: so do outputs."""
 
     @classmethod
     def of(
@@ -118,7 +118,7 @@ class NetworkData:
         image: Any = None,
     ) -> NetworkData:
         """Random inputs and weights, but for those given: `weights` (and `bias`, `shift`) by layer, and an input
-        (channels, rows, columns)."""
+        (channels, rows, columns) or (rows, words)."""
         rng, tensors, weights = np.random.default_rng(seed), Tensors(compiled), {}
         made = {*compiled.layers, *(part.tensor for name, part in compiled.slices.items() if name in compiled.layers)}
         free = [name for name in tensors.shapes if name not in made and name not in compiled.slices]
@@ -127,12 +127,15 @@ class NetworkData:
         free = [name for name in free if name in read]
         for name in free:
             shape = tensors.shapes[name]
-            first = shape[2], *shape[:2]
-            if image is not None and (len(free) > 1 or image.shape != first or image.dtype != np.int8):
-                text = f"input: expected one of type int8 and shape {first} for {', '.join(free)}"
+            first, rows = (shape[2], *shape[:2]), (shape[0] * shape[1], shape[2])
+            if image is not None and (len(free) > 1 or image.shape not in (first, rows) or image.dtype != np.int8):
+                text = f"input: expected one of type int8 and shape {first}, or {rows} as rows, for {', '.join(free)}"
                 raise SparseMapError(f"{text}, found {image.dtype} and {image.shape}")
-            own_image = rng.integers(-128, 128, shape, np.int8) if image is None else image.transpose(1, 2, 0)
-            tensors[name][:, :, : shape[2]] = own_image
+            if image is None:
+                words = rng.integers(-128, 128, shape, np.int8)
+            else:
+                words = image.reshape(shape) if image.ndim == 2 else image.transpose(1, 2, 0)
+            tensors[name][:, :, : shape[2]] = words
         if unused := set(given or ()) - {name.partition("@")[0] for name in compiled.layers}:
             raise SparseMapError(f"weights: {unknown('layer', min(unused), compiled.layers)}")
         for name, one in compiled.layers.items():
@@ -151,12 +154,7 @@ class NetworkData:
             except (ValueError, IndexError, MemoryError) as error:
                 raise SparseMapError(f"layer {name}: cannot be computed: {error}") from error
         expected = {name: tensors[name] for name in compiled.layers}
-        last = {
-            compiled.slices[name].tensor if name in compiled.slices else name: 0
-            for name in expected
-            if name not in read
-        }
-        return cls({name: tensors[name] for name in free}, weights, expected, tuple(last))
+        return cls({name: tensors[name] for name in free}, weights, expected, np.ndim(image) == 2)
 
 
 def given_weights(compiled: Compiled, arrays: Mapping[str, Array]) -> dict[str, dict[str, Array]]:
@@ -198,7 +196,9 @@ def simulate(
     if data:
         tally, equal, ddr = execute(compiled, data, progress)
         off = list(differences(compiled, tally))
-        outputs = {name: ddr[name][..., : ddr.shapes[name][2]].transpose(2, 0, 1) for name in data.last}
+        for name, parts in compiled.outputs.items():
+            joined = np.concatenate([ddr[part][..., : ddr.shapes[part][2]] for part in parts], axis=2)
+            outputs[name] = joined.reshape(-1, joined.shape[2]) if data.rows else joined.transpose(2, 0, 1)
     else:
         _check_groups(compiled)
     two, one = (event_seconds(compiled.instructions, buffers) for buffers in (2, 1))
@@ -257,10 +257,9 @@ def execute(
     for name in compiled.layers:
         if name not in equal:
             raise BrokenSchedule(f"no instruction is of layer {name}")
-    read = {source for one in compiled.layers.values() for source in one.cut.layer.inputs}
-    for name in compiled.layers:
-        if name not in read and name not in compiled.slices and not machinery.stored[name].all():
-            raise BrokenSchedule(f"layer {name}, which no other reads, does not reach DDR")
+    for name in chain.from_iterable(compiled.outputs.values()):
+        if not machinery.stored[name].all():
+            raise BrokenSchedule(f"{name}, which the network gives, does not reach DDR")
     return machinery.tally, equal, machinery.ddr
 
 

@@ -106,6 +106,7 @@ def run_network(hardware: str, given: Mapping[str, Any], as_json: bool, quiet: b
         lines = totals_text(result).splitlines()
         lines = lines[:1] + fused.totals_text().splitlines() if fused is not None else lines
         click.echo("\n".join(cli_output.wrapped(line, " " * 9) for line in lines))
+    cli_output.write_command(out)
     if out and not quiet:
         cli_output.say(f"{', '.join(NETWORK_FILES)} and a folder per search are in {out}")
     failed = {layer.searched: layer.state for layer in result.layers if layer.energy_pj is None}

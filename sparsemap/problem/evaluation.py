@@ -111,7 +111,7 @@ class Detail:
         return all(getattr(self, name) is not None for name in names)
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, repr=False)
 class Evaluation:
     """Costs and validity of B designs."""
 
@@ -126,6 +126,9 @@ class Evaluation:
     scenarios: Mapping[str, Evaluation] = attrs.field(factory=dict)
     """By name, what the same designs are worth in each scenario of the problem (`Problem.scenarios`); all their numbers are
     infinite in a scenario that they do not fit or, as they are invalid before, were not evaluated in."""
+
+    def __repr__(self) -> str:
+        return f"Evaluation({np.sum(self.valid):,} of {len(self):,} designs valid, {self.costs})"
 
     def __len__(self) -> int:
         return len(self.reasons)

@@ -18,6 +18,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from ..errors import SearchError, SparseMapError, traced
 from ..files import csv_text, four_digits, markdown_table, read_csv, write_texts
 from ..pieces.boundary import raised_in
@@ -160,6 +162,7 @@ def run_cell(
         parts = dict(cell.parts)
         searcher = parts.pop("searcher")
         problem = problem_of(cell) if problem_of else load_problem(**parts, registry=_registry(registry_args))
+        problem = problem if cell.bounded else attrs.evolve(problem, bounded=False)
         designs = [path for folder in cell.after if (path := Path(folder, DESIGN_FILE)).exists()]
         designs += [Path(file) for file in cell.start]
         start = start_of(problem, designs, count=len(designs), seed=cell.seed) if designs else None

@@ -68,7 +68,8 @@ def _pipelined(
         rows = np.flatnonzero((items > 2.0) & (np.minimum(each, both) > NEAR * between))
         if rows.size:
             deviations = _deviations(h, rows, turns, most, each_of, depth, each, uneven)
-            between[rows] = later(each[rows], both[rows], *deviations)
+            one_copy = np.maximum(both, each + transfers.stalls(h, tensors) / items)
+            between[rows] = np.minimum(later(each[rows], both[rows], *deviations), one_copy[rows])
     between = np.maximum(each, loaded) + np.maximum(items - 2.0, 0.0) * between
     return first + last + np.where(items > 1.0, between + np.maximum(each, drained), time)
 

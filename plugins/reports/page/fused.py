@@ -9,7 +9,7 @@ from sparsemap.files import percent, times
 from sparsemap.plots import Figure, subplots, tipped
 from sparsemap.spec.units import format_count, format_energy
 
-from ..charts import Chart, Mark, colour
+from ..charts import Chart, Mark, colour, scale
 from ..tables import PageTable, number, numbers
 from ..wording import time_text
 from .content import Headline, Section
@@ -74,6 +74,8 @@ def over_time(plan: Mapping[str, Any]) -> Chart:
         if plan["capacity"] <= 2 * top:
             axes.axhline(plan["capacity"], color="black", linestyle="--", linewidth=0.9)
             top = max(top, 1.05 * plan["capacity"])
+        scale(axes.xaxis, [0.0, now])
+        scale(axes.yaxis, [0.0, top])
         axes.set(xlabel="cycles", ylabel=f"words in {plan['home']}", xlim=(0, now), ylim=(0, top))
         figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=2)
         return figure

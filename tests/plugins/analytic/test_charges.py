@@ -275,6 +275,37 @@ def test_units_that_reduce_together_wait_for_the_fullest_column() -> None:
     assert waiting(double_buffered=True, buffer_depth=8) < 0.7 * double
 
 
+def test_a_second_copy_of_a_small_tile_makes_no_step_longer() -> None:
+    """However unevenly lanes work: executed, these designs take as long with both, and at most as long with two."""
+    compute = {"name": "MAC", "gate_skip": True}
+    hardware = {"kind": "hardware", "name": "h", "technology": "12nm", "clock": "1 GHz", "compute": compute}
+    buffer = {
+        "name": "BUF",
+        "class": "sram",
+        "capacity": "64 KB",
+        "gate_skip": True,
+        "fanout": 8,
+        "double_buffered": True,
+    }
+    word = {"name": "LRF", "class": "regfile", "capacity": "4 words", "metadata_capacity": "unlimited"}
+    workload = {"kind": "workload", "name": "w", "type": "einsum", "einsum": "Z[s, x] = P[x, k] * Q[s, k]"}
+    workload |= {"dims": dict.fromkeys("sxk", 16), "density": {"P": 1.0, "Q": 0.3}}
+    found = []
+    for doubled in (False, True):
+        levels = [{"name": "DRAM", "class": "dram", "bandwidth": "64 words/cycle"}]
+        levels += [buffer | {"read_bandwidth": "8 words/cycle"}]
+        levels += [word | {"double_buffered": doubled, "bypass": ["role:P", "role:Z"]}]
+        problem = load_problem(
+            workload, hardware | {"levels": levels}, "full", cost_model="physical", registry=REGISTRY
+        )
+        if not found:
+            rng = np.random.default_rng(0)
+            genomes = problem.space.repair(problem.space.sample(1000, rng), rng)
+        found.append(problem.evaluator.evaluate(genomes).cycles)
+    both = np.isfinite(found).all(axis=0)
+    assert both.sum() > 300 and (found[1][both] <= 1.02 * found[0][both]).all()
+
+
 def test_nobody_waits_where_work_is_shared_out_or_nothing_is_skipped() -> None:
     assert waiting(work_stealing=True) == 64
     every = COLUMNS | {"gate_skip": {}, "formats": {}}

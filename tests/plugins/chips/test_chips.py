@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import os
 import subprocess
 import sys
 import time
@@ -17,16 +18,17 @@ from sparsemap_plugins.chips import layers
 from sparsemap_plugins.chips import model as chip_model
 from sparsemap_plugins.chips.constraints import broken_of
 from sparsemap_plugins.chips.layers import Weight, layers_of
-from sparsemap_plugins.chips.model import digest_of, segment_of, whole, worth_of
+from sparsemap_plugins.chips.model import Tried, digest_of, segment_of, whole, worth_of
 from sparsemap_plugins.chips.search import DesignTask, designed, outer_problem
 from sparsemap_plugins.chips.starts import starts_of, weights_of
-from sparsemap_plugins.chips.worth import STAGES
+from sparsemap_plugins.chips.worth import STAGES, Leg, evaluated_chip
 from sparsemap_plugins.verify.run import verify
 
 from sparsemap import Search, SearchError, SpecError, __version__, load_problem, search
 from sparsemap.cli.check import check_files
 from sparsemap.errors import DesignError
 from sparsemap.pieces.loading import load
+from sparsemap.pieces.registry import Origin
 from sparsemap.problem import design_file
 from sparsemap.searching import budget
 
@@ -49,6 +51,7 @@ layers = [
 """
 
 
+BLOCK = str(Path(__file__).parents[3] / "benchmarks" / "specs" / "bert-block-2of4.toml")
 LITTLE = {"a": "m = 4, k = 2", "b": "m = 2, k = 4"}
 
 
@@ -182,6 +185,16 @@ def test_check_says_what_is_not_built_where_units_say_nothing_of_it(registry, tm
         assert f"units: names no {word}s, so that none is built" in caplog.messages[-1]
 
 
+def test_check_says_which_units_take_no_area(tmp_path, caplog):
+    mine = {"kind": "format", "name": "mine", "compressed": True, "lists": "mask"}
+    registry = load()
+    registry.add_spec(mine, Origin(""))
+    units = "[units.formats]\nP = ['bitmask', 'mine', 'uncompressed']\n[units.mechanisms]\nMAC = ['gate-both', 'none']"
+    (tmp_path / "chip.toml").write_text(f'kind = "hardware"\nname = "c"\nextends = "edge"\n{units}\n')
+    ((_, mistakes),) = check_files([str(tmp_path / "chip.toml")], registry)
+    assert not mistakes and caplog.messages[-1].endswith("units: mine takes no area, as its unit_macs is 0")
+
+
 # -------------------------------------------------------------------------------------------------------- the search
 
 
@@ -192,6 +205,14 @@ def test_a_chip_for_two_layers_adds_up_and_its_files_give_the_same(task, registr
     assert [row["times"] for row in layers] == [3, 1]
     for key in ("energy_pj", "cycles"):
         assert result.final[key] == math.fsum(row[key] for row in layers)
+    assert len(result.rows()) == 2
+    between = {key: 7.0 + result.final[key] for key in ("energy_pj", "cycles")}  # as operations of a plan add
+    *_, rest = attrs.evolve(result, final=result.final | between).rows()
+    assert (rest["layer"], rest["energy_pj"], rest["cycles"]) == (
+        "between the layers",
+        pytest.approx(7.0),
+        pytest.approx(7.0),
+    )
     hardware = registry.resolve("hardware", str(task.out / "chip.toml"))
     assert hardware.units is not None and not hardware.choices
     problem = load_problem("small-sparse", hardware, "small", registry=registry)
@@ -348,6 +369,31 @@ def test_the_search_of_a_chip_that_goes_on_does_not_begin_again(task, monkeypatc
     )
     problem.evaluator.evaluate(genomes)
     assert len(begun) == 2 * len(np.unique(genomes, axis=0))
+
+
+def test_a_process_that_has_not_the_searches_of_a_chip_does_them_again_as_they_were():
+    """Those with tensors on chip start from what those without had by the first stage."""
+    task = DesignTask(networks=(BLOCK,), hardware="mobile-space", out=Path("none"), layer_budget=60)
+    problem = outer_problem(task)
+    table = segment_of(problem).table(problem.space.sample(1, np.random.default_rng(0))[0], problem)
+    legs = [Leg(stage=stage, weights=[Weight(layer=1.0, stays={"": 0.5, "P": 0.5})] * 5, seed=3) for stage in (0, 1)]
+    layers._LAST.clear()
+    went_on = [evaluated_chip(table, task.inner, leg=leg) for leg in legs][-1]
+    layers._LAST.clear()
+    assert evaluated_chip(table, task.inner, leg=legs[1]) == went_on and not went_on["reason"]
+
+
+def test_a_chip_goes_on_in_the_process_that_has_its_searches():
+    """Whatever its place in the next stage; the work here says which process it is in."""
+    tried = Tried(jobs=2)
+    try:
+        one, other = dict(tried.map(os.readlink, ["/proc/self"] * 2, ["a", "b"])).values()
+        again = dict(tried.map(os.readlink, ["/proc/self"] * 2, ["b", "a"]))
+        first = dict(tried.map(os.readlink, ["/proc/self"] * 2, ["a", "b"]))
+        assert first == {0: again[1], 1: again[0]} and {one, other} == {*first.values()} and one != other
+        assert [index for index, _ in tried.map(os.readlink, ["/proc/self"])] == [0]
+    finally:
+        tried.close()
 
 
 @pytest.mark.parametrize("limit", [0.02, 0.5])

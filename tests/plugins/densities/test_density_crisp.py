@@ -163,6 +163,17 @@ def test_the_empty_sub_tiles_of_all_tiles_are_the_empty_tiles(shape, model, tili
         assert 0 <= full[0] <= occupancy.empty(sub) + 1e-12
 
 
+def test_tiles_as_full_as_can_be_are_told_however_improbable_they_are():
+    """289 of 575 columns in each of 512 rows: 143 whole groups, and one or two columns of the next, with a nonzero in each."""
+    occupancy = Crisp(n=2, block=64, keep=14).occupancy((512, 4600))
+    largest = np.array([occupancy.largest((512, 575))])
+    assert largest == 512 * 289
+    for rows in (1, 32, 64):
+        found = occupancy.empty_within((rows, 1), (512, 575), largest)
+        assert found == pytest.approx(572 / 575 * 0.5**rows, rel=1e-9)
+    assert occupancy.empty_within((1, 5), (512, 575), largest) == 0.0
+
+
 def test_a_tensor_off_the_grid_is_looked_at_once_per_pair_of_columns(monkeypatch):
     """Whatever the rows: geometry is found once, however little is remembered, and bands that are alike are one."""
     found, joined = [], []

@@ -11,8 +11,9 @@ from click.testing import CliRunner
 from sparsemap_plugins.reports.many import figure_of
 from sparsemap_plugins.reports.page import html, page_of
 from sparsemap_plugins.reports.page.study import rows_of
-from sparsemap_plugins.reports.sides import compared, deciding, sides_of, verdict
+from sparsemap_plugins.reports.sides import compared, deciding, sides_of
 from sparsemap_plugins.reports.stacks import coloured
+from sparsemap_plugins.reports.verdict import verdict
 
 from sparsemap.cli.main import cli
 from sparsemap.files import read_csv
@@ -90,6 +91,38 @@ def test_equal_results_have_a_page(chips):
     page = page_of([chips / "slow"] * 2, load())
     assert page.verdict[0].endswith("are equal for two.") and html(page)
     assert re.search(r"sparsemap report .*; \d{4}-\d\d-\d\d; sparsemap ", page.lines[0])
+
+
+def test_pages_and_figures_divide_by_the_reference_that_is_named(tmp_path, monkeypatch):
+    slow, quick = sides()
+    for name in ("quick", "./quick/"):
+        page = page_of([Path("slow"), Path("quick")], load(), name)
+        (section,) = [section for section in page.sections if section.title == "Results"]
+        table = section.blocks[0]
+        at = table.head.index("energy x time over quick")
+        assert [row[at].value for row in table.rows] == [close(slow.costs["edp_js"] / quick.costs["edp_js"]), 1.0]
+        assert section.text.startswith("Ratios are to quick")
+    page = page_of([Path("slow"), Path("quick")], load())
+    assert any(section.text.startswith("Ratios are to the first result") for section in page.sections)
+    assert "--reference: no result 'quik'; did you mean 'quick'?" in run(
+        "report", "slow", "quick", "--reference", "quik", code=2
+    )
+    assert "--reference is for several results" in run("report", "slow", "--reference", "slow", code=2)
+    assert "is for the kind ratios" in run(
+        "plot", "slow", "--kind", "energy", "--reference", "a", "-o", "a.svg", code=2
+    )
+    monkeypatch.chdir(tmp_path)
+    about = 'kind = "study"\nname = "two"\nbudget = 20\nout = "out"\nsearchers = ["random", "sparsemap"]'
+    Path("two.toml").write_text(f'{about}\nworkloads = ["mm1"]\nhardware = ["edge-16gbps", "mobile"]\n')
+    run("run", "two.toml", "-q")
+    (axes,) = figure_of(Path("out"), "ratios", "random").axes
+    assert "over random" in axes.get_xlabel()
+    page = page_of([Path("out")], load(), "mobile")
+    assert [": above 1, " in s.text and s.text.split(": above 1, ")[1].split(" is")[0] for s in page.sections[:2]] == [
+        "sparsemap",
+        "mobile",
+    ]
+    assert "--reference: no searcher 'mobil'" in run("report", "out", "--reference", "mobil", code=2)
 
 
 def test_what_no_total_counts_is_told_wherever_networks_are_compared_or_planned(tmp_path):
@@ -196,14 +229,61 @@ def test_a_chip_that_only_its_own_cost_model_counts_is_compared_and_the_models_a
     assert len(compared([slow, attrs.evolve(mesh, model_type="analytic")])) == 2
 
 
+def test_single_searches_that_are_close_and_work_that_is_not_the_same_are_told(tmp_path):
+    slow, quick = sides()
+    near, far = (attrs.evolve(quick, label="x", hardware="x", numbers={**slow.numbers, "costs": {"edp_js": value}})
+                 for value in (slow.costs["edp_js"] * 1.2, slow.costs["edp_js"] * 2.0))  # fmt: skip
+    assert "Of one seed each: so little may be chance" in verdict([slow, near])[0]
+    assert "chance" not in verdict([slow, far])[0]
+    assert "chance" not in verdict([slow, attrs.evolve(near, searched="sparsemap, seed 1")])[0]
+    assert "Not the same work" not in verdict([slow, quick])[0]
+    sparser = [dict(layer, density={"P": 0.5}) for layer in LAYERS]
+    search_network({**NETWORK, "layers": sparser}, "mobile", budget=60, out=str(tmp_path))
+    (said,) = verdict([slow, *sides_of(tmp_path)])
+    assert "Not the same work: square, last differ in density" in said
+
+
+def test_amounts_between_layers_are_of_the_side_even_if_chips_share_a_name():
+    counted = {"count": 2, "energy_pj": 1e6, "cycles": 100.0}
+    slow, quick = (
+        attrs.evolve(side, hardware="same", numbers={**side.numbers, "between": {**counted, "cycles": cycles}})
+        for side, cycles in zip(sides(), (100.0, 200.0), strict=True)
+    )
+    assert "1 uJ and 100 cycles on slow, 1 uJ and 200 cycles on quick" in verdict([slow, quick])[-1]
+
+
 def test_words_of_other_sizes_and_missing_limits_are_told():
     """What a chip wins by what its file leaves out is not won by its design."""
     slow, quick = sides()
     assert (slow.word_bits, slow.unlimited) == (16, ())
-    (said,) = verdict([slow, attrs.evolve(quick, word_bits=8, unlimited=("GLB", "PEB"))])
-    assert said.endswith(" Words differ: quick has 8 bits; slow has 16 bits. No bandwidth limits GLB, PEB of quick.")
+    (said,) = verdict([slow, attrs.evolve(quick, word_bits=8, unlimited=("GLB", "PEB"), limited=0)])
+    assert said.endswith(" Words differ: quick has 8 bits; slow has 16 bits.")
+    assert " in energy x time. No bandwidth limits GLB, PEB of quick. quick takes " in said
     assert "bandwidth limits" not in verdict([slow, quick])[0]
-    assert "bandwidth limits" not in verdict([attrs.evolve(side, unlimited=("GLB",)) for side in (slow, quick)])[0]
+    assert (
+        "bandwidth limits"
+        not in verdict([attrs.evolve(side, unlimited=("GLB",), limited=1) for side in (slow, quick)])[0]
+    )
+
+
+def test_it_is_told_what_limits_are_worth_that_one_of_two_chips_has(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    levels = [
+        {"name": "DRAM", "class": "dram", "bandwidth": "100 GB/s"},
+        {"name": "GLB", "class": "sram", "capacity": "512 KB", "fanout": 64},
+    ]
+    for name, limits in (("bare", {}), ("limited", {"bandwidth": "1 GB/s"}), ("free", {"bandwidth": "unlimited"})):
+        chip = {"name": name, "levels": [levels[0], {**levels[1], **limits}], "compute": {"name": "MAC"}}
+        search_network(NETWORK, chip, budget=60, out=name)
+    (said,) = page_of([Path("limited"), Path("bare")], load()).verdict
+    (found,) = re.findall(
+        r"bare is better than limited for two, by ([\d.]+)x in energy x time\. No bandwidth limits GLB of bare; without limits "
+        r"on chip for either, the same designs differ by ([\d.]+)x(?:, and limited is better)?\. bare takes",
+        said,
+    )
+    assert float(found[0]) > 2 * float(found[1]) >= 2
+    assert found[1] in run("diff", "limited", "bare")
+    assert sides_of(Path("free"))[0].unlimited == sides_of(Path("bare"))[0].unlimited == ("GLB",)
 
 
 def test_a_folder_of_results_is_their_comparison(chips):

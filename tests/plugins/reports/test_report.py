@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.reports.page import html, page_of
+from sparsemap_plugins.reports.tables import PageTable, number
 
 from sparsemap import load_problem, search
 from sparsemap.cli.main import cli
@@ -166,6 +167,15 @@ def test_results_are_put_side_by_side(study):
         row, key = place.split(".", 1)
         assert value == at(json.loads((cells[int(row)] / "result.json").read_text("utf-8")), key)
     assert any("energy x time 1.00x of mm1--cloud--sparsemap--seed0" in tip for tip in found.tips)
+
+
+def test_amounts_of_a_column_have_one_unit():
+    def column(*energies):
+        table = PageTable(["", "energy"], [["a", number(x, format_energy)] for x in energies])
+        return [x if isinstance(x, str) else x.text for _, x in table.in_one_unit().rows]
+
+    assert column(3.9e6, 113e3, 11e3, None, 0.0) == ["3.9 uJ", "0.113 uJ", "0.011 uJ", "-", "0 uJ"]
+    assert column(3.9e6, 1.1e6) == ["3.9 uJ", "1.1 uJ"] and column(3.9e9, 11.0) == ["3.9 mJ", "11 pJ"]
 
 
 def test_what_cannot_be_reported_is_said(study, folder, tmp_path, monkeypatch):

@@ -141,7 +141,7 @@ def test_chips_of_different_clocks_are_compared_by_time(tmp_path):
         result_of(problem, Best(problem, best.genome, best.own_costs, best.score)).write(
             tmp_path / problem.hardware.name
         )
-    page = results.comparison([tmp_path / "slow", tmp_path / "fast"])
+    page = results.comparison([tmp_path / "slow", tmp_path / "fast"], load())
     assert list(cells_of(page, "Results", "energy x time over the first").values()) == [1.0, close(0.25)]
     assert list(cells_of(page, "Results", "time").values()) == [close(best.seconds), close(best.seconds / 4)]
     for key in ("power", "area"):
@@ -208,7 +208,7 @@ def test_bars_of_a_comparison_add_up(result, tmp_path):
     old = {key: value for key, value in table.items() if key not in ("charges", "waiting_cycles")}
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "result.json").write_text(json.dumps(old), "utf-8")  # as files were before charges had names
-    found = stacks(results.comparison([tmp_path / "a", tmp_path / "b"]))
+    found = stacks(results.comparison([tmp_path / "a", tmp_path / "b"], load()))
     energy_pj, seconds = result.found.energy_pj, result.found.seconds
     assert list(found["energy"].values()) == [close(energy_pj / energy_scale(energy_pj)[0])] * 2
     times = list(found["time"].values())

@@ -1,5 +1,6 @@
 """What `compile` takes: hardware with other blocks and buffers, fully connected layers, weights of a user; and what not."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -87,6 +88,9 @@ def test_nothing_behind_a_fully_connected_layer_is_dropped(tmp_path: Path) -> No
     head, *rows = (tmp_path / "out" / "times.md").read_text().splitlines()
     assert "dense us" in head and [row.split()[1] for row in rows if "%" in row] == ["a", "b", "fc", "fc2"]
     assert "4 of 4 layers bit-equal" in command("simulate", str(tmp_path / "out"))[1]
+    layers, schedule = (tmp_path / "out" / name for name in ("layers.csv", "schedule.json"))
+    total = sum(float(row["seconds"]) for row in csv.DictReader(layers.open()))
+    assert total == pytest.approx(json.loads(schedule.read_text())["seconds"])
 
 
 def test_feed_forward_blocks_of_transformers_are_compiled_with_rows_on_all_columns_of_cores(tmp_path: Path) -> None:
@@ -162,3 +166,34 @@ def test_weights_and_an_input_of_a_user_give_the_outputs_of_numpy(tmp_path: Path
     )
     np.savez(tmp_path / "weights.npz", a=weights["a"], b=weights["b"][:4])
     assert "expected whole (8, 16, 1, 1)" in command("simulate", str(tmp_path / "out"), *given)[1]
+
+
+def test_rows_of_words_go_in_and_come_out_as_rows(tmp_path: Path) -> None:
+    layer = '{ name = "a", type = "linear", m = 6, k = 16, n = 8 }'
+    assert compiled(tmp_path, f'kind = "network"\nname = "rows"\ninput = [6, 16]\nlayers = [{layer}]')[0] == 0
+    rng = np.random.default_rng(0)
+    words, weights = rng.integers(-128, 128, (6, 16), np.int8), rng.integers(-128, 128, (8, 16), np.int8)
+    np.save(tmp_path / "words.npy", words)
+    np.savez(tmp_path / "weights.npz", **{"a": weights, "a.shift": np.array(9)})
+    given = ("--weights", str(tmp_path / "weights.npz"), "--input", str(tmp_path / "words.npy"))
+    status, said = command("simulate", str(tmp_path / "out"), *given, "--outputs", str(tmp_path / "found.npz"))
+    assert status == 0, said
+    expected = np.clip((words.astype(int) @ weights.T.astype(int) + 256) >> 9, -128, 127)
+    assert np.array_equal(np.load(tmp_path / "found.npz")["a"], expected)
+
+
+@pytest.mark.parametrize("options", [("--sparsity", "1"), ()])
+def test_layers_without_a_block_and_windows_larger_than_what_lies_before_run(options, tmp_path: Path) -> None:
+    network = """
+    kind = "network"
+    name = "edges"
+    input = [16, 1, 2]
+    layers = [
+      { name = "a", type = "conv2d", k = 16, c = 16, p = 2, q = 2, r = 5, s = 3, padding = [[1, 4], [1, 1]] },
+      { name = "b", type = "conv2d", k = 16, c = 16, p = 2, q = 2, r = 1, s = 1 },
+    ]
+    """
+    status, said = compiled(tmp_path, network, *options)
+    assert status == 0, said
+    status, said = command("simulate", str(tmp_path / "out"))
+    assert status == 0 and "2 of 2 layers bit-equal" in said, said

@@ -131,15 +131,16 @@ def test_a_stale_address_is_found(tmp_path: Path) -> None:
         simulate(spoiled, NetworkData.of(spoiled))
 
 
-@pytest.mark.parametrize("joined", [False, True])
+@pytest.mark.parametrize("joined", ["", "bc", "ba"])
 def test_every_output_that_no_layer_reads_reaches_ddr(tmp_path, joined) -> None:
-    """One of them in the midst of the network, or both as parts of a concatenation that ends it."""
+    """One of them in the midst of the network, or parts of a concatenation that ends it, one of which is read besides."""
     shape = 8, 8, 16
     layers = [conv("a", "x", shape, 16, (3, 3)), conv("b", "a", shape, 16, (3, 3)), conv("c", "a", shape, 16, (1, 1))]
     if joined:
-        layers.append(MeshLayer("d", "concat", ("b", "c"), 8, 8, 32, 8, 8, 32))
+        layers.append(MeshLayer("d", "concat", tuple(joined), 8, 8, 32, 8, 8, 32))
     outcome = run(tmp_path, layers, 2)
-    assert outcome.correct and list(outcome.outputs) == ["b", "c"]
+    found = {name: words.shape[0] for name, words in outcome.outputs.items()}
+    assert outcome.correct and found == {"": {"b": 16, "c": 16}, "bc": {"d": 32}, "ba": {"c": 16, "d": 32}}[joined]
 
 
 def test_constant_stages_with_two_buffers_take_the_formula() -> None:
