@@ -76,3 +76,9 @@ def test_what_is_of_another_shape_is_left_to_numpy():
     )
     assert all(tile_moves.compiled.filled(*some, 2, 4.0) is None for some in wrong)
     assert tile_moves.compiled.vary(genes) is None and tile_moves.compiled.fit() is None
+    flags, kind, some = np.array([True, False]), np.zeros(2), np.zeros(2, dtype=np.int64)
+    assert tile_moves.compiled.varied(genes, flags, kind, some, some, some, some, 1) == 2
+    assert tile_moves.compiled.varied(genes, flags, kind, some + 1, some, some, some, 1) is None
+    assert tile_moves.compiled.varied(genes, flags, kind, some, some, some + 2, some, 1) is None
+    assert tile_moves.compiled.ordered(genes + 2, flags, flags, 1) is None
+    assert tile_moves.compiled.used(genes, np.ones((2, 3, 2)), np.ones((1, 2), dtype=bool)) is None
