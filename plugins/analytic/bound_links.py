@@ -9,7 +9,7 @@ the charge `network`, neither is counted: so searches under `timeloop` stay as t
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,10 @@ from .bound_words import LeastWords
 
 SLOWER = 1.15, 1.6, 2.5, 5.0
 """Few children save energy and take longer: times, over those of the outermost level, that are told apart."""
+
+
+Pays = tuple[int, float, float]
+"""A tensor, pJ of wires for a bit of it, and how many children there are besides one."""
 
 
 class Handed(NamedTuple):
@@ -83,6 +87,9 @@ class LeastLinks:
             shares = list(grid.shares(fits, limit, tiles))
         few = few if self.words.network and s == lay.S - 2 == 1 else []
         tier = [sum(most <= count for count in few) for _, _, most in shares]
+        ways: dict[Any, Array] = {}
+        for k, (_, some, _), pays in zip(tier, shares, self._copied(s, known, shares), strict=True):
+            ways[k, pays] = ways[k, pays] | some if (k, pays) in ways else some
         energy, busy = np.full((max(tier) + 1, lay.D, len(fits)), np.inf), np.full((lay.D, len(fits)), np.inf)
         still: Array = np.zeros((lay.D, lay.T))
         """pJ of tensors that a loop does not move, as `energy` has them."""
@@ -91,16 +98,17 @@ class LeastLinks:
                 continue
             parts = []
             for t in range(lay.T):
-                least = (
-                    np.maximum(sent[t][d][rows], self.touched[t]) if t in sent else np.full(len(rows), self.touched[t])
-                )
+                least = np.full(len(rows), self.touched[t])
+                least = np.maximum(sent[t][d][rows], least) if t in sent else least
                 stays = extents[~lay.relevant[t]][:, rows].prod(axis=0)
                 parts.append(self.handed(t, s, least, stays, words[t][rows]))
                 still[d, t] = parts[t].pj.max()
             alone, each = sum(part.pj for part in parts), np.full((len(energy), len(rows)), np.inf)
-            for k, (copies, some, _) in zip(tier, shares, strict=True):
-                mine = np.flatnonzero(some[rows])
-                each[k, mine] = np.minimum(each[k, mine], self._copied(s, known, copies, parts, mine))
+            for (k, pays), some in ways.items():
+                more: Array = np.zeros(len(rows))
+                for t, wires, others in pays:
+                    more = more + parts[t].bits * wires + others * parts[t].child_pj
+                np.minimum(each[k], more, out=each[k], where=some[rows])
             energy[:, d, tiles[rows]] = alone + each
             busy[d, tiles[rows]] = self.busy(s, parts)
         if np.isinf(energy).all():
@@ -116,7 +124,7 @@ class LeastLinks:
         found = energy[:, outer.loop, outer.tile]
         for d in range(lay.D):
             stay = [t for t in again if not lay.relevant[t, d]]
-            more: Array = sum((np.maximum(0.0, again[t] - still[d, t]) for t in stay), start=np.zeros(1))
+            more = sum((np.maximum(0.0, again[t] - still[d, t]) for t in stay), start=np.zeros(1))
             for k, here in enumerate(energy[:, d]):
                 found[k] = np.minimum(found[k], grid.least_inside(here, d)[outer.tile] + more)
                 for t in stay:
@@ -124,14 +132,17 @@ class LeastLinks:
                     found[k] = np.minimum(found[k], least + np.maximum(0.0, own[t].pj - still[d, t]))
         return found, cycles
 
-    def _copied(self, s: int, known: list[int], copies: Array, parts: list[Handed], rows: Array) -> Array:
-        """(n,) pJ of `rows` of `parts` that come with several children for each word: `copies` (D,) along every dimension."""
-        more: Array = np.zeros(len(rows))
+    def _copied(self, s: int, known: list[int], shares: list[tuple[Array, Array, float]]) -> list[tuple[Pays, ...]]:
+        """What several children for each word cost, for each of the `shares` as of `TileGrid.shares`."""
+        found: list[tuple[Pays, ...]] = [()] * len(shares)
+        copies = np.array([along for along, _, _ in shares])
         for t in known:
-            each = copies[~self.layout.relevant[t]].prod()
+            each = copies[:, ~self.layout.relevant[t]].prod(axis=1)
             wires = (self.words.wires_pj(s, each) - self.words.wires_pj(s, np.ones(1))) / float(self.chip.word_bits[s])
-            more = more + parts[t].bits[rows] * np.maximum(wires, 0.0) + (each - 1.0) * parts[t].child_pj[rows]
-        return more
+            for k, (one, pj) in enumerate(zip(each, np.broadcast_to(np.maximum(wires, 0.0), each.shape), strict=True)):
+                if one > 1.0:
+                    found[k] += ((t, float(pj), float(one) - 1.0),)
+        return found
 
     def handed(self, t: int, s: int, words: Array, stays: Array, held: Array) -> Handed:
         """Handing over `words` (n,) to its children, out of tiles of `held` words or more, whose words serve `stays`
