@@ -190,14 +190,7 @@ def sharing(given: argparse.Namespace, networks: Sequence[str], work: Path) -> s
             out = work / label(name) / f"{layer}--units"
             again[name, layer] = task_of(given, [file], out, 1, share="sizes", fuse=False, hardware=table)
     shared = several(again, given.jobs)
-    head = [
-        "network",
-        "all shared, EDP in J s",
-        "any units",
-        "any sizes",
-        "any of both",
-        "any of both, own search alone",
-    ]
+    head = ["network", "all shared, EDP in J s", "any units", "any sizes", "any of both", "any of both, by itself"]
     rows, clock = [head], float(load_problem("mm1", given.platform).chip.clock_hz)
     for name in networks:
         times = {str(i): count for i, (_, count) in enumerate(layers_of((name,), ()))}

@@ -11,6 +11,7 @@ from sparsemap.primes import Divisors
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.evaluation import Evaluation
 
+from . import native
 from .bound import LowerBound
 from .bound_tiles import OuterTiles, TileGrid
 from .bound_words import LeastWords
@@ -35,13 +36,19 @@ class ClassTable:
     grid: TileGrid
     index: Array
     """(n, D) the class of a tile with an innermost loop; -1: it fits no level."""
+    options: tuple[Array, Array]
+    """Those of the grid one after the other, and where each dimension's end; the same of primes:"""
+    primes: tuple[Array, Array]
 
     @classmethod
     def of(cls, least: LeastWords, outer: OuterTiles, grid: TileGrid) -> ClassTable:
         layout = least.layout
         index = np.full((grid.extents.shape[1], layout.D), -1, dtype=np.int64)
         index[outer.tile, outer.loop] = np.arange(len(outer.tile))
-        return cls(layout, least, outer, grid, index)
+        options = np.concatenate(grid.options), np.cumsum([len(option) for option in grid.options])
+        powers = [Divisors.of(int(size)).powers for size in layout.sizes]
+        primes = np.array([each[1] for own in powers for each in own], np.int64), np.cumsum([*map(len, powers)])
+        return cls(layout, least, outer, grid, index, options, primes)
 
     def labels(self) -> dict[str, Array]:
         """Extents of the tile, and the dimension of the innermost loop around it."""
@@ -51,6 +58,10 @@ class ClassTable:
     def of_designs(self, designs: Designs) -> Array:
         """(B,) class of each design."""
         bounds, order = designs.columns["bounds"], designs.columns["order"]
+        found = np.empty(bounds.shape[-1], dtype=np.int64)
+        given = found, bounds, order, self.layout.sizes, *self.options, self.index
+        if native.fast is not None and native.fast.classes(*given) is not None:
+            return found
         inside = self.layout.sizes[:, None] / bounds[0]
         place = np.zeros(bounds.shape[-1], dtype=np.int64)
         right = np.ones(bounds.shape[-1], dtype=bool)
@@ -74,6 +85,10 @@ class ClassTable:
         bounds, order = designs.columns["bounds"].copy(), designs.columns["order"].copy()
         spatial = [m.spatial for m in lay.problem.mapping_levels]
         giving = sorted(range(1, len(bounds)), key=lambda group: (spatial[group], group))
+        loop = self.outer.loop[classes]
+        given = bounds, order, lay.sizes, wanted, loop, *self.primes, np.array(giving)
+        if native.fast is not None and native.fast.moved(*given) is not None:
+            return {"bounds": bounds, "order": order}
         for d, size in enumerate(lay.sizes):
             divisors = Divisors.of(int(size))
             held = divisors.within(bounds[:, d])  # (primes, L, B)
@@ -88,7 +103,6 @@ class ClassTable:
             for powers, count in zip(divisors.powers, held, strict=True):
                 bounds[1:, d] *= powers[count[1:]]
             bounds[0, d] = size / bounds[1:, d].prod(axis=0)
-        loop = self.outer.loop[classes]
         position = np.where(order[0] == loop, lay.D, np.arange(lay.D)[:, None])
         order[0] = np.take_along_axis(order[0], np.argsort(position, axis=0, kind="stable"), axis=0)
         return {"bounds": bounds, "order": order}

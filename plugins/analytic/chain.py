@@ -14,6 +14,7 @@ from sparsemap.problem.chip import Chip
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.evaluation import ShortfallRow, TensorAtLevel, TileRanks
 
+from . import checks
 from .cost import Cost, cost_of
 from .counts import Counts, counts_of, temporal_reductions
 from .cycles import Cycles, cycles_of
@@ -110,8 +111,8 @@ def chained(known: ModelTables, designs: Designs, chip: Chip, detail: bool) -> E
     batch = bounds.shape[-1]
     found = np.zeros(batch, dtype=np.uint64)
     products = bounds.prod(axis=1)
-    reasons.factors(bounds, found)
-    reasons.slides(bounds, order, found)
+    checks.factors(reasons, bounds, found)
+    checks.slides(reasons, bounds, order, found)
     if detail:  # loops that do not make up the sizes have no tiles to speak of: these may be beyond all numbers
         bounds = np.where(found == 0, bounds, 1.0)
     decoded = decoded_of(known.layout, designs.columns.get("decoded"))
@@ -123,8 +124,8 @@ def chained(known: ModelTables, designs: Designs, chip: Chip, detail: bool) -> E
         products = fewest(known, whole, genes)
         for place, wrong in unmatched(known, whole, genes):
             reasons.mark(found, f"mechanism:{place}", wrong)
-    reasons.fanout(products, chip, found)
-    packed = reasons.formats(slots, counts, decoded, genes, known.formats, known.places, found)
+    checks.fanout(reasons, products, chip, found)
+    packed = checks.formats(reasons, slots, counts, decoded, genes, known.formats, known.places, found)
     choices = DesignChoices(slots, genes, packed, decoded, chip)
     energy, cycles = np.full(batch, np.inf), np.full(batch, np.inf)
     told: Detail | None = None
@@ -135,7 +136,7 @@ def chained(known: ModelTables, designs: Designs, chip: Chip, detail: bool) -> E
         nest = Nest(known.layout, bounds, order)
         stored = stored_of(known, nest, choices)
         left = found[rows]
-        reasons.data(known.held(stored.words), choices.chip, left)
+        checks.data(reasons, known.held(stored.words), choices.chip, left)
         found[rows] = left
         fitting = rows if detail else np.flatnonzero(left == 0)
         if len(fitting):
@@ -147,7 +148,7 @@ def chained(known: ModelTables, designs: Designs, chip: Chip, detail: bool) -> E
                 rows, nest, stored = rows[fitting], Nest(known.layout, bounds, order), stored.take(fitting)
             chain = Chain.of(known, nest, choices, stored, detail)
             left = found[rows]
-            reasons.metadata(chain.data_words, chain.metadata_bits, choices.chip, left)
+            checks.metadata(reasons, chain.data_words, chain.metadata_bits, choices.chip, left)
             if "Q9" in known.quirks:
                 for t, impossible in zip(known.layout.operands, chain.counts.computes.impossible, strict=True):
                     name = known.layout.tensors[t].name

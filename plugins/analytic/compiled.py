@@ -242,7 +242,7 @@ class Kernel:
                 known.rows(columns[0], np.stack(columns[1:]))
                 return None
             *keys, ratio = _columns(data, self.ratio_width + 1)  # which the kernel has found itself
-            self.maxima.table.find(fingerprint(keys), lambda rows: Number(ratio[rows]))
+            self.maxima.table.rows(fingerprint(keys), lambda rows: Number(ratio[rows]))
             return None
 
 

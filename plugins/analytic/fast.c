@@ -6,6 +6,8 @@
  */
 #include "../../sparsemap/native.h"
 
+#include <math.h>
+
 /* One number of an array with one dimension, whatever lies between them. */
 #define AT(type, of, i) (*(const type *)((const char *)(of)->buf + (Py_ssize_t)(i) * (of)->strides[0]))
 
@@ -76,6 +78,31 @@ static PyObject *probe(PyObject *self, PyObject *const *args, Py_ssize_t nargs) 
     return done(&views, count);
 }
 
+/* place(table_keys, row_of, keys, rows, bits, mix): distinct new keys find their places. */
+static PyObject *place(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    Views views = {.count = 0};
+    Py_buffer *table, *row_of, *keys, *given;
+    if (nargs != 6 || !(table = buffer(&views, args[0], "lq", 1, PyBUF_STRIDES | PyBUF_WRITABLE)) ||
+        !(row_of = buffer(&views, args[1], "lq", 1, PyBUF_STRIDES | PyBUF_WRITABLE)) || !(keys = view(&views, args[2], "lq", 1, 0)) ||
+        !(given = view(&views, args[3], "lq", 1, 0)))
+        return none(&views);
+    int64_t mix = PyLong_AsLongLong(args[5]);
+    long bits = PyLong_AsLong(args[4]);
+    if (PyErr_Occurred()) PyErr_Clear();
+    Py_ssize_t n = keys->shape[0], size = table->shape[0];
+    if (bits < 1 || bits > 40 || size != (Py_ssize_t)1 << bits || row_of->shape[0] != size || given->shape[0] != n)
+        return none(&views);
+    for (Py_ssize_t i = 0; i < n; i++) {
+        int64_t key = ((const int64_t *)keys->buf)[i];
+        uint64_t at = ((uint64_t)key * (uint64_t)mix) >> (64 - bits);
+        for (Py_ssize_t tries = 0; AT(int64_t, table, at); at = (at + 1) & ((uint64_t)size - 1))
+            if (++tries == size) return none(&views);
+        *(int64_t *)((char *)table->buf + at * table->strides[0]) = key;
+        *(int64_t *)((char *)row_of->buf + at * row_of->strides[0]) = ((const int64_t *)given->buf)[i];
+    }
+    return done(&views, n);
+}
+
 /* gather(out, rows, columns): out (k, n), some entries of k columns of float64. */
 static PyObject *gather(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     Views views = {.count = 0};
@@ -118,4 +145,112 @@ static PyObject *sums(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     return done(&views, n);
 }
 
-MODULE(fast, DOOR(fingerprint), DOOR(probe), DOOR(gather), DOOR(sums))
+/* classes(out, bounds, order, sizes, options, ends, index): the class (B,) of every design (bound_classes.py): its tile next to the
+ * outermost level among `options`, those of dimension d up to ends[d], ascending, and the loop innermost around it. */
+static PyObject *classes(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    Views views = {.count = 0};
+    Py_buffer *out, *bounds, *orders, *sizes, *options, *stops, *indices;
+    if (nargs != 7 || !(out = view(&views, args[0], "lq", 1, 1)) || !(bounds = view(&views, args[1], "d", 3, 0)) ||
+        !(orders = view(&views, args[2], "b", 3, 0)) || !(sizes = view(&views, args[3], "d", 1, 0)) ||
+        !(options = view(&views, args[4], "d", 1, 0)) || !(stops = view(&views, args[5], "lq", 1, 0)) ||
+        !(indices = view(&views, args[6], "lq", 2, 0)))
+        return none(&views);
+    Py_ssize_t D = bounds->shape[1], B = bounds->shape[2];
+    const double *bound = bounds->buf, *size = sizes->buf, *option = options->buf;
+    const int64_t *ends = stops->buf, *index = indices->buf;
+    const int8_t *order = orders->buf;
+    if (!bounds->shape[0] || !orders->shape[0] || orders->shape[1] != D || orders->shape[2] != B || out->shape[0] != B ||
+        sizes->shape[0] != D || stops->shape[0] != D || indices->shape[1] != D)
+        return none(&views);
+    for (Py_ssize_t d = 0; d < D; d++)
+        if (ends[d] <= (d ? ends[d - 1] : 0) || ends[d] > options->shape[0]) return none(&views);
+    for (Py_ssize_t b = 0; b < B; b++) {
+        int64_t place = 0, loop = 0;
+        int right = 1;
+        for (Py_ssize_t d = 0; d < D; d++) {
+            double inside = size[d] / bound[d * B + b];
+            int64_t first = d ? ends[d - 1] : 0, low = first, high = ends[d];
+            while (low < high) {
+                int64_t middle = (low + high) / 2;
+                if (option[middle] < inside) low = middle + 1;
+                else high = middle;
+            }
+            low = low < ends[d] ? low : ends[d] - 1;
+            right &= option[low] == inside;
+            place = place * (ends[d] - first) + low - first;
+        }
+        for (Py_ssize_t p = 0; p < D; p++) {
+            int64_t d = order[p * B + b];
+            if (d < 0 || d >= D) return none(&views);
+            if (bound[d * B + b] > 1.0) loop = d;
+        }
+        if (place >= indices->shape[0]) return none(&views);
+        ((int64_t *)out->buf)[b] = right ? index[place * D + loop] : -1;
+    }
+    return done(&views, B);
+}
+
+/* How often a prime divides a whole number, which is divided by it. */
+static int64_t exponent(int64_t *number, int64_t prime) {
+    int64_t count = 0;
+    for (; *number % prime == 0; count++) *number /= prime;
+    return count;
+}
+
+/* moved(bounds, order, sizes, wanted, loop, primes, ends, giving): bounds and order (L, D, B) get into classes (bound_classes.py), in
+ * place: the tiles `wanted` (D, B) with `loop` (B,) around them. `primes` of dimension d are those up to ends[d]; `giving` (L - 1,):
+ * the levels in the order in which factors leave them, of which the first takes what comes. */
+static PyObject *moved(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    enum { LEVELS = 64 };
+    Views views = {.count = 0};
+    Py_buffer *bounds, *orders, *sizes, *tiles, *loops, *factors, *stops, *levels;
+    if (nargs != 8 || !(bounds = view(&views, args[0], "d", 3, 1)) || !(orders = view(&views, args[1], "b", 3, 1)) ||
+        !(sizes = view(&views, args[2], "d", 1, 0)) || !(tiles = view(&views, args[3], "d", 2, 0)) ||
+        !(loops = view(&views, args[4], "lq", 1, 0)) || !(factors = view(&views, args[5], "lq", 1, 0)) ||
+        !(stops = view(&views, args[6], "lq", 1, 0)) || !(levels = view(&views, args[7], "lq", 1, 0)))
+        return none(&views);
+    Py_ssize_t L = bounds->shape[0], D = bounds->shape[1], B = bounds->shape[2];
+    const double *size = sizes->buf, *wanted = tiles->buf;
+    const int64_t *loop = loops->buf, *prime = factors->buf, *ends = stops->buf, *giving = levels->buf;
+    if (L < 2 || L > LEVELS || orders->shape[0] != L || orders->shape[1] != D || orders->shape[2] != B || sizes->shape[0] != D ||
+        tiles->shape[0] != D || tiles->shape[1] != B || loops->shape[0] != B || stops->shape[0] != D || levels->shape[0] != L - 1)
+        return none(&views);
+    for (Py_ssize_t d = 0; d < D; d++)
+        if (ends[d] < (d ? ends[d - 1] : 0) || ends[d] > factors->shape[0]) return none(&views);
+    for (Py_ssize_t i = 0; i < factors->shape[0]; i++)
+        if (prime[i] < 2) return none(&views);
+    for (Py_ssize_t g = 0; g < L - 1; g++)
+        if (giving[g] < 1 || giving[g] >= L) return none(&views);
+    for (Py_ssize_t i = 0; i < L * D * B; i++) { /* what does not divide its size is NumPy's */
+        double whole = ((double *)bounds->buf)[i], of = size[i / B % D];
+        if (!(whole >= 1.0 && of < 9e15) || of / whole != floor(of / whole) || whole != floor(whole)) return none(&views);
+    }
+    for (Py_ssize_t b = 0; b < B; b++) {
+        for (Py_ssize_t d = 0; d < D; d++) {
+            double *bound = (double *)bounds->buf + d * B + b, inside = 1.0;
+            int64_t rest[LEVELS], made[LEVELS], tile = (int64_t)wanted[d * B + b];
+            for (Py_ssize_t g = 1; g < L; g++) rest[g] = (int64_t)bound[g * D * B], made[g] = 1;
+            for (int64_t i = d ? ends[d - 1] : 0; tile > 0 && i < ends[d]; i++) {
+                int64_t held[LEVELS], spare = -exponent(&tile, prime[i]);
+                for (Py_ssize_t g = 1; g < L; g++) spare += held[g] = exponent(&rest[g], prime[i]);
+                if (spare < 0) held[giving[0]] -= spare, spare = 0;
+                for (Py_ssize_t at = 0; at < L - 1; at++) {
+                    int64_t *own = &held[giving[at]], gone = spare < *own ? spare : *own;
+                    *own -= gone, spare -= gone;
+                }
+                for (Py_ssize_t g = 1; g < L; g++)
+                    for (int64_t k = 0; k < held[g]; k++) made[g] *= prime[i];
+            }
+            for (Py_ssize_t g = 1; g < L; g++) bound[g * D * B] = (double)made[g], inside *= (double)made[g];
+            bound[0] = size[d] / inside;
+        }
+        int8_t *order = (int8_t *)orders->buf + b;
+        for (Py_ssize_t p = 0, found = 0; p < D; p++) {
+            found |= order[p * B] == loop[b];
+            if (found) order[p * B] = p + 1 < D ? order[(p + 1) * B] : (int8_t)loop[b];
+        }
+    }
+    return done(&views, B);
+}
+
+MODULE(fast, DOOR(fingerprint), DOOR(probe), DOOR(place), DOOR(gather), DOOR(sums), DOOR(classes), DOOR(moved))

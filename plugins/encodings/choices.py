@@ -11,10 +11,14 @@ import numpy as np
 
 from sparsemap import Problem
 from sparsemap.errors import DesignError, SpecError
+from sparsemap.native import loaded
 from sparsemap.pieces.boundary import eliminated_of, filters_of
 from sparsemap.pieces.contracts import ALL_OPERANDS, Array, Format, Genes, Piece, Segment, naming
 from sparsemap.problem.designs import Designs, slots_used
 from sparsemap.problem.levels import Place
+
+compiled: Any = loaded(__package__, "moves")
+"""Moves and repair in C (`moves.c`), or None."""
 
 Candidate = str | Mapping[str, Any]
 """The name of a piece, or its table."""
@@ -76,6 +80,11 @@ def compressed_tensors(problem: Problem, columns: Mapping[str, Array]) -> Array 
     if "formats" not in columns:
         return None
     return compressing(problem.candidates("format"))[columns["formats"][:, -1]]
+
+
+def moving(problem: Problem) -> Array:
+    """(T, D) bool: whether a dimension moves a tensor."""
+    return np.array([[dim in tensor.dims for dim in problem.dims] for tensor in problem.tensors])
 
 
 @attrs.frozen(kw_only=True)
@@ -239,23 +248,30 @@ class RankFormats(Choices):
 
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
         """One tensor changes: one slot, one format from some slot inwards, one format above it, or another tensor's."""
-        flags = compressing(self.choices(problem)["format"])
-        tensors, batch = len(problem.tensors), genes.shape[1]
-        slots = genes.reshape(tensors, self.slots, batch)
-        rows = np.arange(batch)
+        flags, _ = problem.remember((RankFormats._kinds, self), lambda: self._kinds(problem))
+        tensors, batch, changed = len(problem.tensors), genes.shape[1], genes.copy()
         kind = rng.random(batch)
-        chosen = rng.integers(0, tensors, size=batch)
+        ends = (0, tensors), (0, self.slots), (0, len(flags)), (1, max(2, tensors))
+        chosen, position, value, step = (rng.integers(low, high, size=batch) for low, high in ends)
+        drawn = kind, chosen, position, value, step
+        if compiled is not None and compiled.varied(changed, flags, *drawn, tensors) is not None:
+            return changed
+        slots, rows = genes.reshape(tensors, self.slots, batch), np.arange(batch)
         mine = slots[chosen, :, rows].T  # (slots, B)
-        place, position = np.arange(self.slots)[:, None], rng.integers(0, self.slots, size=batch)
-        value = rng.integers(0, len(flags), size=batch)
+        place = np.arange(self.slots)[:, None]
         here, inside = place == position, place >= position
         fill = np.where(flags[value], inside, ~inside | (position == 0))
-        other = slots[(chosen + rng.integers(1, max(2, tensors), size=batch)) % tensors, :, rows].T
+        other = slots[(chosen + step) % tensors, :, rows].T
         mine = np.where(kind < 0.4, np.where(here, value, mine), np.where(fill, value, mine))
         mine = np.where(kind > 0.9, other, mine)
-        changed = slots.copy()
-        changed[chosen, :, rows] = mine.T
-        return changed.reshape(genes.shape)
+        changed.reshape(slots.shape)[chosen, :, rows] = mine.T
+        return changed
+
+    def _kinds(self, problem: Problem) -> tuple[Array, Array]:
+        """(F,) bool each: which formats compress, and which may not be below these."""
+        formats = self.choices(problem)["format"]
+        compressed = compressing(formats)
+        return compressed, ~compressed & ~np.array([piece.below_compressed for piece in formats], dtype=bool)
 
     def guess(self, count: int, problem: Problem, rng: np.random.Generator) -> Array:
         """Every tensor has one format on its innermost ranks, mostly on the last one only, and one on those above."""
@@ -273,11 +289,11 @@ class RankFormats(Choices):
 
         The innermost slot stays, so that a tensor remains compressed or not.
         """
-        genes = self.built(genes, problem)
-        formats = self.choices(problem)["format"]
-        compressed = compressing(formats)
-        strict = np.array([not f.compressed and not f.below_compressed for f in formats], dtype=bool)
-        slots = genes.reshape(len(problem.tensors), self.slots, -1).copy()
+        genes = self.built(genes, problem).copy()
+        compressed, strict = problem.remember((RankFormats._kinds, self), lambda: self._kinds(problem))
+        if compiled is not None and compiled.ordered(genes, compressed, strict, len(problem.tensors)) is not None:
+            return genes
+        slots = genes.reshape(len(problem.tensors), self.slots, -1)
         inner = slots[:, -1].copy()  # the nearest strict format inside, or any other if there is none
         for slot in range(self.slots - 2, -1, -1):
             slots[:, slot] = np.where(compressed[slots[:, slot]] & strict[inner], inner, slots[:, slot])
@@ -286,13 +302,14 @@ class RankFormats(Choices):
 
     def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
         """Slots further out than a tensor has ranks, that is loops with a bound above one that move it, are zero."""
-        genes = self.built(genes, problem)
-        busy = (columns["bounds"] > 1.0).sum(axis=0)  # (D, B)
-        slots = genes.reshape(len(problem.tensors), self.slots, -1).copy()
-        for tensor, mine in zip(problem.tensors, slots, strict=True):
-            moving = [i for i, dim in enumerate(problem.dims) if dim in tensor.dims]
-            mine *= slots_used(self.slots, busy[moving].sum(axis=0))
-        return slots.reshape(genes.shape)
+        genes, bounds = self.built(genes, problem).copy(), columns["bounds"]
+        moves = problem.remember((moving,), lambda: moving(problem))
+        if compiled is not None and compiled.used(genes, bounds, moves) is not None:
+            return genes
+        busy = (bounds > 1.0).sum(axis=0)  # (D, B)
+        for mine, dims in zip(genes.reshape(len(moves), self.slots, -1), moves, strict=True):
+            mine *= slots_used(self.slots, busy[dims].sum(axis=0))
+        return genes
 
 
 @attrs.frozen(kw_only=True)

@@ -1,4 +1,4 @@
-/* The moves of `tile_moves.py`, one tiling at a time: the same genes. */
+/* Moves, repair and codes of the segments (`tile_moves.py`, `choices.py`, `orders.py`), one genome at a time: the same genes. */
 #include "../../sparsemap/native.h"
 
 enum { GENES = 256, MOST_DIMS = 64, TRIES = 4 }; /* factors of a tiling, dimensions; ways to fill a level */
@@ -243,6 +243,76 @@ static PyObject *fit(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     return done(&views, x.B);
 }
 
+/* varied(genes, flags, kind, chosen, position, value, step, T): formats (T * R, B) change in place; `flags` (F,): compressed. */
+static PyObject *varied(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    Views views = {.count = 0};
+    Py_buffer *of[7];
+    if (nargs != 8 || !views_of(&views, args, 7, "L2?1d1l1l1l1l1", of)) return none(&views);
+    Py_ssize_t T = PyLong_AsSsize_t(args[7]), B = of[0]->shape[1], R = T > 0 ? of[0]->shape[0] / T : 0;
+    if (PyErr_Occurred()) PyErr_Clear();
+    const int64_t *chosen = of[3]->buf, *position = of[4]->buf, *value = of[5]->buf, *step = of[6]->buf;
+    const double *kind = of[2]->buf;
+    const char *flags = of[1]->buf;
+    for (int i = 2; i < 7; i++)
+        if (of[i]->shape[0] != B) return none(&views);
+    for (Py_ssize_t b = 0; b < B; b++)
+        if (chosen[b] < 0 || chosen[b] >= T || value[b] < 0 || value[b] >= of[1]->shape[0] || step[b] < 0) return none(&views);
+    for (Py_ssize_t b = 0; b < B; b++) {
+        int64_t *mine = (int64_t *)of[0]->buf + chosen[b] * R * B + b;
+        const int64_t *other = (const int64_t *)of[0]->buf + (chosen[b] + step[b]) % T * R * B + b;
+        for (Py_ssize_t r = 0; r < R; r++) {
+            int inside = r >= position[b], filled = flags[value[b]] ? inside : !inside || position[b] == 0;
+            if (kind[b] > 0.9) mine[r * B] = other[r * B];
+            else if (kind[b] < 0.4 ? r == position[b] : filled) mine[r * B] = value[b];
+        }
+    }
+    return done(&views, B);
+}
+
+/* ordered(genes, compressed, strict, T): formats (T * R, B) change in place, so that none is invalid below another one. */
+static PyObject *ordered(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    Views views = {.count = 0};
+    Py_buffer *of[3];
+    if (nargs != 4 || !views_of(&views, args, 3, "L2?1?1", of)) return none(&views);
+    Py_ssize_t T = PyLong_AsSsize_t(args[3]), B = of[0]->shape[1], R = T > 0 ? of[0]->shape[0] / T : 0, F = of[1]->shape[0];
+    if (PyErr_Occurred()) PyErr_Clear();
+    const char *compressed = of[1]->buf, *strict = of[2]->buf;
+    int64_t *genes = of[0]->buf;
+    if (of[2]->shape[0] != F || R < 1) return none(&views);
+    for (Py_ssize_t i = 0; i < T * R * B; i++)
+        if (genes[i] < 0 || genes[i] >= F) return none(&views);
+    for (Py_ssize_t t = 0; t < T; t++)
+        for (Py_ssize_t b = 0; b < B; b++) {
+            int64_t *slot = genes + (t * R + R - 1) * B + b, inner = *slot;
+            for (Py_ssize_t r = 1; r < R; r++) {
+                slot -= B;
+                if (compressed[*slot] && strict[inner]) *slot = inner;
+                if (!strict[inner] || strict[*slot]) inner = *slot;
+            }
+        }
+    return done(&views, B);
+}
+
+/* used(genes, bounds, moving): slots (T * R, B) are 0 further out than there are ranks: loops of `bounds` (L, D, B) above one that
+ * move the tensor, `moving` (T, D). */
+static PyObject *used(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    Views views = {.count = 0};
+    Py_buffer *of[3];
+    if (nargs != 3 || !views_of(&views, args, 3, "L2d3?2", of)) return none(&views);
+    Py_ssize_t L = of[1]->shape[0], D = of[1]->shape[1], B = of[1]->shape[2], T = of[2]->shape[0];
+    Py_ssize_t R = T > 0 ? of[0]->shape[0] / T : 0;
+    if (of[2]->shape[1] != D || of[0]->shape[1] != B || of[0]->shape[0] != T * R) return none(&views);
+    const double *bounds = of[1]->buf;
+    const char *moving = of[2]->buf;
+    for (Py_ssize_t t = 0; t < T; t++)
+        for (Py_ssize_t b = 0; b < B; b++) {
+            Py_ssize_t ranks = 0;
+            for (Py_ssize_t i = 0; i < L * D; i++) ranks += moving[t * D + i % D] && bounds[i * B + b] > 1.0;
+            for (Py_ssize_t r = 0; r < R - ranks; r++) ((int64_t *)of[0]->buf)[(t * R + r) * B + b] = 0;
+        }
+    return done(&views, B);
+}
+
 /* codes(codes, order, bounds, factorials): Cantor codes (L, B) of orders (L, D, B); `bounds` (L, D, B) or None: loops with bound
  * one come last, by dimension. */
 static PyObject *codes(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
@@ -279,4 +349,4 @@ static PyObject *codes(PyObject *self, PyObject *const *args, Py_ssize_t nargs) 
     return done(&views, L * B);
 }
 
-MODULE(moves, DOOR(vary), DOOR(filled), DOOR(fit), DOOR(bounds), DOOR(codes))
+MODULE(moves, DOOR(vary), DOOR(filled), DOOR(fit), DOOR(bounds), DOOR(codes), DOOR(varied), DOOR(ordered), DOOR(used))

@@ -88,12 +88,8 @@ class Cantor(Segment):
         if dims > TABLE_DIMS:
             return {"order": decode_order(genes, dims)}
         table = problem.shared.remember((order_table, dims), lambda: order_table(dims))
-        order = np.empty((genes.shape[0], dims, genes.shape[1]), dtype=np.int8)
-        codes = genes - 1
-        for level in range(genes.shape[0]):
-            for place in range(dims):
-                table[place].take(codes[level], out=order[level, place], mode="clip")
-        return {"order": order}
+        order = table.take(genes - 1, axis=1, mode="clip")  # (D, L, B)
+        return {"order": np.ascontiguousarray(order.swapaxes(0, 1))}
 
     def transfer(
         self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
@@ -107,16 +103,16 @@ class Cantor(Segment):
 
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
         """One level's order changes: two of its loops swap places, or it takes the order of another level."""
-        order = self.decode(genes, problem)["order"]
-        levels, dims, batch = order.shape
+        (levels, batch), dims, changed = genes.shape, len(problem.dims), genes.copy()
         if dims < 2:
-            return genes.copy()
+            return changed
         rows = np.arange(batch)
         level = rng.integers(0, levels, size=(batch,))
         first = rng.integers(0, dims, size=batch)
         second = (first + rng.integers(1, dims, size=batch)) % dims
-        order[level, first, rows], order[level, second, rows] = order[level, second, rows], order[level, first, rows]
-        changed = self.coded(order, problem)
+        order = self.decode(genes[level, rows][None], problem)["order"]
+        order[0, first, rows], order[0, second, rows] = order[0, second, rows], order[0, first, rows]
+        changed[level, rows] = self.coded(order, problem)[0]
         copied = np.flatnonzero(rng.random(batch) < 0.2)
         changed[level[copied], copied] = genes[rng.integers(0, levels, size=copied.size), copied]
         return changed

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from sparsemap.native import loaded
 from sparsemap.pieces.contracts import Array, Tensor
 from sparsemap.problem.problem import Problem
 
-from .choices import compressed_tensors
+from .choices import compiled, compressed_tensors, moving
 
 SWAPS, FILLS, STAYS, LOOPS = 0.30, 0.12, 0.13, 0.25
 """Shares of the moves: two factors swap levels; a spatial level is filled; a tensor stays where it is during the loops of a
@@ -27,9 +26,6 @@ TRIES = 4
 """Ways to fill a spatial level of which the fullest is taken."""
 DRAWN = 6
 """Numbers drawn for each move, beside those of its factors: kind, factor, level, and three that each kind takes its own way."""
-
-compiled: Any = loaded(__package__, "moves")
-"""The same in C (`moves.c`), or None."""
 
 
 class Levels(NamedTuple):
@@ -51,7 +47,7 @@ class Levels(NamedTuple):
             np.array(several, dtype=np.int64),
             np.array([problem.mapping_levels[i].limit for i in several], dtype=np.float64),
             np.array([index + 1 for _, index in sorted(temporal_genes(problem).items())], dtype=np.int64),
-            np.array([[dim in tensor.dims for dim in problem.dims] for tensor in problem.tensors]),
+            moving(problem),
         )
 
 

@@ -7,6 +7,7 @@ Williams, 2006; Matern 3/2 and linear kernel). No library of linear algebra form
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ DIGITS = 3
 """A promise is rounded so far: designs that the features do not tell apart keep their order on every machine."""
 
 gaussian: Any = loaded(__package__, "gaussian")
-"""The elimination in C, or None."""
+"""The same in C, or None."""
 
 
 class Forecast:
@@ -37,8 +38,8 @@ class Forecast:
     def __init__(self, space: Space) -> None:
         problem, levels = space.problem, space.problem.mapping_levels
         self.moves = np.array([[dim in tensor.dims for dim in problem.dims] for tensor in problem.tensors])
-        where = np.array([level.spatial for level in levels])
-        self.spatial, self.in_time = np.flatnonzero(where), np.flatnonzero(~where)
+        self.is_spatial = np.array([level.spatial for level in levels], dtype=bool)
+        self.spatial, self.in_time = np.flatnonzero(self.is_spatial), np.flatnonzero(~self.is_spatial)
         parts = [part for name, part in space.slices.items() if not MAPPING & {*space.segments[name].provides}]
         self.rest = np.array([gene for part in parts for gene in range(part.start, part.stop)], dtype=np.int64)
         self.features, self.genes, self.scores = np.zeros((0, 1)), np.zeros((0, len(self.rest)), np.int64), np.zeros(0)
@@ -77,36 +78,56 @@ class Forecast:
     def _told(self, designs: Decoded) -> Array:
         """(n, F) logarithms: loop bounds at half weight; instances in use; by level and tensor the words of its tile, and all
         that are brought, where a tile stays during the innermost loops that do not move it."""
-        bounds = np.log2(designs.designs.columns["bounds"])
-        order = designs.designs.columns["order"].astype(np.intp)
+        bounds, order = np.log2(designs.designs.columns["bounds"]), designs.designs.columns["order"]
+        levels, dims, count = bounds.shape
+        found = np.empty((levels * dims + len(self.spatial) + (2 * len(self.in_time) - 1) * len(self.moves), count))
+        if gaussian is None or gaussian.told(found, bounds, order, self.moves, self.is_spatial) is None:
+            found = np.concatenate(list(self._features(bounds, order.astype(np.intp))))
+        return found.T
+
+    def _features(self, bounds: Array, order: Array) -> Iterator[Array]:
+        """Those of `_told`, (f, n) each: `bounds` (L, D, n) are logarithms."""
         levels, _, count = bounds.shape
         loops = np.take_along_axis(bounds, order, axis=1)
         moved = self.moves[:, order] & (loops > 0.0)  # (T, L, D, n)
-        over = np.einsum("td,ldn->tln", self.moves.astype(np.float64), bounds)
+        over = np.stack([in_turn(bounds[:, mine]) for mine in self.moves])
         words = over[:, ::-1].cumsum(axis=1)[:, ::-1]
-        found = [bounds.reshape(-1, count) / 2.0, bounds[self.spatial].sum(axis=1)]
+        yield bounds.reshape(-1, count) / 2.0
+        yield in_turn(bounds[self.spatial])
         for level in (*self.in_time[1:], levels):
             outside = self.in_time[self.in_time < level][::-1]
             steps = loops[outside, ::-1].reshape(-1, count)
             goes = np.logical_or.accumulate(moved[:, outside, ::-1].reshape(len(moved), -1, count), axis=1)
-            brought = np.where(goes, steps, 0.0).sum(axis=1) + over[:, self.spatial[self.spatial < level]].sum(axis=1)
+            brought = in_turn(np.where(goes, steps, 0.0)) + in_turn(over[:, self.spatial[self.spatial < level]])
             if level < levels:
-                found.append(words[:, level])
+                yield words[:, level]
                 brought = brought + words[:, level]
-            found.append(brought)
-        return np.concatenate(found).T
+            yield brought
+
+
+def in_turn(parts: Array) -> Array:
+    """Sums (k, n) of (k, m, n), one after the other."""
+    found = np.zeros((len(parts), parts.shape[2]))
+    for place in range(parts.shape[1]):
+        found += parts[:, place]
+    return found
 
 
 def likeness(features: Array, genes: Array, known: int, reach: float, apart: float) -> tuple[Array, Array]:
     """(n, known) how alike the scores of all designs and the first ones are, by the distance of features (n, F) over `reach`;
     each gene (n, g) that differs adds `apart` to its square. And the products of the features."""
-    product: Array = np.einsum("nf,mf->nm", features, features[:known])
-    length, others = (features**2).sum(axis=1), np.zeros(product.shape, dtype=np.int16)
+    length, far, product = (features**2).sum(axis=1), *np.zeros((2, len(features), known))
     by_gene = genes.T.astype(np.int16, order="C")  # only whether they are alike matters
-    if gaussian is None or gaussian.differing(others, by_gene) is None:
-        others = (by_gene[:, :, None] != by_gene[:, None, :known]).sum(axis=0)
-    far = np.sqrt(np.maximum(length[:, None] + length[:known] - 2.0 * product + apart * others, 0.0)) / reach
-    return (1.0 + far) * np.exp(-far), product
+    given = far, product, np.ascontiguousarray(features), length, by_gene, apart, reach
+    if gaussian is None or gaussian.alike(*given) is None:
+        for column in features.T:
+            product += column[:, None] * column[:known]
+        for own in by_gene:
+            far += own[:, None] != own[:known]
+        far = -np.sqrt(np.maximum(length[:, None] + length[:known] - 2.0 * product + apart * far, 0.0)) / reach
+    near = np.exp(far)
+    near *= np.subtract(1.0, far, out=far)  # arrays of this size are dear to allocate
+    return near, product
 
 
 def conditioned(kernel: Array, scores: Array, noise: float) -> tuple[Array, Array]:

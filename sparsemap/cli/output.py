@@ -127,10 +127,12 @@ def write_more(result: Result, problem: Problem, folder: str) -> list[Path]:
 
 
 def write_command(folder: str | Path) -> None:
-    """Writes the command into the folder of its results, if it has one, for the page about them."""
-    if folder:
-        words = shlex.join(["sparsemap", *click.get_current_context().find_root().meta["words"]])
-        write_text(Path(folder) / COMMAND_FILE, f"{words}\n")
+    """Writes the command into the folder of its results, if it has one, for the page about them; paths of files are
+    relative to the working directory."""
+    words = click.get_current_context().find_root().meta.get("words")  # none where the verb is that of another program
+    if folder and words:
+        words = [os.path.relpath(word) if os.path.isabs(word) else word for word in words]
+        write_text(Path(folder) / COMMAND_FILE, f"{shlex.join(['sparsemap', *words])}\n")
 
 
 def say_place(result: Result, out: str | None) -> None:

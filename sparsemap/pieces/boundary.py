@@ -111,12 +111,15 @@ T = TypeVar("T")
 
 
 def locked(given: T) -> T:
-    """Arrays, or an attrs object with arrays, as pieces get them: views that cannot be written, no copies.
+    """Arrays, or an attrs object with arrays, as pieces get them: views that cannot be written, no copies; what cannot be
+    written already is as it is.
 
     A piece that writes to what it is given would change numbers that others compute with.
     """
     value: Any = given
     if isinstance(value, np.ndarray):
+        if not value.flags.writeable:
+            return given
         view = value.view()
         view.flags.writeable = False
         return view  # type: ignore[return-value]
@@ -126,7 +129,8 @@ def locked(given: T) -> T:
         return value
     names = _array_fields(type(value))  # type: ignore[arg-type]
     fields = {name: getattr(value, name) for name in names}
-    return attrs.evolve(value, **{name: locked(item) for name, item in fields.items() if item is not None})
+    found = {name: locked(item) for name, item in fields.items() if item is not None}
+    return attrs.evolve(value, **found) if any(item is not fields[name] for name, item in found.items()) else value
 
 
 @cache
@@ -160,6 +164,8 @@ def units_of(piece: of.Format, fiber: of.Fiber, outer: of.Outer | None = None) -
         if not hasattr(units, field):
             raise wrong(piece, method, f"returned {described(units)}, expected Units")
         value = getattr(units, field)
+        if type(value) in (int, float) and 0.0 <= value < np.inf:
+            continue
         single = np.ndim(value) == 0
         column = numbers(piece, method, field, np.asarray(value) if single else value, () if single else shape, "fiub")
         if column.size and not (column.min() >= 0.0 and column.max() < np.inf):

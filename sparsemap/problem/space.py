@@ -277,13 +277,15 @@ class Space:
 
         `segments`: only the genes of these are rewritten.
         """
-        by_gene = np.array(genomes.T, dtype=np.int64, order="C")
+        by_gene, decoded = np.array(genomes.T, dtype=np.int64, order="C"), dict[str, Mapping[str, Array]]()
         for name in self.canonical_order if segments is None else segments:
             segment, part = self.segments[name], self.slices[name]
             columns: dict[str, Array] = {}
             for other, provider in self.segments.items():
                 if set(provider.provides) & set(segment.canonical_needs):
-                    columns.update(self._columns(provider, by_gene[self.slices[other]]))
+                    decoded[other] = decoded.get(other) or self._columns(provider, by_gene[self.slices[other]])
+                    columns.update(decoded[other])
+            decoded.pop(name, None)
             genes = by_gene[part]
             by_gene[part] = self._genes(segment, "canonical", genes.shape, genes, self.problem, columns)
         return np.ascontiguousarray(by_gene.T)

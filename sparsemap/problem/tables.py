@@ -14,8 +14,8 @@ from ..pieces.contracts import Piece
 T = TypeVar("T")
 
 Key = tuple[Any, ...]
-"""The class or function that a table belongs to, then what the table depends on. What cannot be hashed, such as the fields
-of a piece with a mapping among them, counts by content."""
+"""The class or function that a table belongs to, then what the table depends on. Pieces, and what cannot be hashed, count by
+content."""
 
 
 @attrs.define(eq=False)
@@ -24,6 +24,7 @@ class Tables:
 
     _made: dict[Any, Any] = attrs.field(factory=dict, init=False)
     _contents: dict[int, tuple[Piece, Any]] = attrs.field(factory=dict, init=False)
+    _equal: dict[Any, object] = attrs.field(factory=dict, init=False)
     _lock: Any = attrs.field(factory=RLock, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -37,10 +38,11 @@ class Tables:
         if not isinstance(key, tuple) or not key or not callable(key[0]):
             text = "expected a class or function, then what the table depends on"
             raise TypeError(f"key of a table: {text}; found {key!r}")
+        key = tuple([self._content(part) if isinstance(part, Piece) else part for part in key])
         try:
             known = key in self._made
         except TypeError:
-            key = tuple(map(self._content, key))
+            key = tuple(map(content_of, key))
             known = key in self._made
         if not known:
             with self._lock:
@@ -48,13 +50,12 @@ class Tables:
                     self._made[key] = make()
         return self._made[key]
 
-    def _content(self, part: Any) -> Any:
-        """What a part of a key counts by; of a piece, which is frozen, it is made once."""
-        if not isinstance(part, Piece):
-            return content_of(part)
-        if id(part) not in self._contents:
-            self._contents[id(part)] = part, content_of(part)  # the piece stays, so that no other one gets its number
-        return self._contents[id(part)][1]
+    def _content(self, piece: Piece) -> Any:
+        """What stands for pieces of this content, which is made once for each, as they are frozen."""
+        if id(piece) not in self._contents:
+            equal = self._equal.setdefault(content_of(piece), object())
+            self._contents[id(piece)] = piece, equal  # the piece stays, so that no other one gets its number
+        return self._contents[id(piece)][1]
 
 
 def content_of(value: Any) -> Any:

@@ -39,7 +39,7 @@ MUTANTS = [  # section, file, a line or part of one, what it becomes
     ("8 rounding of demand", "cycles.py", "np.ceil(demand.read / share)", "demand.read / share"),
     ("9 metadata energy", "cost.py",
      "np.ceil(bits / by_level(chip.metadata_width)) * each", "bits / by_level(chip.metadata_width) * each"),
-    ("10 capacity", "validity.py", "words[s] > data_words(chip, s)", "words[s] > data_words(chip, s) + 1000"),
+    ("10 capacity", "checks.py", "words[s] > data_words(chip, s)", "words[s] > data_words(chip, s) + 1000"),
 ]  # fmt: skip
 
 

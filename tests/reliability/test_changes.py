@@ -267,10 +267,11 @@ def test_a_resumed_network_has_the_files_of_an_undisturbed_one_but_for_the_docum
 
 
 def written(folder):
-    """The files of a folder, but for what docs/reliability.md says to differ: `timing.csv`, and `seconds` of results."""
+    """The files of a folder, but for what docs/reliability.md says to differ: `timing.csv`, `command.txt`, and `seconds` of
+    results."""
     found = {}
     for path in sorted(Path(folder).rglob("*")):
-        if path.is_file() and path.name != "timing.csv":
+        if path.is_file() and path.name not in ("timing.csv", "command.txt"):
             kept = path.name == "result.json"
             lines = path.read_text().splitlines(keepends=True)
             found[str(path.relative_to(folder))] = "".join(

@@ -71,6 +71,13 @@ class Shares:
         return -np.expm1(lanes[:, None] * self.logs)
 
 
+def _rises(values: Array) -> Array:
+    """What each value adds to the one before, the first to nothing."""
+    found = values.copy()
+    found[1:] -= values[:-1]
+    return found
+
+
 class Rowed:
     """A table that says in which row of `figures`, (rows, width), something is."""
 
@@ -160,7 +167,7 @@ class WorkTiles(Rowed):
         at = np.maximum(at, 0)
         first = np.searchsorted(y, y[at], side="left")  # all that have this value reach it
         moments = shares.p @ values**2, shares.p[values > 0.0].sum()
-        return np.concatenate([weights @ np.diff(y, prepend=0.0), moments, y[at], shares.reaches[first]])
+        return np.concatenate([weights @ _rises(y), moments, y[at], shares.reaches[first]])
 
     def _shape(self, shape: tuple[int, ...]) -> tuple[Array, Shares, Array]:
         """Occupancies of a tile, their shares, and the weights of these."""
@@ -191,7 +198,7 @@ class MetPlaces(Rowed):
     def _row(self, places: float, chance: float) -> Array:
         k, p = binomial(places, chance)
         shares = Shares.of(p)
-        return shares.weights(self.lanes) @ np.diff(shares.merged(k / places), prepend=0.0)
+        return shares.weights(self.lanes) @ _rises(shares.merged(k / places))
 
 
 WINDOW = 1 << 16

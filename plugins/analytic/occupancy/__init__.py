@@ -160,4 +160,4 @@ class TensorTables:
                 tables._trim()
             found = units_together([(tables.ranks, ranks) for tables, ranks in asked])
             for (tables, ranks), units in zip(asked, found, strict=True):
-                tables._units.find(ranks.fingerprint(), partial(take, units))
+                tables._units.rows(ranks.fingerprint(), partial(take, units))

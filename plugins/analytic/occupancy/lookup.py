@@ -149,6 +149,9 @@ class Table(Generic[Row]):
 
     def _place(self, keys: Array, rows: Rows) -> None:
         """Distinct new keys: all try their places at once, those that find theirs taken try the next one."""
+        given = self._keys, self._row_of, keys, rows, self.bits, MIX
+        if native.fast is not None and native.fast.place(*given) is not None:
+            return
         mask = (1 << self.bits) - 1
         place = self._home(keys)
         while len(keys):

@@ -126,7 +126,7 @@ def _expected(parts: Sequence[tuple[UnitTables, RankPoints]]) -> RankUnits:
         ranks = np.flatnonzero(format_of == number)
         mine = np.flatnonzero((format_of == number)[points.rank])
         form, outer = formats[number]
-        fiber = Fiber(*(column[mine] for column in points[:9]))
+        fiber = Fiber(*map(fixed, (column[mine] for column in points[:9])))
         units = units_of(form, fiber, outer)
         columns[0, mine], columns[1, mine] = units.metadata, units.payload
         if pointers:
@@ -152,6 +152,12 @@ def _expected(parts: Sequence[tuple[UnitTables, RankPoints]]) -> RankUnits:
                     getattr(found, name)[first + rows] = tables.total(part, rows, some[rows])
                 first += len(some)
     return found
+
+
+def fixed(values: Array) -> Array:
+    """The same array, which nobody can write any more."""
+    values.flags.writeable = False
+    return values
 
 
 def _sums(rank: Rows, p: Array, columns: Array, count: int) -> Array:

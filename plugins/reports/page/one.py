@@ -82,7 +82,9 @@ def _verdict(outcome: DesignOutcome, free: Sequence[Free], found: Mapping[str, A
     time = f"{time_text(seconds)} and " if seconds else ""
     text = f"{problem.workload.name} takes {time}{format_energy(outcome.energy_pj)} on {problem.hardware.name}"
     limit = outcome.limit.removesuffix(f", {WAITING}")
-    text += f", limited by {limit}." if limit else "."
+    waits = outcome.breakdown.waiting_cycles / outcome.cycles
+    more = f" and by waiting, {percent(waits)} of the time" if waits >= 0.01 else ""
+    text += f", limited by {limit}{more}." if limit else "."
     spent = {name: math.fsum(parts.values()) for name, parts in outcome.breakdown.energies.items()}
     if spent:
         most = max(spent, key=lambda name: spent[name])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sparsemap_plugins.analytic import native
 
 import sparsemap
 from sparsemap.pieces.loading import load
@@ -44,6 +45,19 @@ def test_none_of_many_designs_is_below_the_bound_of_its_class(cell: str) -> None
     scores, least = problem.evaluator.score(evaluation), classes.least[classes.of(space.decode(genomes))]
     assert evaluation.valid.sum() > 4000
     assert (scores[evaluation.valid] >= least[evaluation.valid]).all()
+
+
+@pytest.mark.parametrize(("workload", "hardware", "cost_model"), CELLS)
+def test_the_class_of_a_design_is_the_same_in_c(workload, hardware, cost_model, monkeypatch) -> None:
+    problem = sparsemap.load_problem(workload, hardware, cost_model=cost_model, registry=REGISTRY)
+    space, rng = problem.space, np.random.default_rng(0)
+    designs = space.decode(np.concatenate([space.sample(200, rng), space.repair(space.guess(200, rng), rng)]))
+    assert space.classes is not None
+    found, classes = space.classes.of(designs), rng.choice(space.classes.ranking, 400)
+    moved = space.classes.known.moved(designs, classes)
+    monkeypatch.setattr(native, "fast", None)
+    assert (space.classes.of(designs) == found).all() and len(set(found.tolist())) > 20
+    assert all((column == moved[name]).all() for name, column in space.classes.known.moved(designs, classes).items())
 
 
 def test_a_design_moves_into_every_class() -> None:

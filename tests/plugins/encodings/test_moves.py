@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sparsemap_plugins.encodings import orders, tile_moves, tiling
+from sparsemap_plugins.encodings import choices, orders, tile_moves, tiling
 from sparsemap_plugins.searchers.operators.segments import SegmentMoves
 
 from sparsemap import load_problem
@@ -41,7 +41,7 @@ def test_a_generation_is_the_same(workload, hardware, monkeypatch):
         pytest.skip("not compiled")
     space, found = load_problem(workload, hardware, registry=REGISTRY).space, []
     for compiled in (asked(tile_moves.compiled), None):
-        for module in (tile_moves, orders, tiling):
+        for module in (choices, orders, tile_moves, tiling):
             monkeypatch.setattr(module, "compiled", compiled)
         rng = np.random.default_rng(3)
         genomes = np.concatenate([space.guess(150, rng), space.sample(50, rng)])
@@ -76,3 +76,9 @@ def test_what_is_of_another_shape_is_left_to_numpy():
     )
     assert all(tile_moves.compiled.filled(*some, 2, 4.0) is None for some in wrong)
     assert tile_moves.compiled.vary(genes) is None and tile_moves.compiled.fit() is None
+    flags, kind, some = np.array([True, False]), np.zeros(2), np.zeros(2, dtype=np.int64)
+    assert tile_moves.compiled.varied(genes, flags, kind, some, some, some, some, 1) == 2
+    assert tile_moves.compiled.varied(genes, flags, kind, some + 1, some, some, some, 1) is None
+    assert tile_moves.compiled.varied(genes, flags, kind, some, some, some + 2, some, 1) is None
+    assert tile_moves.compiled.ordered(genes + 2, flags, flags, 1) is None
+    assert tile_moves.compiled.used(genes, np.ones((2, 3, 2)), np.ones((1, 2), dtype=bool)) is None

@@ -71,14 +71,17 @@ def test_unseen_genomes_are_not_seen_by_being_asked_for():
     assert seen.new(genomes).tolist() == [0, 2] and seen.new(genomes).tolist() == []
 
 
-def test_a_promise_is_the_same_in_c(monkeypatch):
-    problem = load_problem("mm1", "cloud", registry=REGISTRY)
+@pytest.mark.parametrize("names", [("mm1", "cloud"), ("conv4", "mobile"), ("batched-matmul-8x64x64x64", "clustered")])
+def test_a_promise_is_the_same_in_c(names, monkeypatch):
+    problem = load_problem(*names, registry=REGISTRY)
     forecast = Forecast.of(problem.space)
-    forecast.receive(*tried(problem, 120, 0))
-    designs, _ = tried(problem, 43, 1)
-    found = forecast.promise(designs)
-    monkeypatch.setattr(module, "gaussian", None)
-    assert np.array_equal(forecast.promise(designs), found)
+    forecast.receive(*tried(problem, 200, 0))
+    for count in (43, 1):
+        designs, _ = tried(problem, count, 1)
+        found, told = forecast.promise(designs), forecast._told(designs)
+        with monkeypatch.context() as without:
+            without.setattr(module, "gaussian", None)
+            assert np.array_equal(forecast._told(designs), told) and np.array_equal(forecast.promise(designs), found)
 
 
 @pytest.mark.parametrize("compiled", [True, False])
