@@ -83,6 +83,7 @@ def design(
     command goes on where a stopped one was, and ends with the same result.
     """
     from sparsemap.cli import output
+    from sparsemap.cli.group import INTERRUPTED
 
     from .search import DesignTask, designed
 
@@ -100,7 +101,7 @@ def design(
             result = designed(task, told)
     except KeyboardInterrupt:
         output.say(f"interrupted; the chips tried are in {task.out}, run the command again to go on", "yellow")
-        raise SystemExit(output.INTERRUPTED) from None
+        raise SystemExit(INTERRUPTED) from None
     if as_json:
         click.echo(json.dumps(result.to_dict(), indent=2))
     elif not quiet:

@@ -241,7 +241,7 @@ def _is_of_study(entry: Path) -> bool:
     if not entry.is_dir():
         return entry.name in (*TABLE_FILES, *COMPARISON_FILES, PAGE_FILE) or is_temporary(entry)
     if entry.name == PARTIAL_FOLDER:
-        return {below.name for below in entry.iterdir() if not is_temporary(below)} <= {*TABLE_FILES}
+        return {below.name for below in entry.iterdir() if not is_temporary(below)} <= {*TABLE_FILES, *COMPARISON_FILES}
     return re.fullmatch(r".+--.+--.+--seed-?\d+", entry.name) is not None and _is_result(entry, layers=True)
 
 
