@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import SpecError, listed
-from ..files import shown, times
+from ..files import grouped, shown, times
 from ..pieces.data_specs import Network
 from ..pieces.registry import Registry, is_path
 from ..problem.network import Node, distinct, nodes_of
@@ -110,11 +110,21 @@ def run_network(hardware: str, given: Mapping[str, Any], as_json: bool, quiet: b
         click.echo("\n".join(cli_output.wrapped(line, " " * 9) for line in lines))
     if out and not quiet:
         cli_output.say(f"{', '.join(NETWORK_FILES)} and a folder per search are in {out}")
-    failed = {layer.searched: layer.state for layer in result.layers if layer.energy_pj is None}
+    if not (out or quiet):
+        cli_output.say("nothing was kept; --out DIR keeps designs and tables")
+    failed = {layer.searched: layer for layer in result.layers if layer.energy_pj is None}
     if failed:
+        say_reasons((name, layer.error if layer.evaluations else "") for name, layer in failed.items())
         names = ", ".join(failed)
         cli_output.say(f"{len(failed)} of {result.searches} searches ended without a design: {names}", "red")
         raise SystemExit(2)
+
+
+def say_reasons(found: Iterable[tuple[str, str]]) -> None:
+    """Why there is no design, by name of what was searched: each reason once; nothing where it is empty, since told."""
+    for why, named in grouped(found, lambda one: one[1]).items():
+        if why:
+            cli_output.say(f"{listed(name for name, _ in named)}: {why}", "red")
 
 
 def totals_text(result: NetworkResult) -> str:
@@ -229,6 +239,10 @@ def outcomes_of(
 
 def tell(outcomes: list[Outcome], folder: str, files: tuple[str, ...], quiet: bool) -> None:
     """How the cells ended and where the tables are; ends with an error if cells failed."""
+    from ..study.cells import no_design
+
+    without = (one for one in outcomes if one.state in ("done", "kept") and one.numbers.get("edp") is None)
+    say_reasons((one.cell.name, no_design(one.numbers)) for one in without)
     counts = {state: sum(outcome.state == state for outcome in outcomes) for state in ("kept", "failed")}
     if not quiet:
         kept = f", {counts['kept']} kept from earlier" if counts["kept"] else ""

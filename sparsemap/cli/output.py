@@ -205,18 +205,6 @@ def step_progress(items: Iterable[T], total: int, text: Callable[[T], str], quie
 
 
 @contextmanager
-def counted_progress(quiet: bool) -> Iterator[Callable[[str, int, int, float], None]]:
-    """What is counted, how far that is, and the best score so far, live."""
-    with bar(quiet) as update:
-
-        def report(what: str, done: int, total: int, score: float) -> None:
-            if update is not None:
-                update(done, total, what + (f"   best {score:.3e}" if score < float("inf") else ""))
-
-        yield report
-
-
-@contextmanager
 def search_progress(budget: int, quiet: bool, unit: str = "") -> Iterator[Callable[[Snapshot], None] | None]:
     """Designs evaluated, best score and share of valid ones, live."""
     with bar(quiet, budget) as update:

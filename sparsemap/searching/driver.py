@@ -150,7 +150,7 @@ class Search:
             raise
 
     def evaluate(self, genomes: Array | None = None) -> Evaluation:
-        """The evaluation of own proposals (n, G) int64, or else of the batch last asked for.
+        """The evaluation of own proposals (n, G) int64, or else of the batch last asked for, which counts once it is told.
 
         Own proposals count against the budget, and are in history, front and result as if a searcher had made them. No
         more than the budget has left are evaluated, so that fewer may come back; `SearchError` if nothing is left.
@@ -163,7 +163,7 @@ class Search:
             raise SearchError("evaluate() of own proposals before tell(): the scores of the last batch are missing")
         if self.budget.left == 0:
             raise SearchError(f"the budget of {self.budget.total:,} designs is spent")
-        checked = self.problem.space.check(np.atleast_1d(genomes)[: self.budget.proposals_left])
+        checked = self.problem.space.check(np.atleast_2d(genomes)[: self.budget.proposals_left])
         evaluation = self.problem.evaluator.evaluate_checked(checked)
         if len(checked):
             self._take(checked, *self._scores(evaluation), evaluation)

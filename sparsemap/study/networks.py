@@ -74,6 +74,8 @@ def search_network(
     for key, given, choices in (("operations", operations, OPERATIONS), ("formats", formats, FORMATS)):
         if given not in choices:
             raise SearchError(f"{key}: {unknown('choice', given, choices)}")
+    if not fuse and (operations, formats) != (OPERATIONS[0], "matched"):
+        raise SearchError("operations and formats are those of a plan, which only --fuse (fuse=True) makes")
     registry = load(plugin_dirs=plugin_dirs)
     place = nullcontext(os.fspath(out)) if out else tempfile.TemporaryDirectory(prefix="sparsemap-")
     with place as folder:

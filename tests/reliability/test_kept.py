@@ -79,3 +79,27 @@ def test_designs_that_a_program_proposed_are_no_search_of_the_searcher():
     run.evaluate(problem.space.sample(20, np.random.default_rng(0)))
     run.result().write("own")
     assert "own is" in command("search", "mm1", "mobile", "--budget", 20, "--out", "own", code=2)
+
+
+# ------------------------------------------------------------------------------------------- what a run without a design says
+
+
+def test_a_network_without_designs_says_why_and_each_reason_once():
+    levels = [{"name": "DRAM", "class": "dram"}, {"name": "PE", "class": "regfile", "capacity": "4 B"}]
+    toml_io.write("tiny.toml", {"kind": "hardware", "name": "tiny", "levels": levels})
+    told = command("run", "net.toml", "--hardware", "tiny.toml", "--budget", 30, code=2).splitlines()
+    assert told == [
+        "nothing was kept; --out DIR keeps designs and tables",
+        "a, b: no valid design was found: PE: needs 6 B, has 4 B",
+        "2 of 2 searches ended without a design: a, b",
+    ]
+    told = command("run", "net.toml", "--hardware", "tiny.toml,slow.toml", "--budget", 30, "--out", "both")
+    assert told.startswith("net on tiny with sparsemap, seed 0: no valid design was found: PE: needs 6 B")
+
+
+def test_a_wrong_chip_is_told_once_and_options_of_plans_need_one():
+    levels = [{"name": "DRAM", "class": "dram", "bandwidth": "12 Gb/s"}, {"name": "PE", "class": "regfile"}]
+    toml_io.write("wrong.toml", {"kind": "hardware", "name": "wrong", "levels": levels})
+    (told,) = command("run", "net.toml", "--hardware", "wrong.toml", code=2).splitlines()
+    assert told.endswith("unknown unit 'Gb'; did you mean 'Gbit', or 'GB', eight times as much?")
+    assert "which only --fuse" in command("run", "net.toml", "--hardware", "slow.toml", "--formats", "free", code=2)

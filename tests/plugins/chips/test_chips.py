@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from sparsemap_plugins.chips import layers
 from sparsemap_plugins.chips import model as chip_model
-from sparsemap_plugins.chips.constraints import broken_of
 from sparsemap_plugins.chips.layers import Weight, layers_of
 from sparsemap_plugins.chips.model import digest_of, segment_of, whole, worth_of
 from sparsemap_plugins.chips.search import DesignTask, designed, outer_problem
@@ -28,6 +27,7 @@ from sparsemap.cli.check import check_files
 from sparsemap.errors import DesignError
 from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
+from sparsemap.problem.constraints import broken_of
 from sparsemap.searching import budget
 
 HARDWARE = """
