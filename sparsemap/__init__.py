@@ -9,7 +9,7 @@
     print(result.breakdown().to_dict())             # energy by level and tensor; `to_pandas()` makes tables
     result.write("best")                            # design.toml, history.csv, timing.csv, result.json
 
-`design(path)` reads a design file; `evaluate(problem, genomes)` evaluates genomes of your own (B, G), and
+`load_design(path)` reads a design file; `evaluate(problem, genomes)` evaluates genomes of your own (B, G), and
 `Search(problem).evaluate(genomes)` does so within a budget, with history, front and result; `search_network` and
 `run_study` search the layers of a network and the cells of a study. `problem.space` says what the genes are.
 Plugins derive from the contracts (`Format`, `CostModel`, `Searcher` ...), each of which `help` describes; the

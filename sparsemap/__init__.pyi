@@ -49,7 +49,7 @@ from .problem.space import Space as Space
 from .searching.best import Best as Best
 from .searching.driver import Budget as Budget
 from .searching.driver import Search as Search
-from .searching.given import design as design
+from .searching.given import load_design as load_design
 from .searching.result import Result as Result
 from .searching.run import search as search
 from .searching.start import Start as Start

@@ -11,6 +11,7 @@ from toy_problem import toy_problem
 
 from sparsemap import PluginError, testing
 from sparsemap.pieces.contracts import (
+    Code,
     Filter,
     Format,
     Genes,
@@ -130,6 +131,43 @@ def test_broken_formats(result, text):
 )
 def test_formats_that_store_zeros(keys, result, text):
     assert text in fails(testing.check_format, Bits(result=lambda f: Units(result(f), 1.0), **keys))
+
+
+@pytest.mark.parametrize(("lists", "bits"), [("runs", "0"), ("coordinates", "3"), ("mask", "0"), ("runs", "200")])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_codec_that_fails_is_told_as_all_else(lists, bits):
+    piece = registry().build("format", {"name": "odd", "compressed": True, "lists": lists, "entry_bits": bits})
+    with pytest.raises(AssertionError, match=r"^format 'odd' \(.*\): "):
+        testing.check_format(piece)
+
+
+@attrs.frozen(kw_only=True)
+class Words(Format):
+    """A bitmask in words of eight bits, as a plugin might write it."""
+
+    compressed: bool = True
+    told: Any = lambda fiber: fiber.fibers * np.ceil(fiber.length / 8) * 8
+
+    def encode(self, rows, rank, tiles):
+        bits = np.pad(rows, [(0, 0), (0, -rank.length % 8)])
+        return Code.of(len(rows), [(np.repeat(np.arange(len(bits)), bits.shape[1]), bits.reshape(-1).astype(int), 1)])
+
+    def decode(self, bits, rank, tiles, ends):
+        length = rank.length + -rank.length % 8
+        return bits.many(len(tiles) * length, 1).reshape(len(tiles), length)[:, : rank.length] > 0
+
+    def encoded(self, fiber, outer):
+        return Units(self.metadata_bits(fiber), 1.0)
+
+    def metadata_bits(self, fiber):
+        return self.told(fiber)
+
+
+def test_codecs_are_tried_at_ragged_lengths():
+    testing.check_format(Words())
+    assert "words in a rank of 35: expected 40.00 (`encode`), given 35.00 (`encoded`)" in fails(
+        testing.check_format, Words(told=lambda fiber: fiber.fibers * fiber.length)
+    )
 
 
 @attrs.frozen(kw_only=True)

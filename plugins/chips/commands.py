@@ -104,6 +104,7 @@ def design(
     except KeyboardInterrupt:
         output.say(f"interrupted; the chips tried are in {task.out}, run the command again to go on", "yellow")
         raise SystemExit(INTERRUPTED) from None
+    output.write_command(task.out)
     if as_json:
         click.echo(json.dumps(result.to_dict(), indent=2))
     elif not quiet:

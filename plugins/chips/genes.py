@@ -11,7 +11,8 @@ import numpy as np
 from sparsemap import Problem, load_problem
 from sparsemap.errors import DesignError, SpecError
 from sparsemap.pieces.contracts import Array, Genes, Segment, naming
-from sparsemap.problem.chip import Chip
+from sparsemap.pieces.data_specs import SparseUnits
+from sparsemap.problem.chip import Chip, units_mm2
 from sparsemap.problem.constraints import broken_of, excess_of
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.hardware_space import PRESENT, fixed_table, own_value, with_value
@@ -164,13 +165,24 @@ class ChipGenes(Segment):
         """All constraints of a chip."""
         return tuple(dict.fromkeys((*problem.hardware.constraints, *self.constraints)))
 
-    def chip(self, table: Mapping[str, Any], problem: Problem) -> Chip:
-        """Sizes and areas of one chip, with all of its units."""
-        return load_problem(problem.workload, table, self.space or None, registry=problem.registry).chip
+    def chip(self, genes: Array, problem: Problem) -> Chip:
+        """Sizes and areas of one chip (g,), with all of its units; chips of equal sizes are made of one."""
+        every, known = self.every(problem), problem.remember((ChipGenes.chip, self), dict[bytes, Problem])
+        plain = np.where([gene.unit is None for gene in every], genes, 0)
+        if (key := plain.tobytes()) not in known:
+            table = self.table(plain, problem)
+            known[key] = load_problem(problem.workload, table, self.space or None, registry=problem.registry)
+        bare = known[key]
+        if self.share == "sizes":
+            return bare.chip
+        units = {key: {of: tuple(some) for of, some in found.items()} for key, found in units_of(every, genes).items()}
+        hardware = attrs.evolve(bare.hardware, units=SparseUnits(**units))
+        area = units_mm2(bare.levels, bare.technology, hardware, problem.registry)
+        return attrs.evolve(bare.chip, units_area_mm2=np.array(area))
 
     def broken(self, genes: Array, problem: Problem) -> str:
         """The first constraint that a chip (g,) breaks before any search."""
-        chip = self.chip(self.table(genes, problem), problem)
+        chip = self.chip(genes, problem)
         return broken_of(self.rules(problem), chip, {"area_mm2": float(chip.total_area_mm2)})
 
     def excess(self, genes: Array, problem: Problem) -> float:
@@ -179,7 +191,7 @@ class ChipGenes(Segment):
             return 0.0
         known: dict[bytes, float] = problem.remember((ChipGenes.excess, self), dict)
         if (key := np.ascontiguousarray(genes).tobytes()) not in known:
-            chip = self.chip(self.table(genes, problem), problem)
+            chip = self.chip(genes, problem)
             known[key] = excess_of(self.rules(problem), chip, {"area_mm2": float(chip.total_area_mm2)})
         return known[key]
 
@@ -224,18 +236,24 @@ def _units(key: str, of: str, names: list[str], count: int) -> list[Gene]:
     return [Gene(f"{key}.{of}" + (f".{i + 1}" if count > 1 else ""), values, (key, of)) for i in range(count) if names]
 
 
+def units_of(every: tuple[Gene, ...], genes: Array) -> dict[str, dict[str, list[str]]]:
+    """By kind and tensor or place, the units of a chip (g,), each once."""
+    units: dict[str, dict[str, list[str]]] = {"formats": {}, "mechanisms": {}}
+    for gene, value in zip(every, genes, strict=True):
+        if gene.unit is not None and (name := gene.values[int(value)]):
+            mine = units[gene.unit[0]].setdefault(gene.unit[1], [])
+            mine += [name] * (name not in mine)
+    return {key: {of: sorted(names) for of, names in found.items()} for key, found in units.items()}
+
+
 def table_of(problem: Problem, every: tuple[Gene, ...], genes: Array, share: str) -> dict[str, Any]:
     hardware = problem.hardware
     table = fixed_table(hardware)
-    units: dict[str, dict[str, list[str]]] = {"formats": {}, "mechanisms": {}}
     for gene, value in zip(every, genes, strict=True):
-        chosen = gene.values[int(value)]
         if gene.unit is None:
-            table = with_value(table, gene.name, chosen, problem.files.get("hardware", ""))
-        elif chosen and chosen not in (mine := units[gene.unit[0]].setdefault(gene.unit[1], [])):
-            mine.append(chosen)
+            table = with_value(table, gene.name, gene.values[int(value)], problem.files.get("hardware", ""))
     if share != "sizes":
-        table["units"] = {key: {of: sorted(names) for of, names in found.items()} for key, found in units.items()}
+        table["units"] = units_of(every, genes)
     elif hardware.units is not None:
         table["units"] = unstructure(hardware.units)
     return table

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import math
 import shutil
 from collections import Counter
@@ -15,11 +16,12 @@ from typing import Any
 import attrs
 
 from sparsemap import Budget, Problem, Search, SearchError, SpecError, __version__
+from sparsemap.errors import listed
 from sparsemap.files import write_text
 from sparsemap.pieces.contracts import Searcher
 from sparsemap.problem.constraints import broken_of
 from sparsemap.problem.costs import ALIASES
-from sparsemap.problem.hardware_space import fixed_table, wrong_choices
+from sparsemap.problem.hardware_space import fixed_table, without_area, wrong_choices
 from sparsemap.problem.load import make_problem, objective_of
 from sparsemap.searching.driver import searcher_of
 from sparsemap.spec.unstructuring import unstructure
@@ -32,6 +34,7 @@ from .result import ChipResult
 from .starts import starts_of, weights_of
 from .worth import COSTS, evaluated_chip, executed_design
 
+logger = logging.getLogger("sparsemap")
 REFERENCE, TRIED_FILE = "reference", "chips.jsonl"
 SEARCHER, FRONT_SEARCHER = "chips", "nsga2"
 """Of chips, for one value and for several."""
@@ -39,8 +42,13 @@ COLD = {"extends": "sparsemap", "classes": 0.0, "jumps": 0.0, "prune": False}
 """The searcher of layers that have nothing to start from: the usual one without bounds."""
 STARTS = 12
 """Chips that a search starts from, at most: what they show is what the next ones start from."""
-FINALISTS, CLOSE = 3, 1.02
-"""Chips, at most, of which the layers are searched longer before one is chosen: those that cost so much of the best."""
+FINALISTS, CLOSE = 4, 1.1
+"""Chips, at most, whose layers are searched once more before one is chosen: those that cost at most so much of the best, which
+may be the luckiest."""
+LAST = 2
+"""Those of them, at most, whose layers are then searched longer."""
+FINALS = "finalists"
+"""Folder of their results while one is chosen."""
 WIDER = 4
 """How many times the designs of a layer are allowed for those of reference, and for the layers of the chosen chip."""
 Told = Callable[[str, int, int, float], None]
@@ -116,7 +124,15 @@ def outer_problem(task: DesignTask) -> Problem:
         raise SearchError(f"{text}; judge layer by layer with --no-fuse")
     chip = task.layer_on({**fixed_table(problem.hardware), "units": {}}).chip
     broken_of((*problem.hardware.constraints, *task.constraints), chip, {})  # raises what cannot be read
+    genes = segment_of(problem).every(problem)
+    units = {of: [x for g in genes if g.unit and g.unit[0] == f"{of}s" for x in g.values if x] for of in CHOSEN}
+    if free := without_area(units, registry):
+        logger.warning("%s takes no area on any chip, as its unit_macs is 0", listed(free))
     return problem
+
+
+CHOSEN = ("format", "mechanism")
+"""Kinds of units."""
 
 
 def designed(task: DesignTask, told: Told | None = None) -> ChipResult:
@@ -228,7 +244,6 @@ def _chosen(
         raise SearchError(f"none of {len(tried.rows):,} chips is valid: {text or 'none was tried'}")
     model = problem.cost_model
     assert isinstance(model, ChipModel)
-    best, *others = [ended[place] for place in model.ranked(problem, ended)]
     about = f"One chip for {', '.join(task.networks)}, from the space of {problem.hardware.name}"
     named = {
         "kind": "hardware",
@@ -236,22 +251,31 @@ def _chosen(
         "description": about,
         "source": "sparsemap design",
     }
+
+    def named_of(row: Mapping[str, Any]) -> dict[str, Any]:
+        return named | {key: value for key, value in row["hardware"].items() if key not in named}
+
     longer = partial(_longer, task, problem, tried, told)
     platform = _platform(problem, tried, reference, longer)
-    least = float(model.values(problem, [best])[0, 0])
-    close = [best, *(row for row in others if model.values(problem, [row])[0, 0] <= CLOSE * least)][:FINALISTS]
-    if len(close) > 1:
-        finals = [longer(row["hardware"], row) for row in close]
-        best = close[model.ranked(problem, finals)[0]]
-    hardware = named | {key: value for key, value in best["hardware"].items() if key not in named}
-    final = longer(hardware, best, task.out)
+    going = [ended[place] for place in model.ranked(problem, ended)]
+    most = CLOSE * model.values(problem, going[:1])[0, 0]
+    going = [row for row in going if model.values(problem, [row])[0, 0] <= most][:FINALISTS]
+    if len(going) > 1:
+        going = [row | longer(named_of(row), row, share=1) for row in going]
+        going = [going[place] for place in model.ranked(problem, going)][:LAST]
+    shutil.rmtree(task.out / FINALS, ignore_errors=True)
+    finals = [longer(named_of(row), row, task.out / FINALS / row["digest"]) for row in going]
+    place = model.ranked(problem, finals)[0]
+    final, best = finals[place], tried.rows[going[place]["digest"]]
+    hardware = named_of(best)
     own = tried.rows.get(tried.spared)
     if own is not None and whole(own) and platform and model.ranked(problem, [final, platform])[0] == 1:
-        best = own  # with more designs the hardware as it stands is better after all
-        hardware = named | {key: value for key, value in own["hardware"].items() if key not in named}
-        for name in folders_of(task.networks):
-            shutil.rmtree(task.out / name)
-        final = longer(hardware, best, task.out)
+        best, hardware = own, named_of(own)  # with more designs the hardware as it stands is better after all
+        final = longer(hardware, best, task.out / FINALS / best["digest"])
+    for name in folders_of(task.networks):
+        shutil.rmtree(task.out / name, ignore_errors=True)
+        shutil.move(task.out / FINALS / best["digest"] / name, task.out / name)
+    shutil.rmtree(task.out / FINALS)
     executed = _executed(task, tried, told) if task.thorough else []
     beside = neighbours_of(problem, tried, best, partial(_told_as, told, "neighbours")) if task.thorough else []
     chip = task.layer_on(hardware)
@@ -287,9 +311,10 @@ def _longer(
     hardware: Mapping[str, Any],
     row: Mapping[str, Any] | None,
     folder: Path | None = None,
+    share: int = WIDER,
 ) -> dict[str, Any]:
-    """The layers of a chip searched with more designs, from those of its `row` and of the reference."""
-    wide = attrs.evolve(task.inner, budget=WIDER * task.layer_budget)
+    """The layers of a chip searched with so many times the designs, from those of its `row` and of the reference."""
+    wide = attrs.evolve(task.inner, budget=share * task.layer_budget)
     count = len(layers_of(task.networks, task.plugin_dirs))
     assert tried.reference is not None
     near = [*([] if row is None or not whole(row) else [source_of(row, segment_of(problem), problem)]), tried.reference]

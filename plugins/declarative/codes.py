@@ -128,7 +128,7 @@ class Counted(PositionList):
             assert ends is not None
             yield from ends.tolist()
             return
-        number: int | None = self.even or None
+        number: int | None = self.even if self.end == "even" and self.even else None
         for fiber, tile in enumerate(tiles):
             first = self.end == "same" and (fiber == 0 or tile != tiles[fiber - 1])
             if first or self.end == "count" or (self.end == "even" and not self.even):

@@ -181,8 +181,8 @@ class ExpressionFormat(Format):
             some = np.minimum(slots * fiber.groups, fibers * count)
             shape = count, name_bits(count), fiber.offset_bits, fiber.groups / count
             width, count_bits = (self._widths(text, *shape) for text in (self._group_entry, self._count(groups)))
-            each = held / np.maximum(slots * count, 1e-300)
-            even = (fiber.groups >= count * (1.0 - 1e-12)) & (np.abs(each - np.round(each)) < 1e-9)
+            each, whole = held / np.maximum(slots * count, 1e-300), length % np.minimum(length, self.group) == 0
+            even = whole & (fiber.groups >= count * (1.0 - 1e-12)) & (np.abs(each - np.round(each)) < 1e-9)
             bits = groups.bits(Expected(fibers, slots, count, some, width, count_bits, even))
             fibers = fibers * count if groups.complete else some
             slots, length = slots * count, np.minimum(length, self.group)
@@ -240,15 +240,15 @@ class ExpressionFormat(Format):
 
     def _width(self, text: str, rank: RankShape) -> int:
         shape = (np.full(1, float(n)) for n in (rank.length, rank.coord_bits, rank.offset_bits, rank.usual))
-        return int(np.ceil(self._widths(text, *shape)[0]))
+        return int(self._widths(text, *shape)[0])
 
     def _widths(self, text: str, length: Array, coord_bits: Array, offset_bits: Array, usual: Array) -> Array:
-        """An expression of `RUN_NAMES`, (N,)."""
+        """An expression of `RUN_NAMES`, (N,), in whole bits."""
         expression = self._parse(text, RUN_NAMES)
         values = {"length": length, "coord_bits": coord_bits, "offset_bits": offset_bits}
         if "run_bits" in expression.names:
             values["run_bits"] = runs.best_bits(length, usual, coord_bits)
-        return np.zeros(len(length)) + expression(values)
+        return np.zeros(len(length)) + np.ceil(expression(values))
 
     def _count(self, listed: PositionList) -> str:
         """Bits of the number of entries of a fiber, as an expression: of 1 .. L numbers if none is empty."""

@@ -151,12 +151,19 @@ def owned_mechanisms(mechanisms: Sequence[Any], problem: Problem) -> Array | Non
     return np.array(rows)
 
 
-def _some(owned: Array | None, choosing: Sequence[Any], key: str, problem: Problem) -> Array | None:
-    """(n, C) bool as given. `SpecError` where the units of the chip leave a tensor or a place nothing to choose."""
+def _some(
+    owned: Array | None, choosing: Sequence[Any], key: str, problem: Problem, pieces: Sequence[Any]
+) -> Array | None:
+    """(n, C) bool as given. `SpecError` where the units of the chip leave a tensor or a place nothing to choose, or have
+    nowhere what is to be chosen from besides the candidates of the space."""
     for one, mine in zip(choosing, owned, strict=True) if owned is not None else ():
         if not mine.any():
             text = f"leaves {one.name} without any candidate of space '{problem.space_spec.name}'"
             raise SpecError.at(problem.files.get("hardware", ""), f"units.{key}", text)
+    known = {x.name for i, x in enumerate(pieces) if owned is None or owned[:, i].any()}
+    if lacks := [name for name in problem.space_spec.more.get(key[:-1], ()) if name not in known]:
+        text = f"have no {lacks[0]!r}, which space '{problem.space_spec.name}' is to choose from besides"
+        raise SpecError.at(problem.files.get("hardware", ""), f"units.{key}", text)
     return owned
 
 
@@ -207,7 +214,8 @@ class RankFormats(Choices):
         return {"formats": genes.astype(np.int8).reshape(len(problem.tensors), self.slots, genes.shape[1])}
 
     def owned(self, problem: Problem) -> Array | None:
-        owned = _some(owned_formats(self.choices(problem)["format"], problem), problem.tensors, "formats", problem)
+        formats = self.choices(problem)["format"]
+        owned = _some(owned_formats(formats, problem), problem.tensors, "formats", problem, formats)
         return None if owned is None else np.repeat(owned, self.slots, axis=0)
 
     def transfer(
@@ -320,9 +328,8 @@ class GateSkip(Choices):
         return {"mechanisms": self.built(genes, problem).astype(np.int8)}
 
     def owned(self, problem: Problem) -> Array | None:
-        return _some(
-            owned_mechanisms(self.choices(problem)["mechanism"], problem), problem.places, "mechanisms", problem
-        )
+        found = self.choices(problem)["mechanism"]
+        return _some(owned_mechanisms(found, problem), problem.places, "mechanisms", problem, found)
 
     def transfer(
         self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from sparsemap.cli.group import json_option, plugin_dirs
+from sparsemap.cli.group import json_option, plugin_dirs, reference_option
 from sparsemap.errors import SearchError, listed, need, readable
 from sparsemap.files import write_text
 from sparsemap.pieces import defaults
@@ -83,10 +83,10 @@ def diff_command(first: str, second: str | None, plugin_dirs: tuple[str, ...], a
     if second is None:
         text = f"Missing argument 'B'. diff tells two apart, such as two folders in {first}"
         raise click.UsageError(f"{text}; of all in a folder: sparsemap report {first}")
+    registry = load(plugin_dirs=plugin_dirs)
     if is_many(Path(first)) or is_many(Path(second)):
-        lines, data = diff_many((Path(first), Path(second)))
+        lines, data = diff_many((Path(first), Path(second)), registry)
     else:
-        registry = load(plugin_dirs=plugin_dirs)
         one, other = (Base(design_file.load(path, registry)) for path in (first, second))
         found = steps(one, other)
         lines = diff_lines((first, second), one, other, found)
@@ -114,8 +114,9 @@ KIND_OF = {"timeline": "network", "ratios": "study"}
 @click.option(
     "-o", "--out", required=True, type=click.Path(dir_okay=False), metavar="FIG", help="A .png, .svg or .pdf."
 )
+@reference_option
 @plugin_dirs
-def plot_command(result: str, kind: str, out: str, plugin_dirs: tuple[str, ...]) -> None:
+def plot_command(result: str, kind: str, out: str, reference: str, plugin_dirs: tuple[str, ...]) -> None:
     """Draw RESULT, a design file or the folder of a search, as a figure one column of a paper wide.
 
     Of the folder of a network or a study, energy and cycles are drawn, a bar for each layer, or for the best seed of each
@@ -133,8 +134,10 @@ def plot_command(result: str, kind: str, out: str, plugin_dirs: tuple[str, ...])
     if path.suffix.lower() not in STAMPS:
         raise SearchError(f"{path}: a figure ends in {listed(STAMPS)}")
     need("matplotlib", "a figure", "plots")
+    if reference and kind != "ratios":
+        raise SearchError("--reference is for the kind ratios")
     if is_many(Path(result)):
-        draw = partial(figure_of, Path(result), kind)
+        draw = partial(figure_of, Path(result), kind, reference)
     elif kind not in KINDS:
         raise SearchError(f"{result}: a figure of the kind {kind} needs the folder of a {KIND_OF[kind]}")
     else:
@@ -155,8 +158,9 @@ def plot_command(result: str, kind: str, out: str, plugin_dirs: tuple[str, ...])
     metavar="HTML",
     help="The file.  [default: report.html in the folder of the result; in the working directory for several]",
 )
+@reference_option
 @plugin_dirs
-def report_command(results: tuple[Path, ...], out: Path | None, plugin_dirs: tuple[str, ...]) -> None:
+def report_command(results: tuple[Path, ...], out: Path | None, reference: str, plugin_dirs: tuple[str, ...]) -> None:
     """Write a page about RESULTS: one HTML file that needs nothing else.
 
     A result is the folder of a search, of a network, of a study or of a chip, or a design file; several folders are put side by
@@ -172,5 +176,5 @@ def report_command(results: tuple[Path, ...], out: Path | None, plugin_dirs: tup
         return
     folder = results[0] if len(results) == 1 and results[0].is_dir() else Path()
     path = out or folder / defaults.PAGE_FILE
-    write_text(path, page.html(page.page_of(results, load(plugin_dirs=plugin_dirs))))
+    write_text(path, page.html(page.page_of(results, load(plugin_dirs=plugin_dirs), reference)))
     click.echo(readable(str(path)))

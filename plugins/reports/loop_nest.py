@@ -19,7 +19,7 @@ import attrs
 import numpy as np
 
 from sparsemap import Exporter, Result
-from sparsemap.files import percent
+from sparsemap.files import aligned, percent
 from sparsemap.pieces.contracts import plain, styled
 from sparsemap.problem.designs import Design, Loop
 from sparsemap.problem.evaluation import Detail
@@ -27,7 +27,7 @@ from sparsemap.problem.levels import Level, MappingLevel
 from sparsemap.problem.problem import Problem
 from sparsemap.spec.units import format_bits
 
-from .wording import einsum_text, formats_of, loop_name, mechanism_text, named_mechanisms, wrapped
+from .wording import einsum_text, formats_of, loop_name, mechanism_text, named_mechanisms, own_pieces, wrapped
 
 
 class LoopNestText(Exporter):
@@ -103,6 +103,8 @@ def loop_nest(design: Design, detail: Detail, width: int = 80) -> str:
         lines += ["", *(f"  {line}" for line in said)]
     if {"bounds", "order", "formats"} <= columns:
         lines += ["", *_formats(design, width)]
+    if own := own_pieces(design):
+        lines += ["", styled("not built in", "strong"), *(f"  {line}" for line in aligned(own, "<"))]
     if named := named_mechanisms(design):
         lines += ["", styled("mechanisms", "strong"), *wrapped("  ", named, width, ", ")]
     return "\n".join(lines) + "\n"

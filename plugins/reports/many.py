@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterable, Sequence
 from itertools import compress
 from pathlib import Path
@@ -37,12 +38,11 @@ from .sides import (
     ranked,
     ratio,
     sides_of,
-    uncounted,
-    verdict,
     worth_of,
 )
 from .stacks import Bar, stack, timeline
 from .variants import ALL, Base, Free, freed
+from .verdict import uncounted, verdict
 from .wording import change_text, time_text
 
 FIGURES = {"energy": "energy_pj", "cycles": "seconds", "timeline": "", "ratios": ""}
@@ -116,7 +116,7 @@ def explain_many(path: Path, quantity: str, registry: Registry) -> Explanation:
     lines.append(output.table(_rows(layers, quantity), "<>>>>>><", less=LESS))
     if len(sides) == 1:
         lines += ["", styled("the whole network with one thing free in every layer", "strong"), _free(totals, quantity)]
-    lines += ["", f"`sparsemap explain {parts[0][1].folder}` says more of one of them"]
+    lines += ["", f"`{shlex.join(['sparsemap', 'explain', str(parts[0][1].folder)])}` says more of one of them"]
     data = {"layers": [x.to_dict() for x in layers], "free": {name: _named(found) for name, found in totals.items()}}
     return Explanation("\n".join(lines).splitlines(), data)
 
@@ -178,21 +178,24 @@ def _free(totals: dict[str, tuple[float, float]], quantity: str) -> str:
 # ---------------------------------------------------------------------------------------------------------------- diff
 
 
-def diff_many(paths: Sequence[Path]) -> tuple[list[str], dict[str, Any]]:
+def diff_many(paths: Sequence[Path], registry: Registry) -> tuple[list[str], dict[str, Any]]:
     """Two results next to each other: a verdict, and a row for each layer or cell that both have."""
     found, note = alike(paths)
     if all(len(sides) == 1 for sides in found):
-        return _layers([sides[0] for sides in found], note)
+        return _layers([sides[0] for sides in found], note, registry)
     return _cells(paths, found, note)
 
 
-def _layers(given: Sequence[Compared], note: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
+def _layers(given: Sequence[Compared], note: Sequence[str], registry: Registry) -> tuple[list[str], dict[str, Any]]:
     one, other = labelled(given)
     if len(compared((one, other))) > 1:
         names = [f"{side.subject} ({side.model})" for side in (one, other)]
         raise SearchError(f"{one.folder} is of {names[0]}, {other.folder} of {names[1]}; only the same is compared")
     shares = ranked((one, other))[1]
-    said, parts = [*note, *verdict((one, other))], [{part.name: part for part in side.parts} for side in (one, other)]
+    said, parts = (
+        [*note, *verdict((one, other), registry)],
+        [{part.name: part for part in side.parts} for side in (one, other)],
+    )
     title = styled("layers, those that decide first; shares are of the difference", "strong")
     lines = [*map(output.wrapped, said), "", title, *layer_table((one, other), shares).lines(less=(1, 4, 7, 5))]
     ends = [{"result": str(side.folder), "hardware": side.hardware, **side.costs} for side in (one, other)]
@@ -231,8 +234,8 @@ def _cells(
 # ---------------------------------------------------------------------------------------------------------------- plot
 
 
-def figure_of(path: Path, kind: str) -> Figure:
-    """Energy or time of the layers of a network, or of the cells of a study, a bar each."""
+def figure_of(path: Path, kind: str, reference: str = "") -> Figure:
+    """Energy or time of the layers of a network, or of the cells of a study, a bar each; ratios to the `reference`."""
     if kind not in FIGURES:
         raise SearchError(
             f"{path}: of many designs only {listed(FIGURES)} can be drawn, not {kind}; name the folder of one"
@@ -240,7 +243,7 @@ def figure_of(path: Path, kind: str) -> Figure:
     if kind == "ratios":
         if not (path / TABLE).exists():
             raise SearchError(f"{path}: a figure of ratios needs the folder of a study")
-        return ratios_chart(compare(rows_of(path))).draw(WIDTH)
+        return ratios_chart(compare(rows_of(path), reference)).draw(WIDTH)
     sides = sides_of(path, planned=True)
     if kind == "timeline":
         if (chart := timeline(sides[0].parts)) is None:

@@ -1,28 +1,27 @@
-"""Results as the sides of a comparison: what each costs, the parts it is the sum of, and a verdict in words."""
+"""Results as the sides of a comparison: what each costs, the parts it is the sum of, and which part decides."""
 
 from __future__ import annotations
 
 import math
-import statistics
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from sparsemap.errors import SearchError, listed
-from sparsemap.files import grouped, percent, read_csv, times
+from sparsemap.errors import SearchError, listed, unknown
+from sparsemap.files import grouped, read_csv
+from sparsemap.pieces.contracts.hardware import BANDWIDTHS
 from sparsemap.pieces.data_specs import Hardware
 from sparsemap.pieces.defaults import TECHNOLOGY
-from sparsemap.searching.breakdown import WAITING, Breakdown
+from sparsemap.searching.breakdown import Breakdown
 from sparsemap.searching.result import DESIGN_FILE, RESULT_FILE, read_result
-from sparsemap.spec.units import format_energy
+from sparsemap.spec.units import UNLIMITED, format_energy
 from sparsemap.study.cells import AXES
-from sparsemap.study.network_result import between_text
 
 from .tables import Cell, PageTable, number, share
-from .wording import area_text, change_text, time_text
+from .wording import time_text
 
 NETWORK, TABLE = "network.json", "table.csv"
 WORTH = {"energy": "energy_pj", "delay": "seconds", "seconds": "seconds", "area": "area_mm2", "power": "power_w"}
@@ -31,12 +30,6 @@ WORTH_NAMES = {
     "energy_pj": "energy", "seconds": "time", "area_mm2": "area", "power_w": "power", "edp_js": "energy x time",
     "edp": "EDP",
 }  # fmt: skip
-TOLD: Mapping[str, Any] = {"seconds": time_text, "energy_pj": format_energy, "area_mm2": area_text}
-"""What a verdict says of two chips."""
-MOST = 0.75
-"""Of a difference: the parts that a verdict names make up so much of it, if three do."""
-EQUAL = 1e-3
-"""Results that differ by less are called equal."""
 
 
 @attrs.frozen
@@ -180,7 +173,9 @@ def _side(
     names = model.get("name") or "", model.get("type") or "", of if isinstance(of, str) else of.get("name", "its own")
     about = table["hardware"], str(table["searcher"]), f"{table['searcher']}, seed {table['seed']}", *names
     bits = chip.get("word_bits", attrs.fields(Hardware).word_bits.default) if chip else None
-    inner = [level for level in chip.get("levels", ())[1:] if not any(key.endswith("bandwidth") for key in level)]
+    inner = [
+        level for level in chip.get("levels", ())[1:] if not {level.get(x) for x in BANDWIDTHS} - {None, UNLIMITED}
+    ]
     free = tuple(level["name"] for level in inner if level.get("capacity"))
     ends = known.get("objective", ""), table, tuple(parts), path
     return Compared(path.resolve().name, subject, *about, *ends, word_bits=bits, unlimited=free)
@@ -245,6 +240,14 @@ def labelled(sides: Sequence[Compared]) -> list[Compared]:
     return [attrs.evolve(side, label=f"{side.folder} ({at})") for at, side in enumerate(sides, 1)]
 
 
+def named(name: str, sides: Sequence[Compared]) -> Compared:
+    """The side that a label, a folder or a hardware stands for; `SearchError` where there is none."""
+    found = [side for side in sides if name in (side.label, side.hardware) or Path(name) == side.folder]
+    if not found:
+        raise SearchError(f"--reference: {unknown('result', name, [side.label for side in sides])}")
+    return found[0]
+
+
 def compared(sides: Iterable[Compared]) -> list[list[Compared]]:
     """Sides that are compared with each other: of one subject and cost model; of several models where each is of a type
     of its own, and counts chips that the others do not."""
@@ -258,7 +261,7 @@ def compared(sides: Iterable[Compared]) -> list[list[Compared]]:
     return found
 
 
-# ------------------------------------------------------------------------------------------------------------- verdicts
+# ------------------------------------------------------------------------------------------------------------ rankings
 
 
 def worth_of(sides: Iterable[Compared]) -> str:
@@ -323,112 +326,7 @@ def value(side: Compared, key: str) -> float:
     return math.fsum(getattr(part, key) for part in side.parts if part.known)
 
 
-def verdict(sides: Sequence[Compared]) -> list[str]:
-    """A sentence or two for each problem that several sides have: which one is best, by how much, because of which parts."""
-    groups = compared(sides)
-    lines = [_best(found) for found in groups if len(found) > 1]
-    several = [text for text in lines if text]
-    return [*(several if len(several) <= 3 else [overall(groups)]), *uncounted(sides)]
-
-
-def uncounted(sides: Sequence[Compared]) -> list[str]:
-    """What no total of these sides counts: what the networks lack, and operations between layers without a plan."""
-    lacks = dict.fromkeys(name for side in sides for name in side.numbers.get("lacks") or ())
-    tables = ((side, side.numbers.get("between")) for side in sides if not side.planned)
-    between = ((side.subject, side.hardware, tuple(found.values())) for side, found in tables if found)
-    return [f"No total counts {text}." for text in (listed(lacks), between_text(between)) if text]
-
-
 def name_of(side: Compared, sides: Sequence[Compared]) -> str:
     """The hardware where that tells the sides apart, else the label."""
     known = [one.hardware for one in sides]
     return side.hardware if len(set(known)) == len(known) else side.label
-
-
-def _best(sides: Sequence[Compared]) -> str:
-    worth = worth_of(sides)
-    known = sorted((side for side in sides if side.value(worth)), key=lambda side: side.value(worth) or math.inf)
-    if len(known) < 2:
-        missing = listed([name_of(side, sides) for side in sides if side not in known])
-        return f"{sides[0].subject}: {missing} has no design for every layer, so that nothing is compared."
-    best, second = known[:2]
-    more = ratio(second, best, worth) or 1.0
-    one, other = (name_of(side, sides) for side in (best, second))
-    if more < 1 + EQUAL:
-        return f"{one} and {other} are equal for {best.subject}."
-    text = f"{one} is better than {other} for {best.subject}, by {times(more)} in {WORTH_NAMES[worth]}. "
-    plans = [name_of(side, sides) for side in (best, second) if side.planned]
-    where = f", with tensors on chip as planned on {' and '.join(plans)}" if plans else ""
-    text += f"It takes {costs_text(best, second)}{where}."
-    decide = deciding(best, second, worth)
-    if len(decide) > 1:
-        names: list[str] = []
-        share = 0.0
-        for name, part in decide.items():
-            if len(names) == 3 or share > MOST or part <= 0:
-                break
-            names.append(name)
-            share += part
-        mine, theirs = ({part.name: part for part in side.parts} for side in (best, second))
-        parts = [_part_text(mine[name], theirs[name], decide[name], other) for name in names]
-        text += f" {'Layers that decide' if len(parts) > 1 else 'The layer that decides'}: {'; '.join(parts)}."
-    elif second.limit and best.limit != second.limit:
-        text += f" It is limited by {best.limit}, {other} by {second.limit}."
-    return text + _counted(known)
-
-
-def _counted(sides: Sequence[Compared]) -> str:
-    """Who is counted by which cost model and technology, with words of which size, and without limits of bandwidth that
-    others have, where these differ."""
-
-    def differ(what: str, way: Callable[[Compared], str]) -> str:
-        told = [f"{listed(name_of(side, sides) for side in same)} {of}" for of, same in grouped(sides, way).items()]
-        return f" {what} differ: {'; '.join(told)}." if len(told) > 1 else ""
-
-    text = differ("Cost models or technologies", lambda side: f"by {side.model} in {side.technology}")
-    if all(side.word_bits for side in sides):
-        text += differ("Words", lambda side: f"has {side.word_bits} bits")
-    if not all(side.unlimited for side in sides):
-        free = [f"{listed(side.unlimited)} of {name_of(side, sides)}" for side in sides if side.unlimited]
-        text += f" No bandwidth limits {'; '.join(free)}." if free else ""
-    return text
-
-
-def costs_text(side: Compared, other: Compared) -> str:
-    """`1.2 ms instead of 2 ms (-40 %), 3 mJ instead of 2 mJ (+50 %)`, and areas."""
-    parts = []
-    for key, text in TOLD.items():
-        mine, theirs = side.value(key), other.value(key)
-        if mine and theirs:
-            same = math.isclose(mine, theirs, rel_tol=EQUAL)
-            parts.append(
-                f"{text(mine)}" + (" both" if same else f" instead of {text(theirs)} ({change_text(mine, theirs)})")
-            )
-    return ", ".join(parts)
-
-
-def _part_text(part: SidePart, theirs: SidePart, share: float, other: str) -> str:
-    """What is told of a layer is what is less in it by more: its time, with what limits the other side, or its energy."""
-    if part.energy_pj * theirs.seconds < theirs.energy_pj * part.seconds:
-        spent = f"{format_energy(part.energy_pj)} instead of {format_energy(theirs.energy_pj)}"
-        return f"{part.name} has {percent(share)} of it, {spent}"
-    about = f"{time_text(part.seconds)} instead of {time_text(theirs.seconds)}"
-    limit = theirs.costs.limit.removesuffix(f", {WAITING}")
-    return f"{part.name} has {percent(share)} of it, {about}" + (f", limited by {limit} on {other}" if limit else "")
-
-
-def overall(groups: Sequence[Sequence[Compared]]) -> str:
-    """Which hardware or folder is best over many problems, by the geometric mean over the first one's."""
-    ratios: dict[str, list[float]] = {}
-    for sides in groups:
-        worth = worth_of(sides)
-        for side in sides:
-            if (found := ratio(side, sides[0], worth)) is not None:
-                ratios.setdefault(side.hardware, []).append(found)
-    means = sorted((statistics.geometric_mean(found), name) for name, found in ratios.items())
-    (least, best), *others = means
-    worth = WORTH_NAMES[worth_of([side for sides in groups for side in sides])]
-    tail = ", ".join(f"{name} needs {times(mean / least)}" for mean, name in others[:4])
-    return f"Over {len(groups)} problems {best} needs the least {worth}" + (
-        f"; {tail} (geometric means)." if tail else "."
-    )

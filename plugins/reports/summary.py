@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import attrs
-
-from sparsemap import Best, Exporter, Objective, Result
+from sparsemap import Exporter, Result
 from sparsemap.errors import SparseMapError
 from sparsemap.files import aligned, percent
 from sparsemap.pieces.contracts import styled
@@ -20,12 +16,9 @@ from sparsemap.spec.units import format_count, format_energy
 
 from .breakdown import breakdown_lines
 from .loop_nest import loop_nest
-from .tables import Cell, PageTable, number, numbers
-from .wording import chip_text, einsum_text, numbers_text, problem_texts
+from .wording import chip_text, einsum_text, problem_texts
 
 REASONS_SHOWN = 8
-FRONT_SHOWN = 8
-EXECUTED = ("energy_pj", "cycles")
 
 
 class SummaryText(Exporter):
@@ -35,7 +28,7 @@ class SummaryText(Exporter):
     file_name: ClassVar[str] = "summary.txt"
 
     def text(self, result: Result, problem: Problem, width: int = 80) -> str:
-        best, found, table = result.found, result.breakdown(), result.to_dict()
+        best, found = result.found, result.breakdown()
         limit = f"   {styled(f'limited by {found.limit}', 'warning')}" if found.limit else ""
         numbers = [["energy", format_energy(best.energy_pj)], ["cycles", format_count(best.cycles) + limit]]
         if text := chip_text(best.costs):
@@ -75,12 +68,10 @@ class SummaryText(Exporter):
             [loop_nest(best.design, best.detail, width).rstrip("\n")],
             breakdown_lines(found, problem),
         ]
-        if best.scenarios:
-            blocks.append(scenario_lines(best))
-        if result.executed:
-            blocks.append(executed_lines(result, table["executed"]))
-        if result.front:
-            blocks.append(front_lines(table["front"], problem.objective))
+        if best.scenarios or result.executed or result.front:
+            from . import beside
+
+            blocks += beside.lines(result, result.to_dict(), problem.objective)
         if result.rejects:
             blocks.append(reject_lines(result))
         return "\n\n".join("\n".join(block) for block in blocks) + "\n"
@@ -113,68 +104,6 @@ def _labelled(line: str) -> str:
     """The line with its first word marked."""
     label, space, rest = line.partition(" ")
     return styled(label, "strong") + space + rest
-
-
-def scenario_lines(best: Best) -> list[str]:
-    """What the design is worth in each scenario, and how far it is from the bound there."""
-    rows = [["", "weight", "EDP", "energy", "cycles", "over the bound"]]
-    unfit = []
-    for name, there in best.scenarios.items():
-        if not math.isfinite(there.energy_pj):
-            unfit.append(name)
-        gap = f"{there.gap:.2f}x" if there.gap is not None and math.isfinite(there.gap) else "-"
-        rows.append(
-            [name, f"{best.problem.scenarios[name].weight:.3g}", *numbers_text(there.energy_pj, there.cycles), gap]
-        )
-    lines = [styled("scenarios that the score is of", "strong"), *(f"  {line}" for line in aligned(rows))]
-    if unfit:
-        lines.append(
-            styled(f"  the design does not fit at {' and '.join(unfit)}, which the score leaves out", "warning")
-        )
-    return lines
-
-
-def executed_table(designs: Sequence[Mapping[str, Any]]) -> PageTable:
-    """Of each design that was executed: claim, executed over claimed, corrected score, and the part that differs most."""
-    rows: list[list[Cell]] = []
-    for i, one in enumerate(designs):
-        needed, at = one.get("executed_over_claimed", {}), f"executed.{i}."
-        shares = [number(needed.get(x), "{:.3f}x".format, f"{at}executed_over_claimed.{x}") for x in EXECUTED]
-        scores = [number(one[x]["score"], "{:.4g}".format, f"{at}{x}.score") for x in ("claimed", "corrected")]
-        part = f"not executed: {one['refused']}" if one.get("refused") else next(iter(one.get("parts", {})), "-")
-        rows.append([f"{i + 1}", scores[0], *shares, scores[1], part])
-    return PageTable(["", "claimed score", "energy", "cycles", "corrected score", "differs most in"], rows)
-
-
-def executed_lines(result: Result, designs: Sequence[Mapping[str, Any]]) -> list[str]:
-    title = "the best designs executed on sampled tensors: executed over claimed, ranked by the corrected score"
-    lines = executed_table(designs).lines(align="<>>>><", margin=2)
-    if ran := next((one.execution for one in result.executed if one.execution), None):
-        lines.append("  at " + ", ".join(f"{dim} {size:,}" for dim, size in ran.sizes.items()))
-    return [styled(title, "strong"), *lines]
-
-
-def front_table(front: Sequence[Mapping[str, Any]], objective: Objective, shown: Sequence[int]) -> PageTable:
-    """Designs of a front by their objectives, with their units."""
-    heads = zip(objective.names, objective.units, strict=True)
-    rows: list[list[Cell]] = []
-    for i in shown:
-        seen = front[i]["objectives"]
-        cells = [number(seen[name], "{:.4g}".format, f"front.{i}.objectives.{name}") for name in objective.names]
-        rows.append([f"{i + 1}", *cells, *numbers(front[i], f"front.{i}.")])
-    head = ["", *(f"{name} ({unit})" if unit else name for name, unit in heads), "EDP", "energy", "cycles"]
-    return PageTable(head, rows)
-
-
-def front_lines(front: Sequence[Mapping[str, Any]], objective: Objective) -> list[str]:
-    """The designs that no other one dominates, spread evenly where there are many."""
-    count = len(front)
-    shown = sorted({round(i * (count - 1) / (FRONT_SHOWN - 1)) for i in range(FRONT_SHOWN)})
-    some = f", {len(shown)} of them" if len(shown) < count else ""
-    title = f"front of {count} designs that no other one found dominates{some}"
-    table = front_table(front, objective, shown)
-    less = attrs.evolve(table, head=table.head[:-3], rows=[row[:-3] for row in table.rows])
-    return [styled(title, "strong"), *less.lines(align="<>", margin=2)]
 
 
 def reject_lines(result: Result) -> list[str]:

@@ -23,12 +23,12 @@ from sparsemap.problem.designs import Design
 from sparsemap.problem.evaluation import Detail
 from sparsemap.problem.levels import Level
 from sparsemap.problem.problem import Problem
+from sparsemap.spec.units import UNLIMITED
 from sparsemap.spec.unstructuring import plain
 
 from .outcome import DesignOutcome
 
 COMPUTES = ("compute", "gated", "skipped")
-UNLIMITED = "unlimited"
 LEVELS = ("hardware", "levels")
 ALL = "all levels"
 KINDS = {

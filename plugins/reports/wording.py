@@ -99,6 +99,17 @@ def named_mechanisms(design: Design) -> list[str]:
     return found
 
 
+def own_pieces(design: Design) -> list[list[str]]:
+    """Names of the formats and mechanisms to choose from that are not built in, and where the design uses them."""
+    problem, chosen, known = design.problem, design.chosen, design.problem.registry
+    return [
+        [name, ", ".join(chosen[kind].get(name, ())) or "used nowhere"]
+        for kind in chosen
+        for name in dict.fromkeys(piece.name for piece in problem.candidates(kind))
+        if not (known.has(kind, name) and known.built_in(known.origin(kind, name)))
+    ]
+
+
 USUAL = ("skip", "gate", "by", "both", "all", "and")
 """Words in names of mechanisms that say nothing which the rules do not."""
 

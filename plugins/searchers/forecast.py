@@ -1,9 +1,8 @@
 """What designs may score, told from those tried so far: of many proposals a search then evaluates the most promising.
 
-Energy and cycles are sums and maxima of products of loop bounds, and so nearly smooth over their logarithms. A Gaussian
-process learns the logarithm of the score over what loops move: words of tiles, how often they come, instances in use; genes
-of other segments are alike or not (Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006; Matern 3/2 and
-linear kernel). Sums are formed without a library of linear algebra: its threads round differently, and wait for one another.
+Energy and cycles are nearly smooth over the logarithms of loop bounds. A Gaussian process learns the logarithm of the score
+over what loops move: words of tiles, how often they come, instances in use; other genes are alike or not (Rasmussen and
+Williams, 2006; Matern 3/2 and linear kernel). No library of linear algebra forms sums: its threads round differently.
 """
 
 from __future__ import annotations
@@ -21,17 +20,12 @@ from .genes import MAPPING
 
 FEWEST, MOST = 40, 150
 """Valid designs from which on anything is told, and those that it is told from, the best ones."""
-REACH = 2.0
-"""Distance over which scores are alike: 1 is a standard deviation of all features."""
-APART = 0.1
-"""Squared distance of designs with another gene in one place."""
-NOISE = 0.01
-"""Variance that nothing explains, as a share."""
-DARING = 4.0
-"""Standard deviations below what is expected that count as a promise: what is little known is worth a try."""
+REACH, APART = 2.0, 0.1
+"""Distance over which scores are alike, 1 is a standard deviation of all features; its square for a gene that differs."""
+NOISE, DARING = 0.01, 4.0
+"""Variance that nothing explains, as a share; standard deviations below what is expected that count as a promise."""
 DIGITS = 3
 """A promise is rounded so far: designs that the features do not tell apart keep their order on every machine."""
-
 
 gaussian: Any = loaded(__package__, "gaussian")
 """The elimination in C, or None."""
@@ -43,8 +37,8 @@ class Forecast:
     def __init__(self, space: Space) -> None:
         problem, levels = space.problem, space.problem.mapping_levels
         self.moves = np.array([[dim in tensor.dims for dim in problem.dims] for tensor in problem.tensors])
-        self.spatial = np.array([i for i, level in enumerate(levels) if level.spatial], dtype=np.int64)
-        self.in_time = np.array([i for i, level in enumerate(levels) if not level.spatial], dtype=np.int64)
+        where = np.array([level.spatial for level in levels])
+        self.spatial, self.in_time = np.flatnonzero(where), np.flatnonzero(~where)
         parts = [part for name, part in space.slices.items() if not MAPPING & {*space.segments[name].provides}]
         self.rest = np.array([gene for part in parts for gene in range(part.start, part.stop)], dtype=np.int64)
         self.features, self.genes, self.scores = np.zeros((0, 1)), np.zeros((0, len(self.rest)), np.int64), np.zeros(0)
@@ -63,9 +57,8 @@ class Forecast:
         valid = np.flatnonzero(np.isfinite(scores) & (scores > 0.0))
         if not valid.size:
             return
-        told, own = self._told(tried.take(valid)), np.log(scores[valid])
-        if len(self.scores):
-            told, own = np.concatenate([self.features, told]), np.concatenate([self.scores, own])
+        told, own = self._told(tried.take(valid)), np.concatenate([self.scores, np.log(scores[valid])])
+        told = np.concatenate([self.features, told]) if len(self.scores) else told
         best = np.argsort(own, kind="stable")[:MOST]
         genes = np.concatenate([self.genes, tried.genomes[valid][:, self.rest]])
         self.features, self.genes, self.scores = told[best], genes[best], own[best]
@@ -75,11 +68,9 @@ class Forecast:
         known, spread = len(self.scores), self.features.std(axis=0)
         spread = np.where(spread > 0.0, spread, 1.0) * np.sqrt(self.features.shape[1])
         features = (np.concatenate([self.features, self._told(designs)]) - self.features.mean(axis=0)) / spread
-        kernel = _kernel(features, np.concatenate([self.genes, designs.genomes[:, self.rest]]), known)
-        kernel[:known] += NOISE * np.eye(known)
-        scores = (self.scores - self.scores.mean()) / (self.scores.std() or 1.0)
-        reduced = _reduced(np.concatenate([kernel, scores[None]]))[known:]
-        told, expected = reduced[:-1], (reduced[:-1] * reduced[-1]).sum(axis=1)
+        genes = [self.genes, designs.genomes[:, self.rest]]
+        kernel, product = likeness(features, np.concatenate(genes), known, REACH, APART)
+        told, expected = conditioned(kernel + (product + 1.0) / features.shape[1], self.scores, NOISE)
         own = 1.0 + ((features[known:] ** 2).sum(axis=1) + 1.0) / features.shape[1]
         return np.round(expected - DARING * np.sqrt(np.maximum(own - (told**2).sum(axis=1), 0.0)), DIGITS)
 
@@ -106,22 +97,29 @@ class Forecast:
         return np.concatenate(found).T
 
 
-def _kernel(features: Array, genes: Array, known: int) -> Array:
-    """(n, known) of all designs with the first ones."""
+def likeness(features: Array, genes: Array, known: int, reach: float, apart: float) -> tuple[Array, Array]:
+    """(n, known) how alike the scores of all designs and the first ones are, by the distance of features (n, F) over `reach`;
+    each gene (n, g) that differs adds `apart` to its square. And the products of the features."""
     product: Array = np.einsum("nf,mf->nm", features, features[:known])
     length, others = (features**2).sum(axis=1), np.zeros(product.shape, dtype=np.int16)
     by_gene = genes.T.astype(np.int16, order="C")  # only whether they are alike matters
     if gaussian is None or gaussian.differing(others, by_gene) is None:
-        for own in by_gene:
-            others += own[:, None] != own[:known]
-    squared = length[:, None] + length[:known] - 2.0 * product + APART * others
-    far = np.sqrt(np.maximum(squared, 0.0)) / REACH
-    return (1.0 + far) * np.exp(-far) + (product + 1.0) / features.shape[1]
+        others = (by_gene[:, :, None] != by_gene[:, None, :known]).sum(axis=0)
+    far = np.sqrt(np.maximum(length[:, None] + length[:known] - 2.0 * product + apart * others, 0.0)) / reach
+    return (1.0 + far) * np.exp(-far), product
+
+
+def conditioned(kernel: Array, scores: Array, noise: float) -> tuple[Array, Array]:
+    """Of a kernel (k + n, k) of designs that scored so (k,) and others: rows (n, k) whose products the covariance of these
+    loses, and the scores (n,) expected of them, in standard deviations from the mean."""
+    rows = np.concatenate([kernel, (scores - scores.mean())[None] / (scores.std() or 1.0)])
+    rows[: len(scores)] += noise * np.eye(len(scores))
+    found = _reduced(rows)[len(scores) :]
+    return found[:-1], (found[:-1] * found[-1]).sum(axis=1)
 
 
 def _reduced(rows: Array) -> Array:
-    """Rows (m, n), of which the first n are a symmetric positive definite matrix L L', times the inverse of L'; what is above
-    the diagonal of the first means nothing."""
+    """Rows (m, n), of which the first n are a positive definite L L', times the inverse of L'; not above their diagonal."""
     if gaussian is not None and gaussian.reduced(rows) is not None:
         return rows
     for k in range(rows.shape[1]):

@@ -1,23 +1,25 @@
 """Which of many genomes to evaluate, told from those tried: for evaluations that are dear.
 
-A Gaussian process (Rasmussen and Williams, 2006) of the logarithm of the score over genes: ordered ones by how far they are
-apart in their range, others by whether they are equal. It is conditioned on one design after the other, without a library
-of linear algebra, whose threads round differently; of those chosen it is taken that they score what is expected of them, so
-that a batch does not try one thing alone.
+The Gaussian process of `forecast`, over genes: ordered ones by how far they are apart in their range, others by whether they
+are equal. Of those chosen it is taken that they score what is expected of them, so that a batch does not try one thing alone.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
 from sparsemap import Space
 from sparsemap.pieces.contracts import Genomes, Rows, Scored
 
+from .forecast import conditioned, likeness
+
 MOST = 200
 """Designs that anything is told from, the best ones."""
-REACH = 0.5
+REACH = 0.5 / math.sqrt(3.0)
 """Distance over which scores are alike: 1 is the range of an ordered gene."""
-APART = 0.05
+APART = 0.0125
 """Squared distance of designs with another value of a gene without order."""
 NOISE = 0.1
 """Variance that nothing explains, as a share."""
@@ -32,27 +34,16 @@ def screened(space: Space, known: Scored, genomes: Genomes, count: int) -> Rows:
     known = known.take(np.flatnonzero(np.isfinite(known.scores) & (known.scores > 0.0))).best(MOST)
     if len(genomes) <= count or not len(known):
         return np.arange(min(count, len(genomes)))
-    every = np.concatenate([known.genomes, genomes])
+    every, first = np.concatenate([known.genomes, genomes]), len(known)
     ordered = np.concatenate([np.broadcast_to(g.ordered, len(g.names)) for g in space.segment_genes.values()])
-    span = np.maximum(space.high - space.low, 1)
-    apart = np.abs(every[:, None] - every[None]) / span
-    squared = (np.where(ordered, (apart / REACH) ** 2, APART * (apart > 0.0))).sum(axis=2)
-    far = np.sqrt(3.0 * squared)
-    kernel = (1.0 + far) * np.exp(-far)
-    scores = np.log(known.scores)
-    scores = (scores - scores.mean()) / (scores.std() or 1.0)
-    mean = np.zeros(len(every))
-    for k, score in enumerate(scores):
-        gain = kernel[k] / (kernel[k, k] + NOISE)
-        mean += gain * (score - mean[k])
-        kernel = kernel - gain[:, None] * kernel[k]
+    places = (every / np.maximum(space.high - space.low, 1))[:, ordered]
+    kernel, _ = likeness(places, every[:, ~ordered], len(every), REACH, APART)
+    told, expected = conditioned(kernel[:, :first], np.log(known.scores), NOISE)
+    kernel = kernel[first:, first:] - np.einsum("ik,jk->ij", told, told)
     chosen = list[int]()
     for _ in range(count):
-        promise = np.round(mean - DARING * np.sqrt(np.maximum(np.diagonal(kernel), 0.0)), DIGITS)
-        promise[: len(known)] = np.inf
+        promise = np.round(expected - DARING * np.sqrt(np.maximum(np.diagonal(kernel), 0.0)), DIGITS)
         promise[chosen] = np.inf
-        k = int(promise.argmin())
-        chosen.append(k)
-        gain = kernel[k] / (kernel[k, k] + NOISE)
-        kernel = kernel - gain[:, None] * kernel[k]
-    return np.sort(np.array(chosen)) - len(known)
+        chosen.append(k := int(promise.argmin()))
+        kernel = kernel - (kernel[k] / (kernel[k, k] + NOISE))[:, None] * kernel[k]
+    return np.sort(np.array(chosen))

@@ -151,9 +151,9 @@ class ExecutedRanks:
         held = tiles_of(contents.kept[contents.order]).reshape(len(tiles), -1).sum(axis=1)
         if coding.every_fiber:
             codes = self.coding(coding)
+            layout = layout or lay_out(tiles, self.formats, every_fiber=True)
             stream = encode(tiles, codes, layout)
-            if not np.array_equal(decode(stream, codes), tiles):
-                raise AssertionError("what was stored of a tile does not decode to that tile")
+            assert np.array_equal(decode(stream, codes, layout), tiles)
             return Bits(np.where(held[:, None] > 0, stream.sizes, 0.0), stream.sizes, None, held)
         counted = self._counted(tiles, layout or lay_out(tiles, self.formats), coding)
         if coding != PLAIN:
@@ -174,12 +174,11 @@ class ExecutedRanks:
         return min(1.0, max(0.0, 1.0 - float(self.occupancy.empty(rank.below))))
 
     def _even(self, rank: TileRank) -> int:
-        """Of `RankShape`: all groups of the tensor hold something, and in the mean a whole number."""
-        each = self._usual(rank) * min(rank.format.group, rank.length)
-        even = (
-            rank.format.group > 1 and float(self.occupancy.empty(rank.group)) == 0.0 and abs(each - round(each)) < 1e-9
-        )
-        return round(each) if even else 0
+        """Of `RankShape`: groups of one size, all of which hold something, and in the mean a whole number."""
+        size = min(rank.format.group, rank.length)
+        each = self._usual(rank) * size
+        equal = rank.format.group > 1 and not rank.length % size and float(self.occupancy.empty(rank.group)) == 0.0
+        return round(each) if equal and abs(each - round(each)) < 1e-9 else 0
 
     def _counted(self, tiles: Array, layout: TileLayout, coding: Written) -> Array:
         """(tiles, ranks) bits by the formats' own units, which get the real occupancy of every single fiber."""

@@ -9,19 +9,21 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import attrs
+import numpy as np
 
-from ..errors import Mistake, SpecError, unknown
+from ..errors import Mistake, SpecError, listed, unknown
 from ..files import shown
 from ..pieces import defaults
 from ..pieces.data_specs import DESIGN_KIND, Hardware
 from ..pieces.registry import Origin, Registry
 from ..problem import design_file
 from ..problem.constraints import broken_of
-from ..problem.hardware_space import wrong_choices
+from ..problem.hardware_space import without_area, wrong_choices
 from ..problem.load import located, make_problem, objective_of, piece_of
 from ..problem.network import nodes_of
 from ..problem.problem import Problem
@@ -107,7 +109,7 @@ class Check:
         piece = self.attempt(lambda: self.registry.build(kind, named, self.file))
         if piece is None:
             self.parts(table)
-        elif kind in ("workload", "hardware", "space", "study", "network"):
+        elif kind in ("format", "workload", "hardware", "space", "study", "network"):
             getattr(self, kind)(piece)
 
     def without_mistakes(self, table: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,6 +136,17 @@ class Check:
                     if isinstance(value, Mapping):
                         self.attempt(partial(self.registry.build, kind, value, self.file, join(kind, name)))
 
+    def format(self, piece: Any) -> None:
+        """Random tiles come back from its bits, which are as many as it says."""
+        from ..testing import check_format
+
+        with np.errstate(all="ignore"):
+            try:
+                check_format(piece)
+            except Exception as error:  # whatever a class of the user raises
+                what = str(error).partition("): ")[2] if isinstance(error, AssertionError) else repr(error)
+                self.mistakes[Mistake(self.file, "", f"its codec or its formulas are wrong: {what}")] = None
+
     def workload(self, piece: Any) -> None:
         problem = self.partly(workload=piece)
         self.attempt(lambda: problem.loops)
@@ -146,9 +159,14 @@ class Check:
             for text in piece.constraints if chip is not None else ():
                 self.attempt(partial(broken_of, (text,), chip, {}, self.file))
             self.mistakes |= dict.fromkeys(wrong_choices(piece, self.registry, self.file))
-        for part, named in attrs.asdict(piece.units, recurse=False).items() if piece.units else ():
+        for part, named in attrs.asdict(piece.units, recurse=False).items() if piece.units and not self.removed else ():
             if not named:
                 logger.warning("%s: units: names no %s, so that none is built: no design uses any", self.file, part)
+        if piece.units and not self.mistakes:
+            names = {kind: chain(*getattr(piece.units, f"{kind}s").values()) for kind in ("format", "mechanism")}
+            if free := without_area(names, self.registry):
+                text = "%s: units: %s takes no area, as its unit_macs is 0"
+                logger.warning(text, self.file, listed(free))
 
     def partly(self, workload: Any = None, hardware: Any = None) -> Problem:
         """A problem of which only some parts are asked for."""

@@ -66,7 +66,9 @@ class Verbs(click.Group):
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         try:
+            words = list(args[1])
             made = super().make_context(*args, **kwargs)
+            made.meta["words"] = words
             made.color = False if os.environ.get("NO_COLOR") else made.color
             return made
         except OSError as error:  # `--help` and `--version` print while options are read
@@ -168,6 +170,7 @@ def completing(kind: str) -> Callable[..., list[str]]:
     return names
 
 
+reference_option = click.option("--reference", default="", metavar="NAME", help="What the others are divided by.")
 report_option = click.option("--report", is_flag=True, help=f"Also write {defaults.PAGE_FILE} to DIR.")
 
 

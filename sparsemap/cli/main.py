@@ -201,6 +201,7 @@ def search(
     else:
         cli_output.show_result(result, problem)
     place = str(result.place(out)) if out else ""
+    cli_output.write_command(place)
     more = cli_output.write_more(result, problem, place) if out else []
     if out and not quiet:
         cli_output.say(f"wrote {', '.join(path.name for path in [*result.files(out), *more])} to {place}")

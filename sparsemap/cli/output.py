@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import sys
 import textwrap
@@ -16,9 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ..errors import SearchError, readable
-from ..files import aligned, percent, system_error_text
-from ..pieces.defaults import REPORT
-from ..spec.units import format_count, format_energy
+from ..files import aligned, percent, system_error_text, write_text
+from ..pieces.defaults import COMMAND_FILE, REPORT
 
 if TYPE_CHECKING:
     from ..problem.problem import Problem
@@ -105,12 +105,7 @@ def show_result(result: Result, problem: Problem) -> None:
 
 
 def one_line(result: Result) -> str:
-    best = result.found
-    unit = f" {best.problem.objective.unit}".rstrip()
-    score = "" if best.score == best.edp else f"score {best.score:.4g}{unit}  "
-    energy, cycles = format_energy(best.energy_pj), format_count(best.cycles)
-    numbers = f"{score}EDP {best.edp:.3e} pJ * cycles  energy {energy}  cycles {cycles}"
-    return f"{result.workload} on {result.hardware}: {numbers}"
+    return f"{result.workload} on {result.hardware}: {result.found.headline}"
 
 
 def write_more(result: Result, problem: Problem, folder: str) -> list[Path]:
@@ -127,6 +122,13 @@ def write_more(result: Result, problem: Problem, folder: str) -> list[Path]:
         except OSError as error:
             say(f"{system_error_text(error)}; the result was written", "yellow")
     return written
+
+
+def write_command(folder: str | Path) -> None:
+    """Writes the command into the folder of its results, if it has one, for the page about them."""
+    if folder:
+        words = shlex.join(["sparsemap", *click.get_current_context().find_root().meta["words"]])
+        write_text(Path(folder) / COMMAND_FILE, f"{words}\n")
 
 
 def say_place(result: Result, out: str | None) -> None:

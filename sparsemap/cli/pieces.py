@@ -108,9 +108,9 @@ def check(files: tuple[str, ...], plugin_dirs: tuple[str, ...], as_json: bool) -
     """
     from .check import check_files
 
-    packages = tuple(text for text in files if Path(text, PACKAGE).is_file())  # plugins, whose types their specs need
+    packages = tuple(text for text in files if _has_types(Path(text)))  # plugins, whose types their specs need
     registry = loaded((*plugin_dirs, *(text for text in packages if text not in plugin_dirs)))
-    found: dict[str, list[Any]] = {text: [] for text in packages}
+    found: dict[str, list[Any]] = {text: [] for text in packages if Path(text, PACKAGE).is_file()}
     found |= check_files(_files(files, packages), registry)
     if as_json:
         tables = {file: [attrs.asdict(mistake) for mistake in mistakes] for file, mistakes in found.items()}
@@ -126,6 +126,12 @@ def check(files: tuple[str, ...], plugin_dirs: tuple[str, ...], as_json: bool) -
 
 PACKAGE = "pyproject.toml"
 """What a folder of a package has, which is no spec."""
+
+
+def _has_types(folder: Path) -> bool:
+    """Whether a folder is that of a package, or has Python files with hooks."""
+    modules = [*folder.glob("__init__.py"), *folder.glob("*/__init__.py")]
+    return (folder / PACKAGE).is_file() or any(b"register_" in file.read_bytes() for file in modules)
 
 
 def _files(given: tuple[str, ...], packages: tuple[str, ...]) -> list[str]:

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import SearchError, readable, unknown
-from ..files import aligned, grouped, percent
+from ..files import aligned, percent
 from .group import json_option, loaded, plugin_dirs
 
 if TYPE_CHECKING:
     from ..pieces.registry import Registry
     from ..problem.problem import Problem
-    from ..problem.space import Space
     from ..searching.result import Result
 
 NUMBERS = ("score", "edp", "energy_pj", "cycles")
@@ -52,9 +51,9 @@ def evaluate(design: str, plugin_dirs: tuple[str, ...], as_json: bool) -> None:
 def design_result(path: str, registry: Registry) -> tuple[Result, Problem, tuple[str, ...]]:
     """A design file as the result of a search that found it, its problem, and the reasons why it is not valid."""
     from ..problem import design_file
-    from ..searching.given import design
+    from ..searching.given import load_design
 
-    result = design(path, registry=registry)
+    result = load_design(path, registry=registry)
     problem = result.best.problem if result.best else design_file.load(path, registry).problem
     return result, problem, tuple(result.rejects)
 
@@ -166,6 +165,7 @@ def space(
     """Show the genes that a search sets: mapping levels, segments, ranges."""
     from ..problem.load import load_problem
     from . import output as cli_output
+    from .space import space_lines, space_table
 
     problem = load_problem(workload, hardware, space, registry=loaded(plugin_dirs))
     found = problem.space
@@ -176,49 +176,6 @@ def space(
     if genes:
         rows = [[name, f"{low}..{high}"] for name, low, high in zip(found.names, found.low, found.high, strict=True)]
         click.echo("\n" + cli_output.table([["gene", "values"], *rows]))
-
-
-def space_table(problem: Problem) -> dict[str, Any]:
-    """The same as plain data, with the range of every gene."""
-    found = problem.space
-    segments = {
-        name: {
-            "about": segment.explain(problem),
-            "genes": {
-                gene: [int(low), int(high)] for gene, low, high in zip(genes.names, genes.low, genes.high, strict=True)
-            },
-        }
-        for (name, segment), genes in zip(found.segments.items(), found.segment_genes.values(), strict=True)
-    }
-    levels = [level.name for level in problem.mapping_levels]
-    padded = {dim: list(sizes) for dim, sizes in problem.padded.items()}
-    return {"mapping_levels": levels, "segments": segments, "padded": padded}
-
-
-def space_lines(problem: Problem, width: int) -> list[str]:
-    """Mapping levels, then a line per segment: name, number of genes, range, what they are; and the total."""
-    from .output import fitted
-
-    found: Space = problem.space
-    by_storage = grouped(problem.mapping_levels, lambda level: level.storage).values()
-    rows = []
-    for name, segment in found.segments.items():
-        genes = found.segment_genes[name]
-        word = "gene " if len(genes.names) == 1 else "genes"
-        # `1..7`; the widest where genes of a segment differ
-        values = f"{int(min(genes.low))}..{int(max(genes.high))}" if len(genes.names) else "-"
-        rows.append([name, str(len(genes.names)), word, f" {values}", f"   {segment.explain(problem)}"])
-    levels = "mapping levels  " + "  ".join(" ".join(level.name for level in same) for same in by_storage)
-    lines, total = [levels, *aligned(fitted(rows, gap=1), "<><", gap=1)], f"total {len(found)} genes"
-    room = width - len(lines[-1])
-    if room >= len(total) + 2:
-        lines[-1] += total.rjust(room)
-    else:
-        lines.append(total.rjust(width))
-    if problem.padded:
-        grown = ", ".join(f"{dim} {given} -> {size}" for dim, (given, size) in problem.padded.items())
-        lines.append(f"padded  {grown}")
-    return lines
 
 
 @click.command()

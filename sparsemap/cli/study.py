@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from .group import can_report, loaded, plugin_dirs, report_option, write_report
+from .group import can_report, loaded, plugin_dirs, reference_option, report_option, write_report
 
 
 def _study_options(verb: Callable[..., Any]) -> Callable[..., Any]:
@@ -141,13 +141,13 @@ def run(as_json: bool, quiet: bool, hardware: str | None, report: bool, **given:
 
 @click.command()
 @_study_options
-@click.option("--reference", default="", metavar="NAME", help="The variant that the others are divided by.")
+@reference_option
 @click.option(
     "--by",
     default="",
     metavar="COLUMN",
-    help="What is compared: formats, mechanisms, space, cost_model, searcher or hardware.  [default: the first of these "
-    "that varies]",
+    help="What is compared: formats, mechanisms, space, cost_model, searcher or hardware.  [default: what NAME is of, or the "
+    "first of these that varies]",
 )
 def compare(
     study: str,
@@ -185,10 +185,8 @@ def compare(
     if as_json:
         click.echo(json.dumps(found.to_dict(), indent=2))
     elif not quiet:
-        lines = [found.about, found.verdict]
-        click.echo(
-            "\n\n".join(textwrap.fill(line, cli_output.width(), break_on_hyphens=False) for line in lines) + "\n"
-        )
+        for line in (found.about, found.verdict):
+            click.echo(textwrap.fill(line, cli_output.width(), break_on_hyphens=False) + "\n")
         for rows in (found.mean_rows(), found.use_rows() if found.uses else [], found.cell_rows()):
             if rows:
                 align = "<<>" if rows[0][0] != "workload" else "<" * len(found.cells[0].names) + ">"

@@ -224,6 +224,10 @@ class Registry:
         self._known(kind, name)
         return (self._specs if name in self._specs[kind] else self._types)[kind][name].origin
 
+    def built_in(self, origin: Origin) -> bool:
+        """Whether it is a part of SparseMap."""
+        return any(plugin.name == origin.plugin and not plugin.contents for plugin in self.plugins)
+
     def type_origin(self, kind: str, type_name: str) -> Origin:
         """Where the class came from."""
         return self._type(kind, {"type": type_name})[1].origin

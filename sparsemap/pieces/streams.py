@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from .boundary import guarded
+from .boundary import guarded, wrong
 from .contracts import BitReader, Code, Format, Outer, RankShape
 from .contracts.base import Array
 
@@ -175,10 +175,11 @@ def _offsets(rows: Array, below: Array, width: int) -> Code:
     return Code.of(count, [(fiber, begins, width), (np.arange(count), ends, width)])
 
 
-def decode(stream: TileStream, coding: Coding) -> Array:
+def decode(stream: TileStream, coding: Coding, layout: TileLayout | None = None) -> Array:
     """The tiles (U, L1, .., LR) bool again: positions from the bits, zeros among the stored words from the data.
 
-    Raises ValueError where the bits are not those of such tiles.
+    PluginError that names the format which leaves bits over, or does not bring back what is in the `layout` where that is
+    given; ValueError where the bits are not those of such tiles.
     """
     lengths = coding.lengths
     fibers = np.flatnonzero(stream.roots)
@@ -199,8 +200,10 @@ def decode(stream: TileStream, coding: Coding) -> Array:
         else:
             ends = None
         if reader.at != len(reader.bits):
-            raise ValueError(f"rank {rank}: {len(reader.bits) - reader.at} bits are left over")
+            raise wrong(form, "decode", f"leaves {len(reader.bits) - reader.at} bits over")
         fibers, owner = fibers[fiber] * length + at, owner[fiber]
+        if layout and not np.array_equal(fibers, np.flatnonzero([*layout.fibers[1:], layout.words][rank])):
+            raise wrong(form, "decode", "does not bring back what encode has written")
     if len(fibers) != len(stream.data):
         raise ValueError(f"the bits name {len(fibers)} words where {len(stream.data)} are stored")
     tiles = np.zeros((len(stream.roots), *lengths), dtype=bool)

@@ -165,10 +165,7 @@ def chip_of(
         asleep=np.array([1.0 if (off := level.memory.power_gated) is None else off for level in levels]),
         area_mm2=column(technology.area_mm2, "area_mm2", "mm2"),
         mac_area_mm2=np.array(number("compute.area_mm2", lambda: technology.mac_area_mm2(bits), "mm2")),
-        units_area_mm2=np.array(
-            number("units", lambda: _unit_macs(levels, hardware, registry) * technology.mac_area_mm2(16), "mm2")
-            + (hardware.converter.area_mm2 if hardware.converter else 0.0)
-        ),
+        units_area_mm2=np.array(number("units", lambda: units_mm2(levels, technology, hardware, registry), "mm2")),
         wire_pj_per_bit_mm=np.array(number("technology.wire_pj_per_bit_mm", lambda: technology.wire_pj_per_bit_mm)),
         gated_residual=np.array(number("technology.gated_residual", lambda: technology.gated_residual, "a share")),
         clock_hz=np.array(units.frequency_hz(hardware.clock)),
@@ -178,11 +175,12 @@ def chip_of(
     return chip
 
 
-def _unit_macs(levels: Sequence[Level], hardware: Hardware, registry: Registry) -> float:
-    """Area of the sparse units of a hardware, in 16-bit MACs: a mechanism at a level has a unit for each of its children,
-    as one at the compute units has, and a format a decoder in each instance of every level on chip."""
+def units_mm2(levels: Sequence[Level], technology: Technology, hardware: Hardware, registry: Registry) -> float:
+    """Area of the converter and the sparse units of a hardware, each so many 16-bit MACs: a mechanism at a level has a unit
+    for each child, as one at the compute units has, and a format a decoder in each instance of every level on chip."""
+    converter = hardware.converter.area_mm2 if hardware.converter else 0.0
     if hardware.units is None:
-        return 0.0
+        return converter
     children = {level.name: level.instances * level.fanout for level in levels}
     children[hardware.compute.name] = levels[-1].instances * levels[-1].fanout
     decoders = sum(level.instances for level in levels if level.capacity_bits is not None)
@@ -193,7 +191,7 @@ def _unit_macs(levels: Sequence[Level], hardware: Hardware, registry: Registry) 
         total += children[place] * math.fsum(registry.get("mechanism", name).unit_macs for name in names)
     for names in hardware.units.formats.values():
         total += decoders * math.fsum(registry.get("format", name).unit_macs for name in names)
-    return total
+    return total * technology.mac_area_mm2(16) + converter
 
 
 def levels_on(chip: Chip, levels: Sequence[Level]) -> tuple[Level, ...]:

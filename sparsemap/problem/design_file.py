@@ -80,15 +80,15 @@ def dump(
             level.name: [f"{loop.dim}={loop.bound}" for loop in loops if loop.bound > 1] for level, loops in groups
         }
     if "formats" in columns:
-        table["beyond_format"] = _used(design.beyond, pieces)
+        table["beyond_format"] = _used(design.beyond, pieces, problem)
         table["formats"] = {
-            tensor.name: [_used(chosen, pieces) for chosen in design.slots(t)]
+            tensor.name: [_used(chosen, pieces, problem) for chosen in design.slots(t)]
             for t, tensor in enumerate(problem.tensors)
         }
     if segments:
         table["segments"] = segments
     if "mechanisms" in columns:
-        table["gate_skip"] = {place.name: _used(design.mechanism(place), pieces) for place in problem.places}
+        table["gate_skip"] = {place.name: _used(design.mechanism(place), pieces, problem) for place in problem.places}
     levels = [design.decoded(t) for t in range(len(problem.tensors))]
     inside = ((t, s) for t, s in enumerate(levels) if problem.homes[t] < s < len(problem.levels))
     decoded = {problem.tensors[t].name: problem.levels[s].name for t, s in inside}  # at home, nothing is decoded
@@ -251,9 +251,11 @@ def workload_table(workload: Workload, loops: Loops, registry: Registry) -> dict
     return table
 
 
-def _used(piece: Piece, pieces: dict[str, dict[str, Any]]) -> str:
-    """The name of a piece, whose table is added to `pieces`."""
-    pieces.setdefault(piece.kind, {})[piece.name] = _table(piece)
+def _used(piece: Piece, pieces: dict[str, dict[str, Any]], problem: Problem) -> str:
+    """The name of a piece, whose table is added to `pieces`, with the defaults of a class that is not built in."""
+    registry, name = problem.registry, type(piece).type_name
+    own = name in registry.type_names(piece.kind) and not registry.built_in(registry.type_origin(piece.kind, name))
+    pieces.setdefault(piece.kind, {})[piece.name] = {"type": name, **unstructure(piece, whole=own)}
     return piece.name
 
 

@@ -196,6 +196,22 @@ class Design:
         candidates: Any = self.problem.candidates("mechanism")
         return candidates[int(self._column("mechanisms")[self.problem.places.index(place)])]
 
+    @cached_property
+    def chosen(self) -> dict[str, dict[str, list[str]]]:
+        """By kind and name where its formats are, `P at GLB` by the memory that a rank's loop belongs to, and its mechanisms,
+        by their places."""
+        problem, columns = self.problem, self.batch.columns.keys()
+        found: list[tuple[str, str, str]] = []
+        if {"formats", "bounds"} <= columns:
+            ranks = ((tensor, rank) for t, tensor in enumerate(problem.tensors) for rank in self.ranks(t))
+            found += [("format", r.format.name, f"{x.name} at {problem.levels[r.loop.storage].name}") for x, r in ranks]
+        if "mechanisms" in columns:
+            found += [("mechanism", self.mechanism(place).name, place.name) for place in problem.places]
+        chosen: dict[str, dict[str, list[str]]] = {}
+        for kind, name, where in sorted(dict.fromkeys(found)):
+            chosen.setdefault(kind, {}).setdefault(name, []).append(where)
+        return chosen
+
     def _column(self, name: str) -> Array:
         return self.batch.columns[name][..., 0]
 

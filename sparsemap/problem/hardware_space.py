@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -12,6 +12,7 @@ from ..errors import Mistake, SpecError, unknown
 from ..pieces.data_specs import Hardware
 from ..pieces.registry import Registry
 from ..spec.unstructuring import unstructure
+from .levels import Place
 from .problem import Problem
 
 PRESENT = "present"
@@ -92,3 +93,10 @@ def _moved(mistake: Mistake, file: str, path: str, value: Any) -> Mistake:
     where = "" if mistake.path.rpartition(".")[2].partition("[")[0] == last else f"{mistake.path}: "
     said = "" if mistake.message.startswith("unknown key") or repr(value) in mistake.message else f"with {value!r}, "
     return Mistake(file, f"choices.{path}", f"{said}{where}{mistake.message}")
+
+
+def without_area(names: Mapping[str, Iterable[str]], registry: Registry) -> list[str]:
+    """Of names by kind, the formats that compress and the mechanisms that filter, but whose unit takes no area."""
+    filters = {"format": lambda piece: piece.compressed, "mechanism": lambda piece: piece.filters(Place("", None))}
+    every = ((name, kind, registry.get(kind, name)) for kind, found in names.items() for name in dict.fromkeys(found))
+    return [name for name, kind, piece in every if not piece.unit_macs and filters[kind](piece)]

@@ -109,7 +109,7 @@ def _level(index: int, memory: MemoryLevel, instances: int, clock_hz: float, wor
     def in_units(key: str) -> float | None:
         with collecting(mistakes, key):
             if key.endswith("bandwidth"):
-                return units.bandwidth_words_per_cycle(getattr(memory, key), clock_hz, word_bits)
+                return units.bandwidth_words_per_cycle(getattr(memory, key), clock_hz, word_bits, memory.fanout or 1)
             return memory.usable_bits(units.capacity_bits(getattr(memory, key), word_bits))
         return None
 

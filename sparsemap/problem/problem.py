@@ -64,6 +64,8 @@ class Problem:
     """Where `on` has put it, if not on the chip of the hardware."""
     passed: frozenset[tuple[int, int]] | None = None
     """Of a design whose genes say what passes by, the tensors and levels (`problem/passing.py`); None: as the genes say."""
+    bounded: bool = True
+    """Whether the cost model is asked for a lower bound and classes; a short search may not be worth their time."""
     shared: Tables = attrs.field(factory=Tables)
     """Tables that depend on the workload, its sizes and the names of levels alone: those of all chips it is put on."""
     _tables: Tables = attrs.field(factory=Tables, init=False)
@@ -88,7 +90,8 @@ class Problem:
 
     def __reduce__(self) -> Any:
         """Another process loads the plugins again, then makes the problem of its pieces; tables stay here."""
-        names = ("workload", "hardware", "space_spec", "cost_model", "objective", "files", "given_chip", "passed")
+        own = ("files", "given_chip", "passed", "bounded")
+        names = ("workload", "hardware", "space_spec", "cost_model", "objective", *own)
         given = self.__dict__["space"].problem if "space" in self.__dict__ else self
         fields = {name: getattr(self, name) for name in names}
         return restored, (self.registry, fields, None if given is self else given)
@@ -432,7 +435,7 @@ class Problem:
         from .evaluator import checked
 
         parts = []
-        for one in self.layouts:
+        for one in self.layouts if self.bounded else ():
             with guarded(self.cost_model, "lower_bound"), np.errstate(over="ignore", invalid="ignore"):
                 found = self.cost_model.lower_bound(one)
                 rows = max(1, len(found)) if isinstance(found, Evaluation) else 1
@@ -446,7 +449,7 @@ class Problem:
         """Classes of designs with a bound on the score of each; None if none are known."""
         from .classes import classes_of
 
-        return classes_of(self)
+        return classes_of(self) if self.bounded else None
 
     @cached_property
     def evaluator(self) -> Evaluator:

@@ -115,17 +115,6 @@ class Best:
         """The cost model's detail of the design by level and tensor; without fields that it does not give."""
         return self.design.problem.evaluator.evaluate_designs(self.design.batch, detail=True).detail or Detail()
 
-    @cached_property
-    def chosen(self) -> dict[str, list[str]]:
-        """By kind the names of the formats that it stores ranks in, and of the mechanisms at its places."""
-        design, found = self.design, dict[str, set[str]]()
-        if "formats" in design.batch.columns and "bounds" in design.batch.columns:
-            ranks = (rank for t in range(len(self.problem.tensors)) for rank in design.ranks(t))
-            found["format"] = {rank.format.name for rank in ranks}
-        if "mechanisms" in design.batch.columns:
-            found["mechanism"] = {design.mechanism(place).name for place in self.problem.places}
-        return {kind: sorted(names) for kind, names in found.items()}
-
     def breakdown(self) -> Breakdown:
         """Energy by level and tensor in pJ, cycles by level, and what limits them; `to_pandas()` makes a table of it."""
         return Breakdown.of(self.design.problem, self.detail, self.energy_pj, self.cycles)

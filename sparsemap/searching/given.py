@@ -14,7 +14,7 @@ from .best import Best
 from .result import Result, result_of
 
 
-def design(
+def load_design(
     path: str | os.PathLike[str],
     plugin_dirs: Sequence[str | os.PathLike[str]] = (),
     registry: Registry | None = None,

@@ -18,7 +18,7 @@ from ..errors import DesignError, PluginError, SearchError, need
 from ..files import csv_text, percent, write_texts
 from ..pieces.contracts import plain
 from ..pieces.contracts.base import Array
-from ..pieces.defaults import CERTIFICATE_FILE, DESIGN_FILE, REPORT
+from ..pieces.defaults import CERTIFICATE_FILE, COMMAND_FILE, DESIGN_FILE, REPORT
 from ..pieces.registry import Registry
 from ..problem.costs import BASIC
 from ..problem.problem import Problem
@@ -179,7 +179,7 @@ class Result:
             "broken_bound": self.broken_bound,
             "costs": {key: _plain(cost) for key, cost in self.best.costs.items()} if self.best else {},
             "bound_costs": dict(self.bound_costs),
-            "chosen": self.best.chosen if self.best else {},
+            "chosen": self.best.design.chosen if self.best else {},
             "given_up": self.given_up,
             "executed": [one.to_dict() for one in self.executed],
             "proof": self.proof.to_dict() if self.proof else {},
@@ -267,9 +267,8 @@ class Result:
         texts[folder / RESULT_FILE] = json.dumps(self.to_dict(folder), indent=2) + "\n"
         earlier = [path for path in (folder / FRONT_FOLDER).glob("*.toml") if path.stem.isdigit()]
         texts = {path: text for path, text in texts.items() if text}
-        write_texts(
-            texts, {folder / DESIGN_FILE, folder / FRONT_FILE, folder / CERTIFICATE_FILE, *earlier} - texts.keys()
-        )
+        others = {folder / name for name in (DESIGN_FILE, FRONT_FILE, CERTIFICATE_FILE, COMMAND_FILE)}
+        write_texts(texts, {*others, *earlier} - texts.keys())
         if not self.interrupted and _says_interrupted(partial):
             shutil.rmtree(partial, ignore_errors=True)
         return [path for path in texts if path.parent == folder]

@@ -82,16 +82,18 @@ def capacity_bits(value: str | int | float | None, word_bits: int) -> float | No
     return number * factor
 
 
-def bandwidth_words_per_cycle(value: str | int | float | None, clock_hz: float, word_bits: int) -> float | None:
-    """Words of `word_bits` bits per cycle of `clock_hz`; None for "unlimited" or None.
-
-    Takes a rate per second ("16 GB/s", "128 Gbit/s") or per cycle ("4 words/cycle", "64 bit/cycle", "8 B/cycle").
-    """
+def bandwidth_words_per_cycle(
+    value: str | float | None, clock_hz: float, word_bits: int, children: int = 1
+) -> float | None:
+    """Words of `word_bits` bits per cycle of `clock_hz`, of a rate per second ("16 GB/s", "128 Gbit/s") or cycle ("64
+    bit/cycle", "8 B/cycle"), of all `children` or of each ("4 words/cycle/child"); None for "unlimited" or None."""
     example = '"16 GB/s", "4 words/cycle" or "unlimited"'
     if value is None or value == UNLIMITED:
         return None
     number, unit = _split(value, example)
     amount, slash, per = (part.strip() for part in unit.partition("/"))
+    number *= children if per.endswith("/child") else 1
+    per = per.removesuffix("/child")
     if not slash or per not in ("s", "cycle"):
         raise ValueError(f"{value!r} is not a rate per second or per cycle; expected one, such as {example}")
     bits = _unit(value, amount, {**_RATE_BITS, **dict.fromkeys(_WORDS, float(word_bits))}, example)

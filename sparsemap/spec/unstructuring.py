@@ -13,8 +13,9 @@ import attrs
 from .structuring import default, join, keys
 
 
-def unstructure(obj: Any, path: str = "") -> dict[str, Any]:
-    """The table that describes an attrs object: its fields that differ from their defaults, as plain values.
+def unstructure(obj: Any, path: str = "", whole: bool = False) -> dict[str, Any]:
+    """The table that describes an attrs object: its fields that differ from their defaults, or all of them if it is to be
+    `whole`, as plain values.
 
     A piece whose type is not the default of its kind also gets the key `type`. `path` is for messages, as in `plain`.
     """
@@ -23,7 +24,7 @@ def unstructure(obj: Any, path: str = "") -> dict[str, Any]:
     table = {"type": type_name} if type_name and type_name != getattr(cls, "default_type", "") else {}
     for key, field in keys(cls).items():
         value = getattr(obj, field.name)
-        if value is not None and not _same(value, default(field, obj)):
+        if value is not None and (whole or not _same(value, default(field, obj))):
             table[key] = plain(value, join(path, key))
     return table
 

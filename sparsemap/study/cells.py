@@ -18,7 +18,7 @@ import attrs
 from ..errors import SearchError, SpecError, shortened
 from ..files import is_temporary
 from ..pieces.data_specs import Study
-from ..pieces.defaults import PAGE_FILE
+from ..pieces.defaults import COMMAND_FILE, PAGE_FILE
 from ..pieces.registry import is_path
 from ..problem.load import located
 from ..searching.archive import Shortfall
@@ -73,6 +73,8 @@ class Cell:
     """Files of other designs that it starts from."""
     axes: Mapping[str, str] = {}
     """What it has of the `AXES` that the study varies."""
+    bounded: bool = True
+    """Whether it asks for a lower bound."""
 
     @property
     def name(self) -> str:
@@ -168,13 +170,17 @@ def no_design(found: Mapping[str, Any]) -> str:
     return ": ".join(["no valid design was found", *filter(None, ["; ".join(lacks)])])
 
 
-def chosen_in(results: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """By kind the formats and mechanisms that any of these results, such as those of a network's layers, has chosen."""
-    found: dict[str, set[str]] = {}
+def chosen_in(results: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, list[str]]]:
+    """By kind the formats and mechanisms that any of these results, such as those of a network's layers, has chosen, and
+    where."""
+    found: dict[str, dict[str, list[str]]] = {}
     for result in results:
         for kind, names in (result.get("chosen") or {}).items():
-            found.setdefault(kind, set()).update(names)
-    return {kind: sorted(names) for kind, names in found.items()}
+            for name in names:
+                known = found.setdefault(kind, {}).setdefault(name, [])
+                if isinstance(names, Mapping):  # not a result of an earlier version
+                    known += [place for place in names[name] if place not in known]
+    return found
 
 
 def as_data(key: str, value: Any, base: Path) -> Any:
@@ -252,7 +258,7 @@ def not_of_a_search(out: str | os.PathLike[str]) -> Path:
 def _is_of_study(entry: Path) -> bool:
     """Whether a study made this file or folder."""
     if not entry.is_dir():
-        return entry.name in (*TABLE_FILES, *COMPARISON_FILES, PAGE_FILE) or is_temporary(entry)
+        return entry.name in (*TABLE_FILES, *COMPARISON_FILES, PAGE_FILE, COMMAND_FILE) or is_temporary(entry)
     if entry.name == PARTIAL_FOLDER:
         return {below.name for below in entry.iterdir() if not is_temporary(below)} <= {*TABLE_FILES, *COMPARISON_FILES}
     return re.fullmatch(r".+--.+--.+--seed-?\d+", entry.name) is not None and _is_result(entry, layers=True)
@@ -263,7 +269,7 @@ def _is_result(folder: Path, layers: bool) -> bool:
     return (folder / RESULT_FILE).is_file() or all(
         below.name == PLAN_FOLDER or _is_result(below, layers=False)
         if layers and below.is_dir()
-        else below.name in (JOURNAL_FILE, *NETWORK_FILES, *FUSED_FILES, PAGE_FILE) or is_temporary(below)
+        else below.name in (JOURNAL_FILE, *NETWORK_FILES, *FUSED_FILES, PAGE_FILE, COMMAND_FILE) or is_temporary(below)
         for below in folder.iterdir()
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +20,7 @@ import attrs
 from ..errors import SearchError, unknown
 from ..files import csv_text, four_digits, markdown_table, percent, read_csv, times, write_texts
 from ..pieces.defaults import SEARCHER
-from .cells import AXES, COMPARISON_FILES, MORE, OWN, placed
+from .cells import AXES, COMPARISON_FILES, MORE, OWN, chosen_in, placed
 from .confidence import Ratio, ratio_of
 
 ALL = "all"
@@ -94,6 +95,8 @@ class Use:
     variant: str
     designs: int
     of: int
+    where: Counter[str]
+    """How many of them use it there, such as `P at GLB`."""
 
     @property
     def share(self) -> float:
@@ -170,7 +173,11 @@ class Comparison:
             within = f" ({row.range} at 95 %)" if row.range != "-" else ""
             text = f"{row.variant} has {times(row.ratio.mean)} the {NAMED[self.cost]} of {self.reference}{within}"
             mine = [use for use in self.uses if use.variant == row.variant and use.name in added(row.variant, self.by)]
-            used = [f"; {use.designs} of {use.of} designs use {use.name}" for use in mine]
+            used = [
+                f"; {use.designs} of {use.of} designs use {use.name}"
+                + (f", most often in {most(use.where)}" if use.where else "")
+                for use in mine
+            ]
             texts.append(f"{text}: {WORDS.get(row.word, self.called(row.word))}{''.join(used)}")
         return "; ".join(texts) + "."
 
@@ -196,12 +203,13 @@ class Comparison:
         """What the designs use, the share of the designs of each variant."""
         names = dict.fromkeys((use.kind, use.name) for use in self.uses)
         found = {(use.kind, use.name, use.variant): use for use in self.uses}
-        rows = [["chosen", "name", *self.variants]]
+        rows = [["chosen", "name", *self.variants, "most often in"]]
         for kind, name in names:
             uses = [found.get((kind, name, variant)) for variant in self.variants]
             rows.append(
                 [kind, name, *(f"{percent(use.share)} ({use.designs} of {use.of})" if use else "-" for use in uses)]
             )
+            rows[-1].append(most(sum((use.where for use in uses if use), Counter())))
         return rows
 
     def cell_rows(self) -> list[list[str]]:
@@ -243,16 +251,16 @@ def compare(
     rows: Iterable[Mapping[str, Any]],
     reference: str = "",
     by: str = "",
-    chosen: Sequence[Mapping[str, Sequence[str]]] = (),
+    chosen: Sequence[Mapping[str, Mapping[str, Sequence[str]]]] = (),
 ) -> Comparison:
     """The comparison of the rows of a study's table (`Outcome.row`) by one of the names that vary, see `axis_of`.
 
     The reference is the default searcher, the variant that adds nothing, or else the first one, unless it is named.
-    `chosen` has the formats and mechanisms of each row's design by kind.
+    `chosen` has the formats and mechanisms of each row's design by kind, and where they are (`Design.chosen`).
     """
     rows = list(rows)
     variants = {key: tuple(dict.fromkeys(row[key] for row in rows if key in row)) for key in BY}
-    by = axis_of(variants, by)
+    by = axis_of(variants, by, reference)
     reference = checked_reference(by, variants[by], reference)
     cost = cost_of(rows, by)
     found: dict[tuple[Any, ...], dict[str, float | None]] = {}
@@ -268,18 +276,26 @@ def _told(name: str, rows: Sequence[Mapping[str, Any]]) -> bool:
     return name in ("workload", "hardware", "seed") or len({row.get(name) for row in rows}) > 1
 
 
-def _uses(rows: Sequence[Mapping[str, Any]], chosen: Sequence[Mapping[str, Sequence[str]]], by: str) -> tuple[Use, ...]:
-    known = [(row[by], pieces) for row, pieces in zip(rows, chosen, strict=False) if pieces]
+def _uses(
+    rows: Sequence[Mapping[str, Any]], chosen: Sequence[Mapping[str, Mapping[str, Sequence[str]]]], by: str
+) -> tuple[Use, ...]:
+    known = [(row[by], chosen_in([{"chosen": pieces}])) for row, pieces in zip(rows, chosen, strict=False) if pieces]
     mine = [(MORE[by], name) for one in dict.fromkeys(one for one, _ in known) for name in added(one, by)]
     names = dict.fromkeys(
         [*mine, *sorted({(kind, one) for _, found in known for kind in found for one in found[kind]})]
     )
     counts = {variant: sum(one == variant for one, _ in known) for variant in dict.fromkeys(one for one, _ in known)}
     return tuple(
-        Use(kind, name, variant, sum(one == variant and name in pieces.get(kind, ()) for one, pieces in known), of)
+        Use(kind, name, variant, len(found), of, Counter(place for places in found for place in places))
         for kind, name in names
         for variant, of in counts.items()
+        for found in [[x[kind][name] for one, x in known if one == variant and name in x.get(kind, ())]]
     )
+
+
+def most(where: Counter[str]) -> str:
+    """The two places that are counted most."""
+    return " and ".join(place for place, _ in where.most_common(2)) or "-"
 
 
 def added(variant: str, by: str) -> list[str]:
@@ -287,8 +303,8 @@ def added(variant: str, by: str) -> list[str]:
     return variant.split("+") if by in MORE and variant != OWN else []
 
 
-def axis_of(variants: Mapping[str, Sequence[str]], by: str = "") -> str:
-    """What a study is compared by: what is named, or the first of `BY` that varies."""
+def axis_of(variants: Mapping[str, Sequence[str]], by: str = "", reference: str = "") -> str:
+    """What a study is compared by: what is named, what has the reference, or the first of `BY` that varies."""
     several = [key for key in BY if len(variants.get(key, ())) > 1]
     if not several:
         count = len(variants.get("searcher", ()))
@@ -297,7 +313,7 @@ def axis_of(variants: Mapping[str, Sequence[str]], by: str = "") -> str:
         )
     if by and by not in several:
         raise SearchError(f"--by: {unknown('column of several', by, several)}")
-    return by or several[0]
+    return by or next((key for key in several if reference in variants[key]), several[0])
 
 
 def checked_reference(by: str, variants: Sequence[str], reference: str = "") -> str:

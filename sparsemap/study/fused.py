@@ -21,6 +21,8 @@ from .slides import Slide, slides
 
 SHARE = 4
 """The search of a layer with tensors on chip has the budget over this: it starts from what the layer's own search found."""
+BOUNDED = 250
+"""Designs from which on such a search asks for a lower bound, which takes the time of some hundred designs."""
 LARGE = 0.25
 """Share of the level on chip from which on a tensor may slide by; a smaller one stays as a whole."""
 Kept = tuple[str, ...]
@@ -185,10 +187,12 @@ class FusedPlan:
                     "resides": dict.fromkeys(kept, self.places[1]),
                     "resident_words": {tensor: words[tensor] for tensor in kept},
                 }
+                budget = max(1, cell.budget // SHARE)
                 cells[kept] = attrs.evolve(
                     cell,
                     workload=f"{group[0].name} with {' and '.join(kept)} in {self.places[1]}",
-                    budget=max(1, cell.budget // SHARE),
+                    budget=budget,
+                    bounded=budget >= BOUNDED,
                     parts={**cell.parts, "workload": workload},
                     folder=f"{cell.folder}--{'-'.join(kept)}",
                     after=(cell.folder,),

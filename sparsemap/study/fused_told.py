@@ -167,6 +167,8 @@ class _Told:
         if one.name not in self._on_chip:
             return f"no room beside tiles and what lives ({one.words:,} words)"
         ratio = self._on_chip[one.name] / fused.value(self.plan.energy_pj, self.plan.cycles)
+        if ratio < 1.0 - 1e-9:
+            raise AssertionError(f"with '{one.name}' on chip a plan is {1.0 / ratio:.3f}x better than the chosen one")
         return f"on chip the network is {ratio:.3f}x worse" if ratio > 1.0 + 1e-9 else "nothing gained"
 
     @cached_property
@@ -178,7 +180,8 @@ class _Told:
             return bool(place.level == inside)
 
         found = plans_with(tables.steps, fused.capacity, wanted, tables.groups, tables.fitting)
-        values = iter(fused.values(np.array([plan for plans in found.values() for plan in plans])).tolist())
+        sums = np.array([plan for plans in found.values() for plan in plans]).reshape(-1, 2)
+        values = iter(fused.values(sums).tolist())
         return {name: min(next(values) for _ in plans) for name, plans in found.items()}
 
     def _limits(self, one: GraphNode, kept: Kept, chosen: Chosen) -> dict[str, Any]:

@@ -105,6 +105,8 @@ def edp(energy_pj: float, cycles: float) -> float:
 Live = tuple[tuple[str, Place], ...]
 Label = tuple[float, float, Any]
 """Energy and cycles of some steps, and these as what a `Chosen` of the last one has, and those before."""
+Labels = dict[Live, list[Label]]
+"""By state, the hull of what led there."""
 Fitting = dict[tuple[int, float], tuple[Any, Any]]
 """By points (which are kept, so that no others have their number) and words in use beside them: the hull of those that fit."""
 T = TypeVar("T")
@@ -121,36 +123,21 @@ def joined(
     """The plan of least `value` (of pJ and cycles), exact for these tables; None if none fits into `capacity` words.
 
     `steps` are in an order in which they can run. Of branches that part and meet again all orders are tried, as long as
-    they are few. `groups` are steps with `parts`, which stand for these where they follow each other. `value` has to be
+    they are few. `groups` are steps with `parts`, which stand for these where they follow each other; of one that begins
+    before a block or goes on behind it, the branches of the block are in the order given. `value` has to be
     quasi-concave, and to grow with both. `known` has what several joins of the same points share.
     """
     known = {} if known is None else known
     steps, groups = matching(steps, groups)
     words, by_last = {step.name: step.words for step in steps}, _by_last(groups)
-    labels: dict[Live, list[Label]] = {(): [(0.0, 0.0, None)]}
-    for block, chain in stretches(steps):
-        after = {name for step in steps[block[-1] + 1 :] for name in step.inputs}
-        parts = branches(steps, block) if reorder and not chain else [block[:-1]]
-        done: dict[frozenset[int], dict[Live, list[Label]]] = {frozenset(): labels}
-        for count in range(len(parts)):  # what so many branches make of the labels, whatever their order was
-            for before in [some for some in done if len(some) == count]:
-                for branch in set(range(len(parts))) - before:
-                    rest = [i for b, part in enumerate(parts) if b not in before | {branch} for i in part]
-                    end = [] if len(before) + 1 < len(parts) else block[-1:]
-                    needed = after.union(*(steps[i].inputs for i in (*rest, *(() if end else block[-1:]))))
-                    ended = _run(
-                        [steps[i] for i in (*parts[branch], *end)],
-                        done[before],
-                        needed,
-                        by_last,
-                        words,
-                        capacity,
-                        known,
-                    )
-                    into = done.setdefault(before | {branch}, {})
-                    for state, some in ended.items():
-                        _into(into, state, some)
-        labels = done[frozenset(range(len(parts)))]
+    found: list[Labels] = [{(): [(0.0, 0.0, None)]}, *({} for _ in steps)]
+    for block in blocks(steps):
+        first, end = block[0], block[-1] + 1
+        _run(steps, found, range(first, end), set(), by_last, words, capacity, known)
+        parts = branches(steps, block) if reorder else []
+        for state, some in _reordered(steps, block, parts, found[first], by_last, words, capacity, known).items():
+            _into(found[end], state, some)
+    labels = found[-1]
     every = [label for some in labels.values() for label in some]
     if not every:
         return None
@@ -160,6 +147,29 @@ def joined(
         *one, link = link
         chosen += _parts(Chosen(*one))[::-1]
     return JoinedPlan(energy_pj, cycles, tuple(chosen[::-1]))
+
+
+def _reordered(
+    steps: Sequence[Step], block: Sequence[int], parts: Sequence[Sequence[int]], labels: Labels, *how: Any
+) -> Labels:
+    """What the labels become with the `parts` of a block in all orders, where there are several."""
+    after = {name for step in steps[block[-1] + 1 :] for name in step.inputs}
+    done: dict[frozenset[int], Labels] = {frozenset(): labels}
+    for count in range(
+        len(parts) if len(parts) > 1 else 0
+    ):  # what so many make of the labels, whatever their order was
+        for before in [some for some in done if len(some) == count]:
+            for branch in set(range(len(parts))) - before:
+                rest = [i for b, part in enumerate(parts) if b not in before | {branch} for i in part]
+                end = [] if len(before) + 1 < len(parts) else block[-1:]
+                needed = after.union(*(steps[i].inputs for i in (*rest, *(() if end else block[-1:]))))
+                here = [steps[i] for i in (*parts[branch], *end)]
+                ended: list[Labels] = [done[before], *({} for _ in here)]
+                _run(here, ended, range(len(here)), needed, *how)
+                into = done.setdefault(before | {branch}, {})
+                for state, some in ended[-1].items():
+                    _into(into, state, some)
+    return done.get(frozenset(range(len(parts))), {}) if len(parts) > 1 else {}
 
 
 def _parts(chosen: Chosen) -> list[Chosen]:
@@ -187,13 +197,13 @@ def plans_with(
     known = {} if known is None else known
     steps, groups = matching(steps, groups)
     words = {step.name: step.words for step in steps}
-    before: list[dict[Live, list[Label]]] = [{(): [(0.0, 0.0, None)]}, *({} for _ in steps)]
+    before: list[Labels] = [{(): [(0.0, 0.0, None)]}, *({} for _ in steps)]
     moves = []
-    for begin, end, step, needed in _turns(steps, set(), _by_last(groups)):
+    for begin, end, step, needed in _turns(steps, range(len(steps)), set(), _by_last(groups)):
         for state, left, place, fitting, _ in _moves(step, before[begin], needed, words, capacity, known):
             moves.append((begin, end, step, state, left, place, fitting))
             _into(before[end], left, _summed(before[begin][state], fitting))
-    behind: list[dict[Live, list[Label]]] = [{} for _ in before]
+    behind: list[Labels] = [{} for _ in before]
     behind[-1] = {state: [(0.0, 0.0, None)] for state in before[-1]}
     found: dict[str, list[Label]] = {}
     for begin, end, step, state, left, place, fitting in reversed(moves):
@@ -245,12 +255,13 @@ def _by_last(groups: Sequence[Step]) -> dict[str, list[Step]]:
 
 
 def _turns(
-    steps: Sequence[Step], after: set[str], groups: Mapping[str, Sequence[Step]]
+    steps: Sequence[Step], at: Iterable[int], after: set[str], groups: Mapping[str, Sequence[Step]]
 ) -> Iterator[tuple[int, int, Step, set[str]]]:
-    """Steps, and groups of them, from and to where each goes, and the outputs that are needed then; `after`: those that are
-    at the end."""
+    """Steps, and groups of them, that end `at` steps, from and to where each goes, and the outputs that are needed then;
+    `after`: those that are at the end."""
     names = tuple(step.name for step in steps)
-    for end, last in enumerate(steps, start=1):
+    for index in at:
+        last, end = steps[index], index + 1
         needed = after.union(*(step.inputs for step in steps[end:]))
         for step in (last, *groups.get(last.name, ())):  # of equal plans the one without chains
             begin = end - max(1, len(step.parts))
@@ -260,16 +271,17 @@ def _turns(
 
 def _run(
     steps: Sequence[Step],
-    labels: dict[Live, list[Label]],
+    found: Sequence[Labels],
+    at: Iterable[int],
     after: set[str],
     groups: Mapping[str, Sequence[Step]],
     words: Mapping[str, Mapping[Place, float]],
     capacity: float,
     known: Fitting,
-) -> dict[Live, list[Label]]:
-    """What the labels become with some steps one after the other; `after`: outputs that steps after them take."""
-    found: list[dict[Live, list[Label]]] = [labels, *({} for _ in steps)]
-    for begin, end, step, needed in _turns(steps, after, groups):
+) -> None:
+    """Adds to the labels before and after each step what those before it become with the steps `at` some places, and with
+    groups that end there; `after`: outputs that steps after all of them take."""
+    for begin, end, step, needed in _turns(steps, at, after, groups):
         for state, left, place, fitting, used in _moves(step, found[begin], needed, words, capacity, known):
             here = (*state, (step.name, place))
             made = [
@@ -277,7 +289,6 @@ def _run(
                 for a, b in sums(found[begin][state], fitting)
             ]
             _into(found[end], left, made)
-    return found[-1]
 
 
 def _moves(
@@ -315,7 +326,7 @@ def _summed(a: Sequence[Corner[Any]], b: Sequence[Corner[Any]]) -> list[Label]:
     return [(one[0] + two[0], one[1] + two[1], None) for one, two in sums(a, b)]
 
 
-def _into(labels: dict[Live, list[Label]], state: Live, more: list[Label]) -> None:
+def _into(labels: Labels, state: Live, more: list[Label]) -> None:
     """Adds labels to those of a state, and keeps their hull; of equal ones the first."""
     labels[state] = hull([*labels.get(state, ()), *more])
 
@@ -333,21 +344,6 @@ def sums(
             first = ac * be <= bc * ae
         i, j = (i + 1, j) if first else (i, j + 1)
         yield a[i], b[j]
-
-
-def stretches(steps: Sequence[Step]) -> Iterator[tuple[list[int], bool]]:
-    """Blocks, with those of one step each that follow each other as one, and whether it is such a chain."""
-    chain: list[int] = []
-    for block in blocks(steps):
-        if len(block) == 1:
-            chain += block
-            continue
-        if chain:
-            yield chain, True
-        chain = []
-        yield block, False
-    if chain:
-        yield chain, True
 
 
 def blocks(steps: Sequence[Step]) -> Iterator[list[int]]:

@@ -226,6 +226,7 @@ def _asked(
     parts = dict(cell.parts)
     searcher = parts.pop("searcher")
     problem = problem_of(cell) if problem_of else load_problem(**parts, registry=_registry(registry_args))
+    problem = problem if cell.bounded else attrs.evolve(problem, bounded=False)
     designs = [path for folder in cell.after if (path := Path(folder, DESIGN_FILE)).exists()]
     designs += [Path(file) for file in cell.start]
     return problem, searcher, start_of(problem, designs, count=len(designs), seed=cell.seed) if designs else None

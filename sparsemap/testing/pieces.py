@@ -11,9 +11,10 @@ from typing import Any
 import attrs
 import numpy as np
 
+from ..errors import PluginError
 from ..pieces import contracts as of
 from ..pieces.contracts.hardware import FULL_ACTIONS, LEFT_OUT
-from ..pieces.streams import Coding, block_of, decode, encode
+from ..pieces.streams import Coding, block_of, decode, encode, lay_out
 from ..problem.levels import Place
 from ..problem.problem import Problem
 
@@ -96,32 +97,45 @@ def check_format(piece: of.Format, count: int = 500, seed: int = 0, parents: Ite
         check_codec(piece, parents, seed)
 
 
+LENGTHS = (96, 35, 7, 1)
+"""Of the ranks that codecs are checked on, whole and ragged."""
+
+
 def check_codec(piece: of.Format, parents: Iterable[of.Format] = (), seed: int = 0) -> None:
-    """Random tiles come back from their bits, alone and below each of `parents`; the bits are no fewer than the entropy of
-    the masks, and as many in the mean as `encoded` says."""
+    """Random tiles of several lengths come back from their bits, alone and below each of `parents`; the bits are no fewer
+    than the entropy of the masks, and as many in the mean as `encoded` says."""
     expect(piece, piece.decodable, "has no codec", "methods encode and decode, or `lists` in TOML")
     rng = np.random.default_rng(seed)
-    for formats, shape in [([piece], (96,)), *(([parent, piece], (6, 16)) for parent in parents)]:
+    alone = [([piece], (length,)) for length in LENGTHS]
+    for formats, shape in alone + [([parent, piece], shape) for parent in parents for shape in ((6, 16), (5, 13))]:
         if not decodable(formats):
             continue
-        below = f" below '{formats[0].name}'" if len(formats) > 1 else ""
-        for nonzeros in (0, 3, 24, 96):
-            tiles = rng.permuted(np.tile(np.arange(96) < nonzeros, (300, 1)), axis=1).reshape(300, *shape)
-            coding = Coding.of(formats, shape, usual=usual_shares(formats, shape, nonzeros))
-            found = encode(tiles, coding)
-            again = decode(found, coding)
-            expect(piece, (again == tiles).all(), f"{nonzeros} of 96 words{below} do not decode to themselves")
+        words = math.prod(shape)
+        where = f"a rank of {shape[-1]}" + (f" below '{formats[0].name}'" if len(formats) > 1 else "")
+        for nonzeros in sorted({0, min(3, words), words // 4, words}):
+            tiles = rng.permuted(np.tile(np.arange(words) < nonzeros, (300, 1)), axis=1).reshape(300, *shape)
+            what, full = f"{nonzeros} of {words} words in {where}", [0] * len(shape)
+            if nonzeros == words:
+                groups = [(x.group > 1, min(x.group, length)) for x, length in zip(formats, shape, strict=True)]
+                full = [n if many and not length % n else 0 for (many, n), length in zip(groups, shape, strict=True)]
+            coding = Coding.of(formats, shape, usual=usual_shares(formats, shape, nonzeros), even=full)
+            layout = lay_out(tiles, formats, every_fiber=True)
+            try:
+                found = encode(tiles, coding, layout)
+                again = decode(found, coding, layout)
+            except PluginError as error:
+                expect(piece, False, f"{what}: {error.mistakes[0].message}")
+            expect(piece, (again == tiles).all(), f"{what} do not decode to themselves")
             sizes = found.sizes.sum(axis=1)
             stored = round(len(found.data) / 300)
-            free = math.log2(math.comb(96, nonzeros)) - math.log2(math.comb(max(stored, nonzeros), nonzeros))
+            free = math.log2(math.comb(words, nonzeros)) - math.log2(math.comb(max(stored, nonzeros), nonzeros))
             enough = sizes.mean() >= free * 0.999
-            expect(piece, enough, f"bits for {nonzeros} of 96 words{below}", f"at least {free:.1f}", sizes.mean())
+            expect(piece, enough, f"bits for {what}", f"at least {free:.1f}", sizes.mean())
             if not nonzeros or any(form.padded for form in formats):
                 continue
-            expected = expected_bits(formats, shape, nonzeros)
-            near = abs(sizes.mean() - expected) <= 4.5 * sizes.std() / 300**0.5 + 0.01 * expected + 0.02
-            what = f"mean bits for {nonzeros} of 96 words{below}: `encoded` says"
-            expect(piece, near, what, f"{sizes.mean():.2f}", f"{expected:.2f}")
+            told = expected_bits(formats, shape, nonzeros)
+            near = abs(sizes.mean() - told) <= 4.5 * sizes.std() / 300**0.5 + 0.01 * told + 0.02
+            expect(piece, near, f"mean bits for {what}", f"{sizes.mean():.2f} (`encode`)", f"{told:.2f} (`encoded`)")
 
 
 def decodable(formats: Sequence[of.Format]) -> bool:

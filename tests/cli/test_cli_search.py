@@ -56,7 +56,7 @@ def test_search_writes_nothing_unasked(tmp_path):
 def test_out_gets_design_history_and_result(tmp_path):
     done = run(*SEARCH, "--out", "here/there")
     assert {path.name for path in Path("here/there").iterdir()} == {
-        "design.toml", "history.csv", "timing.csv", "result.json",
+        "command.txt", "design.toml", "history.csv", "timing.csv", "result.json",
     }  # fmt: skip
     assert done.stderr == "wrote design.toml, history.csv, timing.csv, result.json to here/there\n"
 

@@ -295,6 +295,37 @@ def test_check_takes_folders():
     assert len(lines) > 40 and all(line.endswith(": fine") for line in lines)
 
 
+@pytest.mark.parametrize(("length", "code"), [("length", 0), ("length - 9.0", 1), ("lenth", 1)])
+def test_check_loads_the_python_files_of_a_folder(length, code):
+    Path("mine/word").mkdir(parents=True)
+    Path("mine/word/__init__.py").write_text(f"""import attrs
+from sparsemap import Format, hookimpl
+
+@attrs.frozen(kw_only=True)
+class Word(Format):
+    type_name = "word"
+    compressed: bool = True
+    metadata_bits = lambda self, fiber: fiber.{length}
+
+@hookimpl
+def register_formats():
+    return [Word]
+""")
+    Path("mine/word/own.toml").write_text('kind = "format"\nname = "own"\ntype = "word"\n')
+    for folder in ("mine", "mine/word"):
+        done = run("check", folder, code=code)
+        assert ("own.toml: fine" in done.stdout) == (not code)
+        assert code == 0 or "own.toml: its codec or its formulas are wrong" in done.stderr
+
+
+@pytest.mark.parametrize(("lists", "bits"), [("runs", "0"), ("runs", "-3"), ("coordinates", "3"), ("runs", '"1 / 0"')])
+def test_check_tries_the_codec_of_a_format(lists, bits):
+    Path("odd.toml").write_text(
+        f'kind = "format"\nname = "odd"\ncompressed = true\nlists = "{lists}"\nentry_bits = {bits}\n'
+    )
+    assert "odd.toml: its codec" in run("check", "odd.toml", code=1).stderr
+
+
 # ------------------------------------------------------------------------------------------------------ help and errors
 
 

@@ -107,8 +107,23 @@ def test_bits_that_are_cut_off_or_left_over_are_told() -> None:
     found = encode(np.ones((1, 8), dtype=bool), coding)
     with pytest.raises(PluginError, match="the bits end"):
         decode(attrs.evolve(found, ranks=(found.ranks[0][:-1],)), coding)
-    with pytest.raises(ValueError, match="1 bits are left over"):
+    with pytest.raises(PluginError, match="format 'bitmask': decode leaves 1 bits over"):
         decode(attrs.evolve(found, ranks=(np.append(found.ranks[0], 0),)), coding)
+
+
+def test_a_codec_that_does_not_bring_its_positions_back_is_named() -> None:
+    @attrs.frozen(kw_only=True)
+    class Turned(type(form("bitmask"))):  # type: ignore[misc]
+        def decode(self, bits, rank, tiles, ends):
+            return super().decode(bits, rank, tiles, ends)[:, ::-1]
+
+    tiles = np.zeros((2, 3, 4), dtype=bool)
+    tiles[:, 0, 0] = True
+    turned = Turned(name="turned", compressed=True, lists="mask")
+    for names in ((turned, form("coordinate")), (form("coordinate"), turned)):
+        coding, layout = Coding.of(names, [3, 4]), lay_out(tiles, names, every_fiber=True)
+        with pytest.raises(PluginError, match="format 'turned': decode does not bring back what encode has written"):
+            decode(encode(tiles, coding), coding, layout)
 
 
 OUTSIDE = ("uncompressed", "bitmask", "coordinate", "offset-pair")

@@ -1,6 +1,7 @@
 """Design files: a design written down evaluates to the same numbers, and mistakes in one written by hand are named."""
 
 import copy
+import tomllib
 from functools import cache
 
 import numpy as np
@@ -96,6 +97,29 @@ def test_a_written_design_needs_no_spec_but_its_own(found, registry):
     assert {piece.description for piece in problem.candidates("format")} == {"mine"}
     assert isinstance(table["workload"], dict)
     assert isinstance(table["hardware"]["technology"], dict)
+
+
+def test_a_written_design_has_the_defaults_of_classes_of_the_user(tmp_path):
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "__init__.py").write_text("""import attrs
+from sparsemap import Format, hookimpl
+
+@attrs.frozen(kw_only=True)
+class Ticks(Format):
+    type_name = "ticks"
+    compressed: bool = True
+    each: float = 3.0
+    metadata_bits = lambda self, fiber: fiber.length * self.each
+
+@hookimpl
+def register_formats():
+    return [Ticks]
+""")
+    space = {"extends": "paper", "formats": {"candidates": ["uncompressed", "ticks"]}}
+    problem = load_problem("mm1", "edge", space, cost_model="timeloop", plugin_dirs=[tmp_path])
+    table = search(problem, budget=40).found.text()
+    own = tomllib.loads(table)["pieces"]["format"]["ticks"]
+    assert own["each"] == 3.0 and own["type"] == "ticks"
 
 
 def test_writing_a_read_design_gives_the_same_file(found, registry):

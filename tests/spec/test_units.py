@@ -55,6 +55,12 @@ def test_a_bandwidth_is_decimal_and_comes_out_in_words_per_cycle(text, words):
     assert bandwidth_words_per_cycle(text, clock_hz=1e9, word_bits=16) == pytest.approx(words)
 
 
+def test_a_bandwidth_may_be_that_of_each_child():
+    assert bandwidth_words_per_cycle("3 words/cycle/child", clock_hz=1e9, word_bits=16, children=64) == 192
+    with pytest.raises(ValueError, match="not a rate"):
+        bandwidth_words_per_cycle("3 words/cycle/children", 1e9, 16, 64)
+
+
 def test_a_faster_clock_leaves_fewer_words_per_cycle():
     assert bandwidth_words_per_cycle("16 GB/s", clock_hz=2e9, word_bits=16) == 4
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import toml
 
-from sparsemap import SpecError, design, run_study
+from sparsemap import SpecError, load_design, run_study
 from sparsemap.pieces.data_specs import Study
 from sparsemap.study.cells import NUMBERS, cells_of, variants_of
 from sparsemap.study.study import csv_text, markdown_text
@@ -56,6 +56,6 @@ def test_a_study_may_be_a_table_or_a_file_and_its_designs_can_be_read(tmp_path, 
     assert "1 of 1 cells: mm1 on edge with sparsemap, seed 0 done" in caplog.text
     Path("few.toml").write_text(toml.dumps(study), "utf-8")
     assert [again.state for again in run_study("few.toml", out="out")] == ["kept"]
-    result = design("out/mm1--edge--sparsemap--seed0")
+    result = load_design("out/mm1--edge--sparsemap--seed0")
     assert result.found.edp == outcome.numbers["edp"] and "DRAM" in result.report("loop-nest")
     assert pickle.loads(pickle.dumps(result)).found.edp == result.found.edp

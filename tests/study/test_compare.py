@@ -105,6 +105,8 @@ def test_the_reference_may_be_chosen(out):
     assert list(rows("comparison.csv")[0])[-1] == "ratio:sparsemap"
     done = compare("study.toml", "--out", "out", "--reference", "sparsmap", code=2)
     assert "--reference: no searcher 'sparsmap'; did you mean 'sparsemap'?" in done.stderr
+    done = compare("study.toml", "--out", "out", "--reference", "mobile")
+    assert "A ratio is over mobile" in done.stdout  # the list that has it is compared
 
 
 def test_one_searcher_cannot_be_compared():
@@ -212,13 +214,28 @@ budget = 80
     space = json.loads(Path("out", first, "result.json").read_text())["identity"]["space"]
     assert space["more"] == {"format": ["two-level-bitmask"]}
     done = compare("study.toml", "--out", "out")
-    assert "A ratio is over own" in done.stdout and "of 16 designs use two-level-bitmask" in done.stdout
+    assert "A ratio is over own" in done.stdout and "of 16 designs use two-level-bitmask" in " ".join(
+        done.stdout.split()
+    )
+    assert re.search(r"use two-level-bitmask, most often in [PQZ] at (DRAM|GLB|PEB)", " ".join(done.stdout.split()))
     table = json.loads(compare("study.toml", "--out", "out", "--by", "hardware", "--json").stdout)
+    (row,) = [row for row in table["chosen"] if (row["name"], row["variant"]) == ("two-level-bitmask", "fast")]
+    assert 0 < max(row["where"].values()) <= row["designs"]
     assert table["cost"] == "edp_js" and {row["variant"] for row in table["means"]} == {"fast"}
     said = compare("study.toml", "--out", "out", "--by", "cost_model").stdout
     assert re.search(r"timeloop has 0\.\d\dx the EDP of physical .* less\.", said) and "better" not in said
     done = compare("study.toml", "--out", "out", "--by", "spaces", code=2)
     assert "--by: no column of several 'spaces'; did you mean 'space'?" in done.stderr
+
+
+def test_a_format_that_the_chip_cannot_decode_is_said():
+    chip = '[units.formats]\nP = ["bitmask"]\n[units.mechanisms]\nMAC = ["skip-both"]\n'
+    Path("chip.toml").write_text(f'kind = "hardware"\nname = "chip"\nextends = "edge"\n{chip}')
+    text = 'kind = "study"\nname = "few"\nworkloads = ["mm1"]\nhardware = ["chip.toml"]\nbudget = 20\n'
+    for key, other, where in (("formats", "run-length", "formats"), ("mechanisms", "skip-all", "mechanisms")):
+        Path("study.toml").write_text(f'{text}{key} = [[], ["{other}"]]\n')
+        done = compare("study.toml", "--out", key, code=2)
+        assert f"chip.toml: units.{where}: have no '{other}', which space 'full' is to choose from" in done.stderr
 
 
 def test_a_format_that_is_not_there_is_said_before_anything_runs():

@@ -12,7 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from sparsemap_plugins.reports.sides import sides_of, verdict
+from sparsemap_plugins.analytic import model
+from sparsemap_plugins.analytic.bound import LowerBound
+from sparsemap_plugins.reports.sides import sides_of
+from sparsemap_plugins.reports.verdict import verdict
 
 from sparsemap import SearchError, run_study, search_network
 from sparsemap.cli.main import cli
@@ -83,6 +86,22 @@ def test_a_study_of_networks_plans_them_as_the_network_alone(folder: Path, resul
     again = run_study(study, out=tmp_path / "out", base=tmp_path)
     assert [(one.state, one.row) for one in again] == [("kept", one.row) for one in done]
     assert not [name for name in (tmp_path / "out").iterdir() if name.is_dir() and not (name / "plan").is_dir()]
+
+
+@pytest.mark.parametrize(("budget", "bounds"), [(60, 4), (1000, 6)])
+def test_short_searches_with_tensors_on_chip_ask_for_no_bound(
+    monkeypatch: pytest.MonkeyPatch, budget: int, bounds: int
+) -> None:
+    asked: list[frozenset[str]] = []
+
+    class Counted(LowerBound):
+        def __init__(self, layout: Any, *given: Any) -> None:
+            asked.append(frozenset(layout.problem.workload.resides))
+            super().__init__(layout, *given)
+
+    monkeypatch.setattr(model, "LowerBound", Counted)
+    planned(budget=budget)
+    assert len(asked) == bounds and asked.count(frozenset()) == 2  # by itself, for the plan, and for a long search
 
 
 def test_results_are_told_in_a_line(result: FusedResult) -> None:
@@ -204,6 +223,14 @@ def test_layers_run_interleaved_where_what_is_between_them_does_not_fit(tmp_path
         assert there.valid[0] and (there.energy_pj[0], there.cycles[0]) == (row.energy_pj, row.cycles)
         moved = {name: there["reads"] for name, there in row.by_level["levels"][0].get("tensors", {}).items()}
         assert not set(moved) & set(row.kept)
+
+
+def test_a_tensor_is_in_no_plan_on_chip_where_designs_leave_it_no_room() -> None:
+    """A line would fit, the tiles beside it do not: there is no plan to compare with."""
+    layers = [{"name": n, "type": "conv2d", "k": 8, "c": 8, "p": 6, "q": 6, "r": 3, "s": 3, "padding": 1} for n in "ab"]
+    chip = {**CHIP, "levels": [CHIP["levels"][0], {**CHIP["levels"][1], "capacity": "170 words"}]}
+    found = planned(network={"name": "pair", "input": [8, 6, 6], "layers": layers}, hardware=chip)
+    assert found.complete and found.stays == (0, 1) and found.rows[0].why.startswith("no room beside tiles")
 
 
 def test_without_shapes_nothing_stays() -> None:

@@ -14,7 +14,7 @@ import attrs
 import pytest
 
 from sparsemap.study.interleaved import Member, interleaved
-from sparsemap.study.join import Chosen, Step, TablePoint, Together, blocks, branches, hull, joined
+from sparsemap.study.join import Chosen, Step, TablePoint, Together, blocks, branches, hull, joined, plans_with
 from sparsemap.study.packets import TensorPlace
 from sparsemap.study.slides import Slide
 from sparsemap.study.thinning import thinned
@@ -167,6 +167,37 @@ def test_steps_that_run_interleaved_are_part_of_the_plan(seed: int) -> None:
     if found is not None:
         assert found.energy_pj * found.cycles == min(plans)
         assert [chosen.step for chosen in found.steps] == [step.name for step in steps]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_steps_run_interleaved_across_the_end_of_a_block(seed: int) -> None:
+    """x, a and b take it, y sums them, z follows: chains end at y, and go on from it or from b to z."""
+    rng = random.Random(seed)
+    takes = {"x": (), "a": ("x",), "b": ("x",), "y": ("a", "b"), "z": ("y",)}
+
+    def made(name: str, inputs: tuple[str, ...], parts: tuple[str, ...] = ()) -> Step:
+        keys = product(product(*(["dram", "chip"] for _ in inputs)), ["dram", "chip"])
+        tables = {key: [TablePoint(*(rng.randint(1, 60) for _ in range(3))) for _ in range(2)] for key in keys}
+        return Step(name=name, inputs=inputs, tables=tables, words={"chip": float(rng.randint(1, 20))}, parts=parts)
+
+    steps, capacity, plans = [made(*one) for one in takes.items()], float(rng.randint(60, 120)), []
+    groups = [
+        made(parts[-1], tuple(n for part in parts for n in takes[part] if n not in parts), parts)
+        for parts in (("b", "y"), ("y", "z"), ("b", "y", "z"))
+    ]
+    groups = [attrs.evolve(group, words=next(s.words for s in steps if s.name == group.name)) for group in groups]
+    for group in (None, *groups):
+        left = [step for step in steps if not group or step.name not in group.parts]
+        some = (
+            left
+            if group is None
+            else [s for s in steps[:4] if s in left] + [group, *(s for s in steps[4:] if s in left)]
+        )
+        plans += [energy * cycles for energy, cycles, _ in every_plan(some, capacity)]
+    found = joined(steps, capacity, groups=groups, reorder=False)
+    assert min(plans, default=math.inf) == (math.inf if found is None else found.energy_pj * found.cycles)
+    least = plans_with(steps, capacity, lambda place: True, groups)
+    assert found is None or min(e * c for e, c in least["x"]) == found.energy_pj * found.cycles
 
 
 def test_blocks_end_where_one_tensor_is_left_and_branches_change_places() -> None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from sparsemap.errors import SearchError
 from sparsemap.pieces.registry import Registry
 from sparsemap.searching.result import RESULT_FILE
 
 from .content import Page
 
 
-def page_of(paths: Sequence[Path], registry: Registry) -> Page:
-    """What is told of the folder of a search, a study, a network or a chip, of a design file, or of several results.
+def page_of(paths: Sequence[Path], registry: Registry, reference: str = "") -> Page:
+    """What is told of the folder of a search, a study, a network or a chip, of a design file, or of several results, which
+    are divided by the `reference`.
 
     `SearchError` for folders with none of these.
     """
@@ -21,12 +23,14 @@ def page_of(paths: Sequence[Path], registry: Registry) -> Page:
 
     (path, *others) = paths
     if others or (path.is_dir() and not is_result(path) and not (path / chip.CHIP).exists()):
-        return results.comparison(paths)
+        return results.comparison(paths, registry, reference)
     pages = {RESULT_FILE: one.page, chip.CHIP: chip.chip, NETWORK: results.network, TABLE: study.study}
-    for name, made in pages.items():
-        if (path / name).exists():
-            return made(path, registry)
-    return one.page(path, registry)
+    made = next((made for name, made in pages.items() if (path / name).exists()), one.page)
+    if made is study.study:
+        return study.study(path, registry, reference)
+    if reference:
+        raise SearchError("--reference is for several results, or for a study")
+    return made(path, registry)
 
 
 def html(page: Page) -> str:

@@ -13,6 +13,7 @@ from sparsemap.files import percent, times
 from sparsemap.pieces.registry import Registry
 from sparsemap.plots import COLOURS, Figure, subplots, tipped
 from sparsemap.problem import design_file
+from sparsemap.problem.levels import levels_of
 from sparsemap.searching.result import read_result
 from sparsemap.spec.units import format_count, format_energy
 
@@ -21,13 +22,11 @@ from ..design_charts import traffic
 from ..outcome import DesignOutcome
 from ..sides import NETWORK, sides_of
 from ..tables import PageTable, number, scientific, share
-from ..wording import area_text, power_text, time_text
-from .content import Headline, Page, Section, command, made
+from ..wording import area_text, bandwidth_text, power_text, time_text
+from .content import Headline, Page, Section, made
 
 CHIP = "design.json"
 """What a folder of `sparsemap design` has."""
-OPTIONS = {"area_mm2": "area", "power_w": "power"}
-"""What a constraint of the command limits, and its option."""
 Box = tuple[float, float, float, float]
 """Left, bottom, width and height."""
 
@@ -39,19 +38,19 @@ def chip(folder: Path, registry: Registry) -> Page:
         "edp_js": (
             "EDP, J · s",
             scientific,
-            f"{times(found['edp_js'] / found['reference']['edp_js'])} of {found['base']}",
+            f"{times(found['edp_js'] / _beside(found)[0]['edp_js'])} of {found['base']}",
         ),
         "energy_pj": ("energy", format_energy, ""),
         "seconds": ("time", time_text, f"{format_count(found['cycles'])} cycles"),
         "area_mm2": ("area", area_text, f"{area_text(found['units_mm2'])} sparse units"),
-        "power_w": ("power", power_text, ""),
+        "power_w": ("power", power_text, f"with {found['hardware']['levels'][0]['name']}"),
         "chips": ("chips", "{:,.0f}".format, f"{found['stopped']:,} stopped"),
     }
     tiles = [Headline(label, number(found[key], how, key), note) for key, (label, how, note) in told.items()]
     roofline = [chart] if (chart := _roofline(folder, found, registry)) else []
     plan = "by plans with tensors on chip" if found["fuse"] else "layer by layer"
     sections = [
-        Section("Floor plan", [_floor(found), _sizes(found)], "Areas to scale, all instances of a level together."),
+        Section("Floor plan", [_floor(found), _sizes(found, registry)], "Areas to scale, all instances of a level together."),
         Section(
             "Chips tried, and layers on this one",
             [_tried(found), *roofline],
@@ -61,23 +60,22 @@ def chip(folder: Path, registry: Registry) -> Page:
         Section("Layers", [_layers(found)], "All times that a layer runs, beside the given hardware with any units for free."),
     ]  # fmt: skip
     limits = found.get("constraints", ())
-    given = {OPTIONS[key]: limit for key, _, limit in (text.split(" ") for text in limits)}
-    words = f"design {' '.join(found['networks'])} {found['base']}" + " --no-fuse" * (not found["fuse"])
-    words = command(words, found, layer_budget=found["layer_budget"], share=found["share"], **given)
     about = f"Chips were judged {plan}{', and had to keep ' if limits else ''}{listed(limits)}."
     title = f"A chip for {listed(found['folders'])}"
-    return Page(title, [made(folder, {}, words, CHIP), about], tiles, sections, (), _verdict(found))
+    return Page(title, [made(folder, {}, CHIP), about], tiles, sections, (), _verdict(found))
 
 
 def _verdict(found: Mapping[str, Any]) -> list[str]:
     parts = sorted(found["parts_mm2"].items(), key=lambda part: -part[1])
     most = " and ".join(f"{name} {percent(area / found['area_mm2'])}" for name, area in parts[:2])
-    ratio = found["reference"]["edp_js"] / found["edp_js"]
-    beside = f"its EDP is {times(ratio)} better than" if ratio > 1 else f"its EDP is {times(1 / ratio)} that of"
+    other, about = _beside(found)
+    ratio = found["edp_js"] / other["edp_js"]
+    beside = f"{percent(abs(1 - ratio), 1)} {'less' if ratio <= 1 else 'more'} EDP than {found['base']} {about}"
     names, cost = found["folders"], f"{time_text(found['seconds'])} and {format_energy(found['energy_pj'])}"
+    counts = [f"{count:,} {name}" + f" of {size}" * bool(size) for name, count, size in _counts(found)[1:]]
     lines = [
-        f"{listed(names)} take{'s' * (len(names) == 1)} {cost} on {area_text(found['area_mm2'])}; {beside} {found['base']} "
-        f"where each layer has any formats and units for free. Of the area {most}."
+        f"{listed(names)} take{'s' * (len(names) == 1)} {cost} on {area_text(found['area_mm2'])}: {listed(counts)}. That is "
+        f"{beside}. Of the area {most}."
     ]
     if rows := found.get("neighbours"):
         idle = [row for row in rows if not _size(row) and row["edp"] <= row["area"] ** -1 and row["edp"] < 1.005]
@@ -86,6 +84,22 @@ def _verdict(found: Mapping[str, Any]) -> list[str]:
         lines += [f"Hardly worth {its} area: {listed(map(_unit, idle))}."] if idle else []
         lines += [f"Better in EDP by itself: {listed(map(_change, better))}."] if better else []
     return lines
+
+
+def _beside(found: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
+    """What the chip is held against: the given hardware with units for all layers, or without a count of units."""
+    if other := found.get("platform"):
+        return other, f"with the same units for all layers, on {area_text(other['area_mm2'])}"
+    return found["reference"], "where each layer has any formats and units for free"
+
+
+def _counts(found: Mapping[str, Any]) -> list[tuple[str, int, Any]]:
+    """Instances and capacity of every level, and the multipliers."""
+    rows, count = list[tuple[str, int, Any]](), 1
+    for level in found["hardware"]["levels"]:
+        rows.append((level["name"], count, level.get("capacity")))
+        count *= level.get("fanout", 1)
+    return [*rows, (found["hardware"].get("compute", {}).get("name", "MAC"), count, None)]
 
 
 # ------------------------------------------------------------------------------------------------------------ floor plan
@@ -133,21 +147,22 @@ def _floor(found: Mapping[str, Any]) -> Chart:
     return Chart(marks, draw, f"{area_text(whole)}, to scale")
 
 
-def _sizes(found: Mapping[str, Any]) -> PageTable:
+def _sizes(found: Mapping[str, Any], registry: Registry) -> PageTable:
     """Level by level what the chip is, and which units it has there."""
-    parts, units, levels = found["parts_mm2"], found["units"], found["hardware"]["levels"]
-    compute = found["hardware"].get("compute", {}).get("name", "MAC")
-    rows, count = [], 1
-    for level in levels:
-        name, below = level["name"], level.get("fanout", 1)
+    parts, units = found["parts_mm2"], found["units"]
+    widths = {
+        level.name: bandwidth_text(level)
+        for level in levels_of(registry.build("hardware", found["hardware"]), registry)
+    }
+    rows = []
+    for name, count, size in _counts(found):
         skips = ", ".join(units["mechanisms"].get(name, ())) or "-"
-        rows.append([name, f"{count:,}", str(level.get("capacity", "-")), number(parts.get(name), area_text), skips])
-        count *= below
-    skips = ", ".join(units["mechanisms"].get(compute, ())) or "-"
-    rows.append([compute, f"{count:,}", "-", number(parts.get(compute), area_text), skips])
+        rows.append(
+            [name, f"{count:,}", str(size or "-"), widths.get(name) or "-", number(parts.get(name), area_text), skips]
+        )
     packed = "; ".join(f"{of} {', '.join(names)}" for of, names in units["formats"].items() if names) or "-"
-    rows.append(["sparse units", "-", "-", number(parts.get("sparse units"), area_text), f"formats {packed}"])
-    return PageTable(["part", "instances", "capacity", "area", "skips and formats"], rows)
+    rows.append(["sparse units", "-", "-", "-", number(parts.get("sparse units"), area_text), f"formats {packed}"])
+    return PageTable(["part", "instances", "capacity", "words a cycle", "area", "skips and formats"], rows)
 
 
 # --------------------------------------------------------------------------------------------------------- chips, layers
@@ -166,6 +181,12 @@ def _tried(found: Mapping[str, Any]) -> Chart:
         return f"{area_text(row['area_mm2'])}, {row['edp_js']:.3e} J s, {power_text(row['power_w'])}\n{sizes}"
 
     marks = [Mark(row["area_mm2"], "tried", at=row["edp_js"], tip=tip(row)) for row in rows]
+    other, _ = _beside(found)
+    given = [
+        Mark(a, "given", at=other["edp_js"], tip=f"{found['base']}\n{area_text(a)}")
+        for a in [other.get("area_mm2")]
+        if a
+    ]
     chosen = Mark(found["area_mm2"], "chosen", at=found["edp_js"], tip=f"the chip\n{area_text(found['area_mm2'])}")
 
     def draw(width: float) -> Figure:
@@ -176,15 +197,20 @@ def _tried(found: Mapping[str, Any]) -> Chart:
         axes.step(*steps, where="post", color=COLOURS[0], label="front")
         star = axes.scatter([chosen.value], [chosen.at], s=70, marker="*", color=COLOURS[1], label="the chip", zorder=4)
         tipped(star, [chosen.tip])
+        cross = axes.scatter(
+            [m.value for m in given], [m.at for m in given], s=40, marker="X", color=COLOURS[2], zorder=3
+        )
+        cross.set_label(f"{found['base']}, shared units" if given else "")
+        tipped(cross, [m.tip for m in given])
         base = found["reference"]["edp_js"]
         axes.axhline(base, color=COLOURS[2], linestyle="--", label=f"{found['base']}, any units")
-        scale(axes.yaxis, [*(m.at for m in marks), chosen.at, base])
-        scale(axes.xaxis, [*(m.value for m in marks), chosen.value])
+        scale(axes.yaxis, [*(m.at for m in [*marks, *given]), chosen.at, base])
+        scale(axes.xaxis, [*(m.value for m in [*marks, *given]), chosen.value])
         axes.set(xlabel="area, mm2", ylabel="EDP, J s")
         figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=2)
         return figure
 
-    return Chart([*marks, chosen], draw, "EDP over area")
+    return Chart([*marks, *given, chosen], draw, "EDP over area")
 
 
 def _designs(folder: Path, found: Mapping[str, Any]) -> Iterator[tuple[str, int, int, Path]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from shlex import quote
 from typing import Any, ClassVar
 
 import attrs
@@ -72,24 +71,19 @@ class Page:
     """Sentences that say what came out."""
 
 
-def made(path: Path, found: Mapping[str, Any], words: str, file: str) -> str:
-    """How a result came about: the command, without plugins and files of the user, its date, and the versions."""
+def made(path: Path, found: Mapping[str, Any], file: str, words: str = "") -> str:
+    """How a result came about: the command that wrote its folder or the one that it is in, its date, and the versions."""
     versions = found.get("versions") or {}
     about = [f"{name} {versions[name]}" for name in ("sparsemap", "numpy", "python") if name in versions]
     about = about or [f"sparsemap {__version__}"]
     date = datetime.fromtimestamp((path / file).stat().st_mtime).strftime("%Y-%m-%d")
-    return f"{words}; {date}; {', '.join(about)}"
+    files = [folder / defaults.COMMAND_FILE for folder in (path, *path.resolve().parents[:DEEP])]
+    command = next((file.read_text("utf-8").strip() for file in files if file.is_file()), "")
+    return "; ".join(filter(None, [words or command, date, ", ".join(about)]))
 
 
-def command(verb: str, found: Mapping[str, Any], **more: Any) -> str:
-    """A command of the shell with the options that differ from what they are by default."""
-    usual = {"objective": defaults.OBJECTIVE, "space": defaults.SPACE, "searcher": defaults.SEARCHER}
-    usual |= {"count": "all", "share": "all"}
-    options = {**{key: found.get(key) for key in ("budget", "seed", *usual)}, **more}
-    words = [
-        f"--{key.replace('_', '-')} {quote(str(x))}" for key, x in options.items() if x not in (None, usual.get(key))
-    ]
-    return " ".join(["sparsemap", verb, *words])
+DEEP = 3
+"""Folders that a result may be below its command's, as a layer of a network of a study is."""
 
 
 # ------------------------------------------------------------------------------------------------------------- numbers

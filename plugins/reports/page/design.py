@@ -18,7 +18,7 @@ from ..loop_nest import nest_levels
 from ..outcome import DesignOutcome
 from ..tables import Cell, PageTable, number, numbers
 from ..variants import Free
-from ..wording import change_text, einsum_text, format_words, formats_of, loop_text, named_mechanisms
+from ..wording import change_text, einsum_text, format_words, formats_of, loop_text, named_mechanisms, own_pieces
 from .content import Box, Section, Text
 
 
@@ -91,7 +91,9 @@ def section(outcome: DesignOutcome) -> Section:
         inner = Box(level.name, plain(level.room), _split(level.filters), tensors, loops, inner)
     named = named_mechanisms(design)
     about = f"Mechanisms: {', '.join(named)}" if named else ""
-    return Section("Loop nest", [inner], f"{MARKS} {'. '.join(filter(None, [', '.join(legend), about]))}.")
+    own = "; ".join(": ".join(row) for row in own_pieces(design))
+    words = filter(None, [", ".join(legend), about, own and f"Not built in: {own}"])
+    return Section("Loop nest", [inner], f"{MARKS} {'. '.join(words)}.")
 
 
 def _split(filters: str | None) -> list[str]:

@@ -16,18 +16,18 @@ from sparsemap.searching.breakdown import CHARGES, WAITING
 from sparsemap.searching.result import HISTORY_FILE, RESULT_FILE, read_result
 from sparsemap.spec.units import format_energy
 
+from ..beside import executed_table, front_table
 from ..charts import Chart, Mark, bars
 from ..chip_charts import area_chart, tree_chart
 from ..design_charts import convergence_chart, room_chart
 from ..front import front_chart, named_score
 from ..outcome import DesignOutcome
 from ..sides import OF_SEARCH, checked
-from ..summary import executed_table, front_table
 from ..tables import PageTable, PrintedNumber, number, numbers, share
 from ..variants import ALL, Base, Free, freed
 from ..wording import change_text, einsum_text, problem_texts, time_text
 from . import design
-from .content import Headline, Page, Section, Text, command, made, totals
+from .content import Headline, Page, Section, Text, made, totals
 
 CLOSE = 1e-6
 
@@ -66,16 +66,14 @@ def page(path: Path, registry: Registry) -> Page:
         lines.append(f"padded {about['padded']}")
     lines.append(problem.hardware.description or "")
     shown = [section for section in sections if section.blocks]
-    lines.append(_origin(path, table, problem.workload.name))
+    lines.append(_origin(path, table))
     said = _verdict(outcome, free, found)
     return Page(problem.title, lines, _tiles(found, outcome), shown, warnings, [said])
 
 
-def _origin(path: Path, table: Mapping[str, Any], workload: str) -> str:
+def _origin(path: Path, table: Mapping[str, Any]) -> str:
     """The command, the date and the versions of a search; what a design file says of itself is its name."""
-    if not table:
-        return made(path.parent, {}, f"design file {path.name}", path.name)
-    return made(path, table, command(f"search {workload} {table['hardware']}", table), RESULT_FILE)
+    return made(path, table, RESULT_FILE) if table else made(path.parent, {}, path.name, f"design file {path.name}")
 
 
 def _verdict(outcome: DesignOutcome, free: Sequence[Free], found: Mapping[str, Any]) -> str:
@@ -122,7 +120,7 @@ def _nothing(path: Path, table: Mapping[str, Any]) -> Page:
     lacks = [x["text"] or x["reason"] for x in table.get("shortfalls") or []]
     why = [Section("The design nearest to being valid lacks", [Text(lacks)])] if lacks else []
     title, none = f"{table['workload']} on {table['hardware']}", f"None of {table['proposed']:,} designs is valid."
-    origin = _origin(path, table, table["workload"])
+    origin = _origin(path, table)
     return Page(title, [origin], [_evaluations(table)], [*why, *_search(path, table)], [none])
 
 

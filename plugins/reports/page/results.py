@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -23,9 +24,10 @@ from ..sides import NETWORK, PARTS, WORTH_NAMES, Compared, labelled, layer_table
 from ..stacks import stack, timeline
 from ..tables import Cell, PageLink, PageTable, PrintedNumber, number, numbers, share
 from ..variants import Base, freed
+from ..verdict import uncounted, verdict
 from ..wording import CHIP_COSTS, COST_NAMES, change_text, chip_text, time_text
 from . import design, fused
-from .content import Headline, Page, Section, command, made, totals
+from .content import Headline, Page, Section, made, totals
 
 BARS, FULL, FEW = 24, 200, 3
 """Bars of a chart of layers, results of which energy and time are drawn, and layers that a verdict names."""
@@ -49,7 +51,7 @@ def network(folder: Path, registry: Registry) -> Page:
     tiles = totals(whole.numbers, "total energy times total cycles", after, "fused." if whole.planned else "")
     searched = f"{found['searches']} searches of {found['budget']:,} designs"
     tiles.append(Headline("layers", PrintedNumber(count, f"{count:,}"), searched))
-    warnings = of_sides.uncounted([whole])
+    warnings = uncounted([whole])
     warnings += [] if found["complete"] else ["Not every layer has a design, so that there are no totals."]
     pages = dict(_designs(side, registry, without))
     charts = [chart for chart in (_bars(whole, "energy_pj"), _bars(whole, "seconds"), timeline(whole.parts)) if chart]
@@ -57,17 +59,12 @@ def network(folder: Path, registry: Registry) -> Page:
     of_what = "step of the plan" if whole.planned else "layer, all repetitions"
     where = Section("Where energy and time go", charts, f"By {of_what}; one after the other.")
     sections = [where, Section(f"Layers{without}", [_layers(side, pages)], about), *pages.values()]
-    said, flag = _said(whole), ""
     if whole.planned:
-        plan = found["fused"]
-        flag, sections = " --fuse", [*fused.sections(plan), *sections]
-        tiles[0] = fused.headline(plan)
-    options = {"hardware": side.hardware, "warm_start": found["warm_start"]}
-    words = command(f"run {side.subject}", {"objective": side.objective or None, **found}, **options) + flag
+        sections = [*fused.sections(found["fused"]), *sections]
+        tiles[0] = fused.headline(found["fused"])
     known: Mapping[str, Any] = next((part.about for part in side.parts if part.about), {})
-    return Page(
-        f"{side.subject} on {side.hardware}", [made(folder, known, words, NETWORK)], tiles, sections, warnings, said
-    )
+    title = f"{side.subject} on {side.hardware}"
+    return Page(title, [made(folder, known, NETWORK)], tiles, sections, warnings, _said(whole))
 
 
 def _bars(side: Compared, key: str) -> Chart:
@@ -144,15 +141,17 @@ def _designs(side: Compared, registry: Registry, without: str) -> Iterator[tuple
 # ------------------------------------------------------------------------------------------------------- several results
 
 
-def comparison(paths: Sequence[Path]) -> Page:
-    """What is best and why, numbers, ratios to the first of each problem, layers, energy and time of each."""
+def comparison(paths: Sequence[Path], registry: Registry, reference: str = "") -> Page:
+    """What is best and why, numbers, ratios to the reference, or else the first, of each problem, layers, energy and time
+    of each."""
     each, note = of_sides.alike(paths)
     sides = labelled([side for found in each for side in found])
     worth = of_sides.worth_of(sides)
     groups = of_sides.compared(sides)
     found = [[side for side in group if side.numbers["edp"] is not None] for group in groups]
-    first = {id(side): group[0] for group in found for side in group}
-    points, rows, over_first = list[Mark](), [], f"{WORTH_NAMES[worth]} over the first"
+    base = reference and of_sides.named(reference, sides)
+    first = {id(side): base if base in group else group[0] for group in found for side in group}
+    points, rows, over_first = list[Mark](), [], f"{WORTH_NAMES[worth]} over {base.label if base else 'the first'}"
     ratios: dict[tuple[str, ...], list[float]] = {}
     for i, side in enumerate(sides):
         base = first.get(id(side), side)
@@ -174,7 +173,8 @@ def comparison(paths: Sequence[Path]) -> Page:
         blocks.append(spread(["hardware", "searcher"], ratios, "results"))
     if points:
         blocks.append(strips(points, over_first, list(dict.fromkeys(side.searcher for side in sides))))
-    text = "Ratios are to the first result that a result is compared with; times are at the clock of each chip."
+    to = f"{base.label}, or the first" if base else "the first"
+    text = f"Ratios are to {to} result that a result is compared with; times are at the clock of each chip."
     sections = [Section("Results", blocks, text)]
     if layers := layer_blocks(sides):
         text = "Of all repetitions; shares are of the difference."
@@ -189,9 +189,12 @@ def comparison(paths: Sequence[Path]) -> Page:
     title = f"{sides[0].subject}: {names_of}" if len(sides) < 4 and len(groups) == 1 else f"{len(sides)} results"
     files = [side.folder / name for side in sides for name in (RESULT_FILE, NETWORK) if (side.folder / name).exists()]
     newest = max(files, key=lambda file: file.stat().st_mtime)
-    words = made(newest.parent, {}, f"sparsemap report {' '.join(str(path) for path in paths)}", newest.name)
-    lines = [words, *dict.fromkeys(f"{side.subject}: {side.searched}" for side in sides[:4])]
-    return Page(title, lines, tiles, sections, verdict=[*note, *of_sides.verdict(sides)])
+    words = shlex.join(["sparsemap", "report", *map(str, paths), *(["--reference", reference] if reference else [])])
+    lines = [
+        made(newest.parent, {}, newest.name, words),
+        *dict.fromkeys(f"{side.subject}: {side.searched}" for side in sides[:4]),
+    ]
+    return Page(title, lines, tiles, sections, verdict=[*note, *verdict(sides, registry)])
 
 
 def _tile(side: Compared, label: str) -> Headline:

@@ -14,10 +14,10 @@ from sparsemap.searching.result import read_result
 from sparsemap.study.cells import AXES, chosen_in
 from sparsemap.study.comparison import BY, NAMED, Comparison, compare, cost_of
 
-from .. import sides as of_sides
 from ..charts import GREY, Chart, Mark, scale, strips
 from ..sides import NETWORK, TABLE, Compared, cell_folder, checked, labelled, plan_in, result_of, sides_of
 from ..tables import Cell, PageTable, PrintedNumber, number, numbers
+from ..verdict import uncounted, verdict
 from ..wording import CHIP_COSTS
 from .content import Headline, Page, Section, made
 from .results import layer_blocks, spread
@@ -31,7 +31,7 @@ WHAT = {"cost_model": "cost models", "space": "spaces", "hardware": "hardware", 
 Row = Mapping[str, Any]
 
 
-def study(folder: Path, registry: Any = None) -> Page:
+def study(folder: Path, registry: Any = None, reference: str = "") -> Page:
     """The page of `sparsemap run STUDY`: a section for each of what varies, then the cells."""
     rows = rows_of(folder)
     folders = [cell_folder(folder, row) for row in rows]
@@ -43,23 +43,25 @@ def study(folder: Path, registry: Any = None) -> Page:
         for key in (*BY, "workload", "seed")
         if len(names := list(dict.fromkeys(r.get(key) for r in rows))) > 1
     }
-    without = sum(row["edp"] is None for row in rows)
+    without, about = sum(row["edp"] is None for row in rows), next(filter(None, results), {})
     tiles = [
-        _count("cells", len(rows)),
+        _count("cells", len(rows), f"of {about['budget']:,} designs" if about.get("budget") else ""),
         *(_count(WHAT.get(key, f"{key.rstrip('s')}s"), len(names), _few(names)) for key, names in varied.items()),
         _count("without a valid design", without),
     ]
     chosen = [result.get("chosen") or {} for result in results]
     sections, lines = [], []
+    if reference:
+        compare(rows, reference)  # it tells a name that nothing has
     networks = _networks(rows, folders)
     for by in (key for key in BY if key in varied):
-        found = compare(rows, by=by, chosen=chosen)
+        found = compare(rows, reference if reference in varied[by] else "", by, chosen)
         lines.append(found.verdict)
         head, *uses = found.use_rows()
         blocks: list[Any] = [_means(found), *_ratios(found)]
         blocks += [PageTable(head, uses)] if found.uses and by in AXES else []
         if by == "hardware" and networks:
-            lines, blocks = [*of_sides.verdict(networks), *lines], [*layer_blocks(networks), *blocks]
+            lines, blocks = [*verdict(networks, registry), *lines], [*layer_blocks(networks), *blocks]
         title = WHAT.get(by, by).capitalize()
         sections.append(Section(title, blocks, f"{found.about} The same workload and seed, a mark per seed."))
     if any(row["gap"] for row in rows):
@@ -68,10 +70,8 @@ def study(folder: Path, registry: Any = None) -> Page:
         sections.append(Section("Gaps to the bound", blocks, text))
     cost = cost_of(rows, "seed")
     sections.append(Section("Cells", [_cells(rows, cost)], f"Numbers of the seed with the least {NAMED[cost]}."))
-    about = next(filter(None, results), {})
-    budget = f" of {about['budget']:,} designs" if about.get("budget") else ""
-    origin = made(folder, about, f"sparsemap run, {len(rows)} cells{budget}", TABLE)
-    lines += [line for line in of_sides.uncounted(networks) if line not in lines]
+    origin = made(folder, about, TABLE)
+    lines += [line for line in uncounted(networks) if line not in lines]
     return Page(folder.resolve().name, [origin], tiles, sections, verdict=lines)
 
 

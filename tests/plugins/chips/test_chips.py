@@ -26,6 +26,7 @@ from sparsemap import Search, SearchError, SpecError, __version__, load_problem,
 from sparsemap.cli.check import check_files
 from sparsemap.errors import DesignError
 from sparsemap.pieces.loading import load
+from sparsemap.pieces.registry import Origin
 from sparsemap.problem import design_file
 from sparsemap.problem.constraints import broken_of
 from sparsemap.searching import budget
@@ -180,6 +181,16 @@ def test_check_says_what_is_not_built_where_units_say_nothing_of_it(registry, tm
         ((_, mistakes),) = check_files([str(file)], registry)
         assert not mistakes
         assert f"units: names no {word}s, so that none is built" in caplog.messages[-1]
+
+
+def test_check_says_which_units_take_no_area(tmp_path, caplog):
+    mine = {"kind": "format", "name": "mine", "compressed": True, "lists": "mask"}
+    registry = load()
+    registry.add_spec(mine, Origin(""))
+    units = "[units.formats]\nP = ['bitmask', 'mine', 'uncompressed']\n[units.mechanisms]\nMAC = ['gate-both', 'none']"
+    (tmp_path / "chip.toml").write_text(f'kind = "hardware"\nname = "c"\nextends = "edge"\n{units}\n')
+    ((_, mistakes),) = check_files([str(tmp_path / "chip.toml")], registry)
+    assert not mistakes and caplog.messages[-1].endswith("units: mine takes no area, as its unit_macs is 0")
 
 
 # -------------------------------------------------------------------------------------------------------- the search

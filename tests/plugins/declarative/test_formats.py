@@ -10,7 +10,6 @@ from sparsemap.pieces.contracts import Fiber
 from sparsemap.testing import check_format
 
 FORMATS = ("uncompressed", "bitmask", "run-length", "coordinate", "offset-pair")
-STORING_ZEROS = ("blocked-bitmask", "dense-block", "ellpack")
 
 
 def fiber(**values):
@@ -26,9 +25,10 @@ def build(**table):
     return registry().build("format", {"compressed": True, **table}, "f.toml")
 
 
-@pytest.mark.parametrize("name", FORMATS + STORING_ZEROS)
+@pytest.mark.parametrize("name", registry().names("format"))
 def test_contract(name):
-    check_format(registry().get("format", name))
+    parents = [registry().get("format", parent) for parent in ("uncompressed", "bitmask", "offset-pair", "nm-offset")]
+    check_format(registry().get("format", name), parents=parents)
 
 
 @pytest.mark.parametrize(

@@ -191,6 +191,23 @@ def test_a_level_says_of_what_it_has_all() -> None:
     assert ", all of Z " in result.report("loop-nest")
 
 
+def test_a_format_that_is_not_built_in_is_told_by_tensor_and_level():
+    mine, none = ({"extends": name, "name": f"own-{name}"} for name in ("bitmask", "run-length"))
+    space = {"extends": "paper", "formats": {"candidates": ["uncompressed", mine]}}
+    result = search(load_problem("mm1", "edge-16gbps", space=space), budget=60)
+    design = result.found.design
+    where = design.chosen["format"]["own-bitmask"]
+    assert f"not built in\n  own-bitmask   {', '.join(where)}\n" in result.report("loop-nest")
+    for t, tensor in enumerate(design.problem.tensors):
+        ranks = [rank for rank in design.ranks(t) if rank.format.name == "own-bitmask"]
+        levels = {f"{tensor.name} at {design.problem.levels[rank.loop.storage].name}" for rank in ranks}
+        assert levels == {place for place in where if place.startswith(tensor.name)}
+    space["formats"]["candidates"] = ["uncompressed", none]
+    dense = {"type": "matmul", "m": 8, "k": 8, "n": 8}
+    text = search(load_problem(dense, "edge-16gbps", space=space), budget=60).report("loop-nest")
+    assert "not built in\n  own-run-length   used nowhere\n" in text
+
+
 def test_a_mechanism_is_named_where_its_rules_do_not_say_all():
     problem = load_problem("mm1", "edge", space={"extends": "full", "gate-skip": {"candidates": ["skip-all-16-ahead"]}})
     result = search(problem, budget=60)

@@ -11,8 +11,9 @@ from click.testing import CliRunner
 from sparsemap_plugins.reports.many import figure_of
 from sparsemap_plugins.reports.page import html, page_of
 from sparsemap_plugins.reports.page.study import rows_of
-from sparsemap_plugins.reports.sides import compared, deciding, sides_of, verdict
+from sparsemap_plugins.reports.sides import compared, deciding, sides_of
 from sparsemap_plugins.reports.stacks import coloured
+from sparsemap_plugins.reports.verdict import verdict
 
 from sparsemap.cli.main import cli
 from sparsemap.files import read_csv
@@ -90,6 +91,36 @@ def test_equal_results_have_a_page(chips):
     page = page_of([chips / "slow"] * 2, load())
     assert page.verdict[0].endswith("are equal for two.") and html(page)
     assert re.search(r"sparsemap report .*; \d{4}-\d\d-\d\d; sparsemap ", page.lines[0])
+
+
+def test_pages_and_figures_divide_by_the_reference_that_is_named(tmp_path, monkeypatch):
+    slow, quick = sides()
+    for name in ("quick", "./quick/"):
+        page = page_of([Path("slow"), Path("quick")], load(), name)
+        (section,) = [section for section in page.sections if section.title == "Results"]
+        table = section.blocks[0]
+        at = table.head.index("energy x time over quick")
+        assert [row[at].value for row in table.rows] == [close(slow.costs["edp_js"] / quick.costs["edp_js"]), 1.0]
+        assert section.text.startswith("Ratios are to quick")
+    assert "--reference: no result 'quik'; did you mean 'quick'?" in run(
+        "report", "slow", "quick", "--reference", "quik", code=2
+    )
+    assert "--reference is for several results" in run("report", "slow", "--reference", "slow", code=2)
+    assert "is for the kind ratios" in run(
+        "plot", "slow", "--kind", "energy", "--reference", "a", "-o", "a.svg", code=2
+    )
+    monkeypatch.chdir(tmp_path)
+    about = 'kind = "study"\nname = "two"\nbudget = 20\nout = "out"\nsearchers = ["random", "sparsemap"]'
+    Path("two.toml").write_text(f'{about}\nworkloads = ["mm1"]\nhardware = ["edge-16gbps", "mobile"]\n')
+    run("run", "two.toml", "-q")
+    (axes,) = figure_of(Path("out"), "ratios", "random").axes
+    assert "over random" in axes.get_xlabel()
+    page = page_of([Path("out")], load(), "mobile")
+    assert [": above 1, " in s.text and s.text.split(": above 1, ")[1].split(" is")[0] for s in page.sections[:2]] == [
+        "sparsemap",
+        "mobile",
+    ]
+    assert "--reference: no searcher 'mobil'" in run("report", "out", "--reference", "mobil", code=2)
 
 
 def test_what_no_total_counts_is_told_wherever_networks_are_compared_or_planned(tmp_path):
@@ -201,9 +232,30 @@ def test_words_of_other_sizes_and_missing_limits_are_told():
     slow, quick = sides()
     assert (slow.word_bits, slow.unlimited) == (16, ())
     (said,) = verdict([slow, attrs.evolve(quick, word_bits=8, unlimited=("GLB", "PEB"))])
-    assert said.endswith(" Words differ: quick has 8 bits; slow has 16 bits. No bandwidth limits GLB, PEB of quick.")
+    assert said.endswith(" Words differ: quick has 8 bits; slow has 16 bits.")
+    assert " in energy x time. No bandwidth limits GLB, PEB of quick. It takes " in said
     assert "bandwidth limits" not in verdict([slow, quick])[0]
     assert "bandwidth limits" not in verdict([attrs.evolve(side, unlimited=("GLB",)) for side in (slow, quick)])[0]
+
+
+def test_it_is_told_what_limits_are_worth_that_one_of_two_chips_has(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    levels = [
+        {"name": "DRAM", "class": "dram", "bandwidth": "100 GB/s"},
+        {"name": "GLB", "class": "sram", "capacity": "512 KB", "fanout": 64},
+    ]
+    for name, limits in (("bare", {}), ("limited", {"bandwidth": "1 GB/s"}), ("free", {"bandwidth": "unlimited"})):
+        chip = {"name": name, "levels": [levels[0], {**levels[1], **limits}], "compute": {"name": "MAC"}}
+        search_network(NETWORK, chip, budget=60, out=name)
+    (said,) = page_of([Path("limited"), Path("bare")], load()).verdict
+    (found,) = re.findall(
+        r"bare is better than limited for two, by ([\d.]+)x in energy x time\. No bandwidth limits GLB of bare; without limits "
+        r"on chip for either, the same designs differ by ([\d.]+)x(?:, and limited is better)?\. It takes",
+        said,
+    )
+    assert float(found[0]) > 2 * float(found[1]) >= 2
+    assert found[1] in run("diff", "limited", "bare")
+    assert sides_of(Path("free"))[0].unlimited == sides_of(Path("bare"))[0].unlimited == ("GLB",)
 
 
 def test_a_folder_of_results_is_their_comparison(chips):

@@ -1,9 +1,11 @@
 """Formats that store zeros: what execution stores, sends, skips and computes, against hand counts and the cost model."""
 
+import numpy as np
 import pytest
 from sparsemap_plugins.verify import verify
 from verify_designs import PIECES, build, example, registry
 
+import sparsemap
 from sparsemap.errors import DesignError
 
 BLOCKED = {"name": "bitmask-of-4", "extends": "blocked-bitmask", "block": 4}
@@ -155,3 +157,22 @@ def test_tiles_that_are_decoded_on_their_way_are_held_with_their_zeros(decoded, 
             assert row.mean == row.expected and not any(
                 "metadata" in row.quantity and (row.level, row.tensor) == (level, tensor) for row in found.rows
             )
+
+
+def test_groups_of_a_ragged_rank_are_not_even():
+    """35 words of a dense row in groups of four: the last holds three, so that each has its number."""
+    problem = sparsemap.load_problem(
+        {
+            "name": "ragged",
+            "einsum": "Z[m, n] = P[m, k] * Q[k, n]",
+            "dims": {"m": 6, "k": 35, "n": 5},
+            "density": {"P": 1.0, "Q": 0.2},
+        },
+        "edge",
+        {"extends": "full", "formats": {"candidates": ["nm-offset"]}},
+        registry=registry(),
+    )
+    genomes = problem.space.sample(100, np.random.default_rng(0))
+    valid = genomes[problem.evaluator.evaluate(genomes).valid][:4]
+    found = [verify(problem, problem.space.decode(genome[None]), 2, 0) for genome in valid]
+    assert len(found) == 4 and all(one.correct for one in found)

@@ -1,0 +1,167 @@
+"""The verdict on results next to each other: which one is best, by how much, and because of which parts."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sparsemap.errors import SparseMapError, listed
+from sparsemap.files import grouped, percent, times
+from sparsemap.pieces.registry import Registry
+from sparsemap.problem import design_file
+from sparsemap.searching.breakdown import WAITING
+from sparsemap.searching.result import DESIGN_FILE
+from sparsemap.spec.units import format_energy
+from sparsemap.study.network_result import between_text
+
+from .sides import WORTH_NAMES, Compared, SidePart, compared, deciding, name_of, ratio, worth_of
+from .variants import Base, unlimited_bandwidth
+from .wording import area_text, change_text, time_text
+
+TOLD: Mapping[str, Any] = {"seconds": time_text, "energy_pj": format_energy, "area_mm2": area_text}
+"""What a verdict says of two chips."""
+MOST = 0.75
+"""Of a difference: the parts that a verdict names make up so much of it, if three do."""
+EQUAL = 1e-3
+"""Results that differ by less are called equal."""
+
+
+def verdict(sides: Sequence[Compared], registry: Registry | None = None) -> list[str]:
+    """A sentence or two for each problem that several sides have: which one is best, by how much, because of which parts.
+    The `registry` reads their designs, which tell what limits of bandwidth are worth that only some sides have."""
+    groups = compared(sides)
+    lines = [_best(found, registry) for found in groups if len(found) > 1]
+    several = [text for text in lines if text]
+    return [*(several if len(several) <= 3 else [overall(groups)]), *uncounted(sides)]
+
+
+def uncounted(sides: Sequence[Compared]) -> list[str]:
+    """What no total of these sides counts: what the networks lack, and operations between layers without a plan."""
+    lacks = dict.fromkeys(name for side in sides for name in side.numbers.get("lacks") or ())
+    tables = ((side, side.numbers.get("between")) for side in sides if not side.planned)
+    between = ((side.subject, side.hardware, tuple(found.values())) for side, found in tables if found)
+    return [f"No total counts {text}." for text in (listed(lacks), between_text(between)) if text]
+
+
+def _best(sides: Sequence[Compared], registry: Registry | None) -> str:
+    worth = worth_of(sides)
+    known = sorted((side for side in sides if side.value(worth)), key=lambda side: side.value(worth) or math.inf)
+    if len(known) < 2:
+        missing = listed([name_of(side, sides) for side in sides if side not in known])
+        return f"{sides[0].subject}: {missing} has no design for every layer, so that nothing is compared."
+    best, second = known[:2]
+    more = ratio(second, best, worth) or 1.0
+    one, other = (name_of(side, sides) for side in (best, second))
+    if more < 1 + EQUAL:
+        return f"{one} and {other} are equal for {best.subject}."
+    text = f"{one} is better than {other} for {best.subject}, by {times(more)} in {WORTH_NAMES[worth]}. "
+    text += _limits(known, worth, registry)
+    plans = [name_of(side, sides) for side in (best, second) if side.planned]
+    where = f", with tensors on chip as planned on {' and '.join(plans)}" if plans else ""
+    text += f"It takes {costs_text(best, second)}{where}."
+    decide = deciding(best, second, worth)
+    if len(decide) > 1:
+        names: list[str] = []
+        share = 0.0
+        for name, part in decide.items():
+            if len(names) == 3 or share > MOST or part <= 0:
+                break
+            names.append(name)
+            share += part
+        mine, theirs = ({part.name: part for part in side.parts} for side in (best, second))
+        parts = [_part_text(mine[name], theirs[name], decide[name], other) for name in names]
+        text += f" {'Layers that decide' if len(parts) > 1 else 'The layer that decides'}: {'; '.join(parts)}."
+    elif second.limit and best.limit != second.limit:
+        text += f" It is limited by {best.limit}, {other} by {second.limit}."
+    return text + _counted(known)
+
+
+def _counted(sides: Sequence[Compared]) -> str:
+    """Who is counted by which cost model and technology, and with words of which size, where these differ."""
+
+    def differ(what: str, way: Callable[[Compared], str]) -> str:
+        told = [f"{listed(name_of(side, sides) for side in same)} {of}" for of, same in grouped(sides, way).items()]
+        return f" {what} differ: {'; '.join(told)}." if len(told) > 1 else ""
+
+    text = differ("Cost models or technologies", lambda side: f"by {side.model} in {side.technology}")
+    if all(side.word_bits for side in sides):
+        text += differ("Words", lambda side: f"has {side.word_bits} bits")
+    return text
+
+
+def _limits(sides: Sequence[Compared], worth: str, registry: Registry | None) -> str:
+    """Which of these, the best first, have no limits of bandwidth that others have, and how far the first two are apart if
+    neither has any."""
+    free = [f"{listed(side.unlimited)} of {name_of(side, sides)}" for side in sides if side.unlimited]
+    if not free or all(side.unlimited for side in sides):
+        return ""
+    text = f"No bandwidth limits {'; '.join(free)}"
+    one, other = (_unlimited(side, worth, registry) if registry else None for side in sides[:2])
+    if one and other and bool(sides[0].unlimited) != bool(sides[1].unlimited):
+        less = name_of(sides[one > other], sides)
+        text += f"; without limits on chip for either, the same designs differ by {times(max(one, other) / min(one, other))}"
+        text += f", and {less} is better" if one > other else ""
+    return f"{text}. "
+
+
+def _unlimited(side: Compared, worth: str, registry: Registry) -> float | None:
+    """The worth of a side's designs without any limit of bandwidth on chip; None where they do not have the side's worth."""
+    found: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
+    try:
+        for part in side.parts:
+            file = part.folder / DESIGN_FILE if part.folder.is_dir() else part.folder
+            base = Base(design_file.load(str(file), registry))
+            inner = unlimited_bandwidth(base.design.problem.levels[1:])
+            for free, each in {False: base.outcome, True: base.changed(inner)}.items():
+                found[free].append((part.repeat * each.energy_pj, part.repeat * each.costs["seconds"]))
+    except SparseMapError:  # of another version
+        return None
+
+    def total(free: bool) -> float | None:
+        energy, seconds = (math.fsum(costs) for costs in zip(*found[free], strict=True))
+        return {"energy_pj": energy, "seconds": seconds, "edp_js": 1e-12 * energy * seconds}.get(worth)
+
+    now = total(False)
+    return total(True) if now and math.isclose(now, side.value(worth) or 0.0, rel_tol=EQUAL) else None
+
+
+def costs_text(side: Compared, other: Compared) -> str:
+    """`1.2 ms instead of 2 ms (-40 %), 3 mJ instead of 2 mJ (+50 %)`, and areas."""
+    parts = []
+    for key, text in TOLD.items():
+        mine, theirs = side.value(key), other.value(key)
+        if mine and theirs:
+            same = math.isclose(mine, theirs, rel_tol=EQUAL)
+            parts.append(
+                f"{text(mine)}" + (" both" if same else f" instead of {text(theirs)} ({change_text(mine, theirs)})")
+            )
+    return ", ".join(parts)
+
+
+def _part_text(part: SidePart, theirs: SidePart, share: float, other: str) -> str:
+    """What is told of a layer is what is less in it by more: its time, with what limits the other side, or its energy."""
+    if part.energy_pj * theirs.seconds < theirs.energy_pj * part.seconds:
+        spent = f"{format_energy(part.energy_pj)} instead of {format_energy(theirs.energy_pj)}"
+        return f"{part.name} has {percent(share)} of it, {spent}"
+    about = f"{time_text(part.seconds)} instead of {time_text(theirs.seconds)}"
+    limit = theirs.costs.limit.removesuffix(f", {WAITING}")
+    return f"{part.name} has {percent(share)} of it, {about}" + (f", limited by {limit} on {other}" if limit else "")
+
+
+def overall(groups: Sequence[Sequence[Compared]]) -> str:
+    """Which hardware or folder is best over many problems, by the geometric mean over the first one's."""
+    ratios: dict[str, list[float]] = {}
+    for sides in groups:
+        worth = worth_of(sides)
+        for side in sides:
+            if (found := ratio(side, sides[0], worth)) is not None:
+                ratios.setdefault(side.hardware, []).append(found)
+    means = sorted((statistics.geometric_mean(found), name) for name, found in ratios.items())
+    (least, best), *others = means
+    worth = WORTH_NAMES[worth_of([side for sides in groups for side in sides])]
+    tail = ", ".join(f"{name} needs {times(mean / least)}" for mean, name in others[:4])
+    return f"Over {len(groups)} problems {best} needs the least {worth}" + (
+        f"; {tail} (geometric means)." if tail else "."
+    )

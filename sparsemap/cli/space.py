@@ -1,0 +1,50 @@
+"""What the command says about a design space: its mapping levels, segments and genes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..files import aligned, grouped
+from ..problem.problem import Problem
+from .output import fitted
+
+
+def space_table(problem: Problem) -> dict[str, Any]:
+    """The same as plain data, with the range of every gene."""
+    found = problem.space
+    segments = {
+        name: {
+            "about": segment.explain(problem),
+            "genes": {
+                gene: [int(low), int(high)] for gene, low, high in zip(genes.names, genes.low, genes.high, strict=True)
+            },
+        }
+        for (name, segment), genes in zip(found.segments.items(), found.segment_genes.values(), strict=True)
+    }
+    levels = [level.name for level in problem.mapping_levels]
+    padded = {dim: list(sizes) for dim, sizes in problem.padded.items()}
+    return {"mapping_levels": levels, "segments": segments, "padded": padded}
+
+
+def space_lines(problem: Problem, width: int) -> list[str]:
+    """Mapping levels, then a line per segment: name, number of genes, range, what they are; and the total."""
+    found = problem.space
+    by_storage = grouped(problem.mapping_levels, lambda level: level.storage).values()
+    rows = []
+    for name, segment in found.segments.items():
+        genes = found.segment_genes[name]
+        word = "gene " if len(genes.names) == 1 else "genes"
+        # `1..7`; the widest where genes of a segment differ
+        values = f"{int(min(genes.low))}..{int(max(genes.high))}" if len(genes.names) else "-"
+        rows.append([name, str(len(genes.names)), word, f" {values}", f"   {segment.explain(problem)}"])
+    levels = "mapping levels  " + "  ".join(" ".join(level.name for level in same) for same in by_storage)
+    lines, total = [levels, *aligned(fitted(rows, gap=1), "<><", gap=1)], f"total {len(found)} genes"
+    room = width - len(lines[-1])
+    if room >= len(total) + 2:
+        lines[-1] += total.rjust(room)
+    else:
+        lines.append(total.rjust(width))
+    if problem.padded:
+        grown = ", ".join(f"{dim} {given} -> {size}" for dim, (given, size) in problem.padded.items())
+        lines.append(f"padded  {grown}")
+    return lines
