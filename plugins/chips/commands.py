@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +85,7 @@ def design(
     command goes on where a stopped one was, and ends with the same result.
     """
     from sparsemap.cli import output
+    from sparsemap.cli.group import INTERRUPTED
 
     from .search import DesignTask, designed
 
@@ -96,11 +99,11 @@ def design(
         **{key: value for key, value in given.items() if value is not None},
     )
     try:
-        with output.counted_progress(quiet) as told:
+        with counted_progress(quiet) as told:
             result = designed(task, told)
     except KeyboardInterrupt:
         output.say(f"interrupted; the chips tried are in {task.out}, run the command again to go on", "yellow")
-        raise SystemExit(output.INTERRUPTED) from None
+        raise SystemExit(INTERRUPTED) from None
     output.write_command(task.out)
     if as_json:
         click.echo(json.dumps(result.to_dict(), indent=2))
@@ -110,3 +113,17 @@ def design(
         click.echo("\n" + output.table(result.table(), "<>"))
     if not quiet:
         output.say(f"chip.toml, design.json, layers.csv, front.csv and a folder per network are in {task.out}")
+
+
+@contextmanager
+def counted_progress(quiet: bool) -> Iterator[Callable[[str, int, int, float], None]]:
+    """What is counted, how far that is, and the best score so far, live."""
+    from sparsemap.cli.output import bar
+
+    with bar(quiet) as update:
+
+        def report(what: str, done: int, total: int, score: float) -> None:
+            if update is not None:
+                update(done, total, what + (f"   best {score:.3e}" if score < float("inf") else ""))
+
+        yield report

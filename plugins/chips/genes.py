@@ -13,11 +13,10 @@ from sparsemap.errors import DesignError, SpecError
 from sparsemap.pieces.contracts import Array, Genes, Segment, naming
 from sparsemap.pieces.data_specs import SparseUnits
 from sparsemap.problem.chip import Chip, units_mm2
+from sparsemap.problem.constraints import broken_of, excess_of
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.hardware_space import PRESENT, fixed_table, own_value, with_value
 from sparsemap.spec.unstructuring import unstructure
-
-from .constraints import broken_of, excess_of
 
 SHARED = ("all", "sizes", "units")
 """What the layers share: sizes and units, sizes alone (any layer has any unit, without area), units alone."""

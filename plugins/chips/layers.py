@@ -237,7 +237,7 @@ def searched(
                 told = result.to_dict()
                 numbers = {key: told.get(key) for key in KEPT}
                 if result.best is not None:
-                    result.write(cell.folder)
+                    result.write(cell.folder, overwrite=True)
             best = run.archive.genome
             found[cell.folder] = {"numbers": numbers, "genome": None if best is None else best.tolist()}
             first = [corner[2][None] for corner in corners]

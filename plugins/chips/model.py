@@ -21,11 +21,11 @@ from sparsemap import CostModel, Evaluation, Problem
 from sparsemap.errors import SearchError
 from sparsemap.files import write_text
 from sparsemap.pieces.contracts import Array
+from sparsemap.problem.constraints import broken_of
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.load import objective_of
 from sparsemap.searching.identity import differences
 
-from .constraints import broken_of
 from .genes import ChipGenes
 from .layers import Inner, KnownChip, Weight, layers_of
 from .worth import COSTS, STAGES, Leg, evaluated_chip, values_of

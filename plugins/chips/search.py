@@ -19,6 +19,7 @@ from sparsemap import Budget, Problem, Search, SearchError, SpecError, __version
 from sparsemap.errors import listed
 from sparsemap.files import write_text
 from sparsemap.pieces.contracts import Searcher
+from sparsemap.problem.constraints import broken_of
 from sparsemap.problem.costs import ALIASES
 from sparsemap.problem.hardware_space import fixed_table, without_area, wrong_choices
 from sparsemap.problem.load import make_problem, objective_of
@@ -26,7 +27,6 @@ from sparsemap.searching.driver import searcher_of
 from sparsemap.spec.unstructuring import unstructure
 from sparsemap.study.cells import PLAN_FOLDER
 
-from .constraints import broken_of
 from .layers import Inner, KnownChip, folders_of, layers_of, registry_of
 from .model import ChipModel, Tried, digest_of, segment_of, source_of, whole
 from .neighbours import neighbours_of

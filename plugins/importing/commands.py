@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 @click.option("--densities", type=click.Choice(["measured", "dense"]), default="measured", show_default=True)
 @click.option("--save-weights", is_flag=True, help="Write sparse weights beside the file, as `data` densities.")
 @click.option("--network", default="", metavar="NETWORK", help="Name or file that has the layers of a file of weights.")
+@click.option("--overwrite", is_flag=True, help="Replace the file, and with --run results of other searches.")
 @click.option("--strict", is_flag=True, help="Fail where a node with MACs has no type of workload.")
 @run_options
 @click.option("-q", "--quiet", is_flag=True)
@@ -46,6 +47,7 @@ def import_model(
     densities: str,
     save_weights: bool,
     network: str,
+    overwrite: bool,
     strict: bool,
     hardware: str,
     designs: int | None,
@@ -66,6 +68,8 @@ def import_model(
     from .importer import ModelImport, import_model, import_weights
 
     registry, out, save_weights = load(), out or Path(f"{model.stem}.toml"), save_weights or bool(hardware)
+    if out.exists() and not overwrite:
+        raise click.UsageError(f"{out} exists; name another file (-o), or overwrite it (--overwrite)")
     shown = not quiet and sys.stderr.isatty()
 
     def progress(text: str) -> None:
@@ -100,7 +104,7 @@ def import_model(
     for note in found.notes:
         output.say(f"note: {note}", "yellow")
     if hardware:
-        run_written(out, hardware, designs, out.parent / "runs")
+        run_written(out, hardware, designs, out.parent / "runs", overwrite)
     return found
 
 

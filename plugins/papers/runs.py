@@ -19,7 +19,8 @@ import click
 import numpy as np
 
 from sparsemap import Problem, Search, SparseMapError, load_problem
-from sparsemap.cli.output import say, study_progress
+from sparsemap.cli.networks import study_progress
+from sparsemap.cli.output import say
 from sparsemap.files import read_csv
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.pieces.loading import load

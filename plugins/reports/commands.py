@@ -60,10 +60,10 @@ def explain_command(
 
 @click.command("diff")
 @click.argument("first", type=click.Path(), metavar="A")
-@click.argument("second", type=click.Path(), metavar="B")
+@click.argument("second", type=click.Path(), metavar="B", required=False)
 @plugin_dirs
 @json_option
-def diff_command(first: str, second: str, plugin_dirs: tuple[str, ...], as_json: bool) -> None:
+def diff_command(first: str, second: str | None, plugin_dirs: tuple[str, ...], as_json: bool) -> None:
     """Tell what differs between two designs, A and B, and what each difference costs.
 
     Of two folders of a network it tells which is better, by how much, and which layers decide; of two studies, cell by
@@ -80,6 +80,9 @@ def diff_command(first: str, second: str, plugin_dirs: tuple[str, ...], as_json:
     from .many import diff_many, is_many
     from .variants import Base
 
+    if second is None:
+        text = f"Missing argument 'B'. diff tells two apart, such as two folders in {first}"
+        raise click.UsageError(f"{text}; of all in a folder: sparsemap report {first}")
     registry = load(plugin_dirs=plugin_dirs)
     if is_many(Path(first)) or is_many(Path(second)):
         lines, data = diff_many((Path(first), Path(second)), registry)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import logging
+import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -16,9 +19,10 @@ import numpy as np
 from ..errors import Mistake, SpecError, listed, unknown
 from ..files import shown
 from ..pieces import defaults
-from ..pieces.data_specs import DESIGN_KIND
+from ..pieces.data_specs import DESIGN_KIND, Hardware
 from ..pieces.registry import Origin, Registry
 from ..problem import design_file
+from ..problem.constraints import broken_of
 from ..problem.hardware_space import without_area, wrong_choices
 from ..problem.load import located, make_problem, objective_of, piece_of
 from ..problem.network import nodes_of
@@ -33,9 +37,17 @@ def check_files(files: Sequence[str], registry: Registry) -> Iterator[tuple[str,
     """The mistakes of each spec file; the files may name each other's pieces, which join the registry."""
     read = [(file, _read(file)) for file in files]
     for file, table in read:
-        with suppress(SpecError):  # mistakes are found below, and a name that is taken is none of a file by itself
+        with suppress(SpecError):  # mistakes are found below
             if isinstance(table, Mapping):
-                registry.add_spec(table, Origin("", shown(file)))
+                registry.headed(table, file)
+                try:
+                    registry.add_spec(table, Origin("", shown(file)))
+                except SpecError as error:  # a name that is taken is no mistake of a file that is used by its path
+                    first = registry.origin(table["kind"], table["name"]).file
+                    if not (os.path.exists(first) and os.path.samefile(first, file)):
+                        logger.warning(
+                            "%s: fine by its path; in a plugin it stops every command: %s", shown(file), error
+                        )
     for file, table in read:
         yield file, Check(registry, shown(file), Path(file)).table(table) if isinstance(table, Mapping) else table
 
@@ -57,13 +69,15 @@ class Check:
     path: Path
     mistakes: dict[Mistake, None] = attrs.field(factory=dict, init=False)
     """Those found, none twice."""
+    removed: set[str] = attrs.field(factory=set, init=False)
+    """Paths of keys that are left out to find more."""
 
     def attempt(self, work: Callable[[], Any]) -> Any:
         """Does some work, keeps the mistakes that it raises, and gives its result, None if there is none."""
         try:
             return work()
         except SpecError as error:
-            self.mistakes.update(dict.fromkeys(error.mistakes))
+            self.mistakes.update(dict.fromkeys(one for one in error.mistakes if one.path not in self.removed))
             return None
 
     def table(self, table: Mapping[str, Any]) -> list[Mistake]:
@@ -82,13 +96,37 @@ class Check:
             self.mistakes[Mistake(file, "name", found)] = None
         own = {key: value for key, value in table.items() if key != "override"}
         name = own["name"] if isinstance(own.get("name"), str) else self.path.stem
-        named = SpecTable.of({**own, "name": name}, file)  # paths in it are relative to the file
-        piece = self.attempt(lambda: registry.build(kind, named, file))
+        self.piece(kind, {**own, "name": name})
+        if kind == Hardware.kind:  # the rest is told as well, as if what is wrong were not there
+            while (rest := self.without_mistakes(own)) != own:
+                own = rest
+                self.piece(kind, {**own, "name": name})
+        return list(self.mistakes)
+
+    def piece(self, kind: str, table: Mapping[str, Any]) -> None:
+        """The piece of a table, and what follows from it."""
+        named = SpecTable.of(table, self.file)  # paths in it are relative to the file
+        piece = self.attempt(lambda: self.registry.build(kind, named, self.file))
         if piece is None:
-            self.parts(own)
+            self.parts(table)
         elif kind in ("format", "workload", "hardware", "space", "study", "network"):
             getattr(self, kind)(piece)
-        return list(self.mistakes)
+
+    def without_mistakes(self, table: Mapping[str, Any]) -> dict[str, Any]:
+        """The table without the keys that have a mistake, whose lack is none then."""
+        rest = copy.deepcopy({**table})
+        for mistake in self.mistakes:
+            *walk, last = re.findall(r"[\w-]+", mistake.path) or [""]
+            place: Any = rest
+            for step in walk:
+                if isinstance(place, Mapping):
+                    place = place.get(step)
+                else:
+                    named = enumerate(place if isinstance(place, list) else ())
+                    place = next((x for i, x in named if step in (str(i), isinstance(x, dict) and x.get("name"))), None)
+            if mistake.file == self.file and isinstance(place, dict) and place.pop(last, None) is not None:
+                self.removed.add(mistake.path)
+        return rest
 
     def parts(self, table: Mapping[str, Any]) -> None:
         """Of a piece that cannot be built: the tables of other pieces, under a key called like their kind."""
@@ -117,9 +155,11 @@ class Check:
         problem = self.partly(hardware=piece)
         levels, technology = self.attempt(lambda: problem.levels), self.attempt(lambda: problem.technology)
         if levels is not None and technology is not None:
-            self.attempt(lambda: problem.chip)
+            chip = self.attempt(lambda: problem.chip)
+            for text in piece.constraints if chip is not None else ():
+                self.attempt(partial(broken_of, (text,), chip, {}, self.file))
             self.mistakes |= dict.fromkeys(wrong_choices(piece, self.registry, self.file))
-        for part, named in attrs.asdict(piece.units, recurse=False).items() if piece.units else ():
+        for part, named in attrs.asdict(piece.units, recurse=False).items() if piece.units and not self.removed else ():
             if not named:
                 logger.warning("%s: units: names no %s, so that none is built: no design uses any", self.file, part)
         if piece.units and not self.mistakes:

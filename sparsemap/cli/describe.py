@@ -12,8 +12,9 @@ from typing import Any
 
 import attrs
 
-from ..errors import SpecError, unknown
-from ..pieces.registry import RESERVED, Registry
+from ..errors import SpecError
+from ..files import shown
+from ..pieces.registry import RESERVED, Origin, Registry, is_path
 from .keys import HEADER, keys_of, paragraphs
 
 
@@ -50,8 +51,9 @@ class Description:
         for text in dict.fromkeys((self.description, *self.about_type.split("\n\n"))):
             lines += textwrap.wrap(text, width)
         lines.append("")
-        where = " ".join(part for part in ("plugin", self.origin["plugin"], self.origin["version"]) if part)
-        lines += [f"from    {where}, {self.origin['file']}".rstrip(", ")]
+        plugin = " ".join(part for part in ("plugin", self.origin["plugin"], self.origin["version"]) if part)
+        where = [plugin] if self.origin["plugin"] else []
+        lines += [f"from    {', '.join(filter(None, [*where, self.origin['file']]))}"]
         if self.source:
             lines += textwrap.wrap(f"source  {self.source}", width, subsequent_indent=" " * 8)
         for state, heading in (("required", "required"), ("set", "set"), ("default", "by default")):
@@ -71,12 +73,15 @@ class Description:
 def described(registry: Registry, kind: str, name: str) -> Description:
     """The piece of a kind, or the type if there is no such piece; SpecError with the nearest name otherwise."""
     types, names = registry.types(kind), registry.names(kind)
-    if name in names:
+    if is_path(name):
+        named = registry.resolve(kind, name).name  # which tells what is wrong with it
+        table, origin, name = registry.spec(kind, name), Origin("", shown(name)), named
+    elif name in names:
         table, origin = registry.spec(kind, name), registry.origin(kind, name)
     elif name in types:
         table, origin = {"type": name}, registry.type_origin(kind, name)
     else:
-        raise SpecError.at("", "", unknown(kind, name, [*names, *types]))
+        raise SpecError.at("", "", registry.no_name(kind, name, [*names, *types]))
     cls = types[table["type"]]
     known = {key: field for key, field in keys_of(cls).items() if key not in HEADER}
     fields = []

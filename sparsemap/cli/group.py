@@ -200,14 +200,15 @@ def run_options(verb: Any) -> Any:
     return of_run(designs(verb))
 
 
-def run_written(network: Path, hardware: str, designs: int | None, out: Path) -> None:
+def run_written(network: Path, hardware: str, designs: int | None, out: Path, overwrite: bool = False) -> None:
     """What `--run` asks for: the verb `run` with a report, into a folder."""
     ctx = click.get_current_context()
     root = ctx.find_root().command
     assert isinstance(root, click.Group)
     verb = root.get_command(ctx, "run")
     assert verb is not None
-    ctx.invoke(verb, study=str(network), hardware=hardware, budget=designs, out=str(out), report=True)
+    given = {"budget": designs, "out": str(out), "overwrite": overwrite, "report": True}
+    ctx.invoke(verb, study=str(network), hardware=hardware, **given)
 
 
 def _page(results: tuple[Path, ...], plugin_dirs: tuple[str, ...], failed: str) -> bool:

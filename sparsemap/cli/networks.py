@@ -1,25 +1,27 @@
-"""What the command says about networks: their layers, and how they were searched."""
+"""What the command says about networks and studies: their layers, how their cells are run, and how these ended."""
 
 from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import listed
-from ..files import shown, times
+from ..errors import SpecError, listed
+from ..files import grouped, shown, times
 from ..pieces.data_specs import Network
 from ..pieces.registry import Registry, is_path
 from ..problem.network import Node, distinct, nodes_of
 from ..spec.units import format_count, format_energy
 from . import output as cli_output
-from .study import one_of_both
+from .group import INTERRUPTED, loaded
 
 if TYPE_CHECKING:
+    from ..study.cells import Cell, Outcome
     from ..study.network_result import NetworkResult
 
 
@@ -94,7 +96,7 @@ def run_network(hardware: str, given: Mapping[str, Any], as_json: bool, quiet: b
 
     one_of_both(where["cluster"], where["jobs"])
     out = where["out"] = where["out"] or ""
-    with cli_output.study_progress(quiet, (), out) as progress:
+    with study_progress(quiet, (), out) as progress:
         found = search_network(study, hardware, **given, **where, progress=progress)
     fused = None if isinstance(found, NetworkResult) else found
     result = found if isinstance(found, NetworkResult) else attrs.evolve(found.base, fused=found.to_dict())
@@ -109,11 +111,21 @@ def run_network(hardware: str, given: Mapping[str, Any], as_json: bool, quiet: b
     cli_output.write_command(out)
     if out and not quiet:
         cli_output.say(f"{', '.join(NETWORK_FILES)} and a folder per search are in {out}")
-    failed = {layer.searched: layer.state for layer in result.layers if layer.energy_pj is None}
+    if not (out or quiet):
+        cli_output.say("nothing was kept; --out DIR keeps designs and tables")
+    failed = {layer.searched: layer for layer in result.layers if layer.energy_pj is None}
     if failed:
+        say_reasons((name, layer.error if layer.evaluations else "") for name, layer in failed.items())
         names = ", ".join(failed)
         cli_output.say(f"{len(failed)} of {result.searches} searches ended without a design: {names}", "red")
         raise SystemExit(2)
+
+
+def say_reasons(found: Iterable[tuple[str, str]]) -> None:
+    """Why there is no design, by name of what was searched: each reason once; nothing where it is empty, since told."""
+    for why, named in grouped(found, lambda one: one[1]).items():
+        if why:
+            cli_output.say(f"{listed(name for name, _ in named)}: {why}", "red")
 
 
 def totals_text(result: NetworkResult) -> str:
@@ -139,3 +151,104 @@ def totals_text(result: NetworkResult) -> str:
         proof = f"by proof in space {result.space}: optimum within {times(result.gap)}"
         lines.append(f"bound    {result.bound:.4g} pJ * cycles {proof}")
     return "\n".join(lines)
+
+
+@contextmanager
+def study_progress(quiet: bool, cells: Sequence[Cell], folder: object) -> Iterator[Callable[[int, int, Outcome], None]]:
+    """Finished cells, live; failures are printed at once. Ctrl-C ends the program with a note; without a `folder`
+    nothing is kept."""
+    from ..searching.result import broken
+    from ..study.cells import running
+
+    def more() -> str:
+        count, designs = running(cells)
+        return f"{count} running: {designs:,} designs" if count else ""
+
+    def report(done: int, total: int, outcome: Outcome) -> None:
+        if outcome.state == "failed":
+            cli_output.say(f"{outcome.cell.name}: {outcome.error}", "red")
+        elif wrong := broken(outcome.numbers.get("gap"), "the design scores too little"):
+            cli_output.say(f"{outcome.cell.name}: {wrong}", "red")
+        if update is not None:
+            update(done, total, f"cells   {outcome.cell.name}")
+
+    try:
+        with cli_output.bar(quiet, more=more) as update:
+            yield report
+    except KeyboardInterrupt:
+        kept = f"; finished cells are in {folder}, run the command again to go on" if folder else ""
+        cli_output.say(f"interrupted{kept}", "yellow")
+        raise SystemExit(INTERRUPTED) from None
+
+
+def comparison_of(network: str, hardware: str, given: dict[str, Any]) -> dict[str, Any]:
+    """The table of a study of one network on several hardware."""
+    from ..study.cells import labels_of
+
+    for name in ("start", "operations", "formats"):
+        if name in given:
+            raise click.UsageError(f"--{name} is for one hardware")
+    lists = {f"{key}s": [given.pop(key)] for key in ("searcher", "seed") if key in given}
+    chips = [name for name in hardware.split(",") if name]
+    return {"name": labels_of([network])[network], "networks": [network], "hardware": chips, **lists, **given}
+
+
+def one_of_both(cluster: str, jobs: int) -> None:
+    if cluster and jobs > 1:
+        raise click.UsageError("--jobs is for this machine; with --cluster the cluster's workers decide")
+
+
+def study_of(study: str | dict[str, Any], plugin_dirs: tuple[str, ...]) -> tuple[Any, Path]:
+    """A study by name, path or table, and the folder that its paths are relative to."""
+    registry = loaded(plugin_dirs)
+    if isinstance(study, dict):
+        return registry.build("study", study), Path(".")
+    if registry.has("network", study) and not registry.has("study", study):
+        raise click.UsageError(f"'{study}' is a network; say on which hardware: --hardware NAME")
+    return registry.resolve("study", study), Path(study).parent if is_path(study) else Path(".")
+
+
+def outcomes_of(
+    study: str | dict[str, Any],
+    plugin_dirs: tuple[str, ...],
+    out: str | None,
+    quiet: bool,
+    jobs: int,
+    cluster: str,
+    overwrite: bool,
+) -> tuple[list[Outcome], str]:
+    """Runs a study with progress, unless it has mistakes; what came out, and the folder in which it is."""
+    from ..study.cells import cells_of, folder_of
+    from ..study.study import run_study
+    from .check import Check
+
+    piece, base = study_of(study, plugin_dirs)
+    if not (out or piece.out):
+        raise click.UsageError(f"study '{piece.name}' does not say where its results go; give --out DIR")
+    one_of_both(cluster, jobs)
+    file = shown(study) if isinstance(study, str) and is_path(study) else ""
+    checked = Check(loaded(plugin_dirs), file, base / "study.toml")
+    checked.study(piece)
+    if checked.mistakes:
+        raise SpecError(checked.mistakes)
+    folder = out or piece.out
+    cells = cells_of(piece, folder_of(piece, out or ""), base)
+    with study_progress(quiet, cells, folder) as progress:
+        outcomes = run_study(piece, {"plugin_dirs": plugin_dirs}, jobs, out or "", progress, base, cluster, overwrite)
+    cli_output.write_command(folder)
+    return outcomes, folder
+
+
+def tell(outcomes: list[Outcome], folder: str, files: tuple[str, ...], quiet: bool) -> None:
+    """How the cells ended and where the tables are; ends with an error if cells failed."""
+    from ..study.cells import no_design
+
+    without = (one for one in outcomes if one.state in ("done", "kept") and one.numbers.get("edp") is None)
+    say_reasons((one.cell.name, no_design(one.numbers)) for one in without)
+    counts = {state: sum(outcome.state == state for outcome in outcomes) for state in ("kept", "failed")}
+    if not quiet:
+        kept = f", {counts['kept']} kept from earlier" if counts["kept"] else ""
+        cli_output.say(f"{len(outcomes)} cells{kept}; edp in pJ * cycles; {' and '.join(files)} are in {folder}")
+    if counts["failed"]:
+        cli_output.say(f"{counts['failed']} of {len(outcomes)} cells failed", "red")
+        raise SystemExit(2)

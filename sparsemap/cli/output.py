@@ -19,13 +19,11 @@ import click
 from ..errors import SearchError, readable
 from ..files import aligned, percent, system_error_text, write_text
 from ..pieces.defaults import COMMAND_FILE, REPORT
-from .group import INTERRUPTED
 
 if TYPE_CHECKING:
     from ..problem.problem import Problem
     from ..searching.driver import Snapshot
     from ..searching.result import Result
-    from ..study.cells import Cell, Outcome
 
 T = TypeVar("T")
 
@@ -180,7 +178,7 @@ Update = Callable[[int, int, str], None]
 
 
 @contextmanager
-def _bar(quiet: bool, total: int | None = None, more: Callable[[], str] | None = None) -> Iterator[Update | None]:
+def bar(quiet: bool, total: int | None = None, more: Callable[[], str] | None = None) -> Iterator[Update | None]:
     """A progress bar on stderr that shows `more()` every second; None if stderr is no terminal."""
     if quiet or not sys.stderr.isatty():
         yield None
@@ -203,7 +201,7 @@ def _bar(quiet: bool, total: int | None = None, more: Callable[[], str] | None =
 
 def step_progress(items: Iterable[T], total: int, text: Callable[[T], str], quiet: bool = False) -> Iterator[T]:
     """The items, such as the results of a long piece of work, each counted and told once it is there."""
-    with _bar(quiet, total) as update:
+    with bar(quiet, total) as update:
         for done, item in enumerate(items, 1):
             if update is not None:
                 update(done, total, text(item))
@@ -211,21 +209,9 @@ def step_progress(items: Iterable[T], total: int, text: Callable[[T], str], quie
 
 
 @contextmanager
-def counted_progress(quiet: bool) -> Iterator[Callable[[str, int, int, float], None]]:
-    """What is counted, how far that is, and the best score so far, live."""
-    with _bar(quiet) as update:
-
-        def report(what: str, done: int, total: int, score: float) -> None:
-            if update is not None:
-                update(done, total, what + (f"   best {score:.3e}" if score < float("inf") else ""))
-
-        yield report
-
-
-@contextmanager
 def search_progress(budget: int, quiet: bool, unit: str = "") -> Iterator[Callable[[Snapshot], None] | None]:
     """Designs evaluated, best score and share of valid ones, live."""
-    with _bar(quiet, budget) as update:
+    with bar(quiet, budget) as update:
         if update is None:
             yield None
             return
@@ -241,31 +227,3 @@ def search_progress(budget: int, quiet: bool, unit: str = "") -> Iterator[Callab
             update(snapshot.evaluations, snapshot.budget, text)
 
         yield report
-
-
-@contextmanager
-def study_progress(quiet: bool, cells: Sequence[Cell], folder: object) -> Iterator[Callable[[int, int, Outcome], None]]:
-    """Finished cells, live; failures are printed at once. Ctrl-C ends the program with a note; without a `folder`
-    nothing is kept."""
-    from ..searching.result import broken
-    from ..study.cells import running
-
-    def more() -> str:
-        count, designs = running(cells)
-        return f"{count} running: {designs:,} designs" if count else ""
-
-    def report(done: int, total: int, outcome: Outcome) -> None:
-        if outcome.state == "failed":
-            say(f"{outcome.cell.name}: {outcome.error}", "red")
-        elif wrong := broken(outcome.numbers.get("gap"), "the design scores too little"):
-            say(f"{outcome.cell.name}: {wrong}", "red")
-        if update is not None:
-            update(done, total, f"cells   {outcome.cell.name}")
-
-    try:
-        with _bar(quiet, more=more) as update:
-            yield report
-    except KeyboardInterrupt:
-        kept = f"; finished cells are in {folder}, run the command again to go on" if folder else ""
-        say(f"interrupted{kept}", "yellow")
-        raise SystemExit(INTERRUPTED) from None

@@ -78,7 +78,7 @@ def describe(kind: str, name: str, plugin_dirs: tuple[str, ...], as_json: bool) 
     """Describe the piece NAME of KIND.
 
     Says what its fields are, what they are for, and where the piece comes from; of a network its layers. NAME may also
-    be a type, or the file of a network.
+    be a type, or a TOML file.
     """
     from ..pieces.data_specs import Network
     from ..pieces.registry import is_path

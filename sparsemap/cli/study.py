@@ -6,22 +6,20 @@ import json
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from .group import can_report, loaded, plugin_dirs, reference_option, report_option, write_report
 
-if TYPE_CHECKING:
-    from ..study.cells import Outcome
-
 
 def _study_options(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """What the verbs have in common; they hand on what they do not use to `_outcomes`."""
+    """What the verbs have in common; they hand on what they do not use to `networks.outcomes_of`."""
     for option in (
         click.option("--quiet", "-q", is_flag=True, help="No progress and no table; errors are still printed."),
         click.option("as_json", "--json", is_flag=True, help="Print the table as JSON."),
         plugin_dirs,
+        click.option("--overwrite", is_flag=True, help="Discard the results of other searches in DIR."),
         click.option("--out", type=click.Path(file_okay=False), metavar="DIR", help="Folder for the results."),
         click.option(
             "--cluster", default="", metavar="dask://HOST:PORT", help="Run the cells on the workers of a Dask cluster."
@@ -97,13 +95,12 @@ def run(as_json: bool, quiet: bool, hardware: str | None, report: bool, **given:
     from ..study.network_result import between_text
     from ..study.study import shown_rows
     from . import output as cli_output
+    from .networks import comparison_of, outcomes_of, run_network, tell
 
     of_network = {key: value for key in OF_NETWORKS if (value := given.pop(key)) not in (None, ())}
     if hardware is not None and "," in hardware:
-        given["study"], of_network = _comparison(given["study"], hardware, of_network), {}
+        given["study"], of_network = comparison_of(given["study"], hardware, of_network), {}
     elif hardware is not None:
-        from .networks import run_network
-
         if report and not given["out"]:
             raise click.UsageError("--report needs a folder for the report: --out DIR")
         report = report and can_report(given["plugin_dirs"])
@@ -120,7 +117,7 @@ def run(as_json: bool, quiet: bool, hardware: str | None, report: bool, **given:
         option = next(iter(of_network)).replace("_", "-")
         raise click.UsageError(f"--{option} is for a network, with --hardware; a study says it itself")
     report = report and can_report(given["plugin_dirs"])
-    outcomes, folder = _outcomes(quiet=quiet, **given)
+    outcomes, folder = outcomes_of(quiet=quiet, **given)
     rows = [outcome.row for outcome in outcomes]
     if as_json:
         click.echo(json.dumps(rows, indent=2))
@@ -139,7 +136,7 @@ def run(as_json: bool, quiet: bool, hardware: str | None, report: bool, **given:
             click.echo(cli_output.wrapped(f"besides  {text}", " " * 9))
     if report:
         write_report(folder, given["plugin_dirs"])
-    _tell(outcomes, folder, TABLE_FILES, quiet)
+    tell(outcomes, folder, TABLE_FILES, quiet)
 
 
 @click.command()
@@ -171,18 +168,20 @@ def compare(
     """
     from ..study import cells, comparison
     from . import output as cli_output
+    from .networks import outcomes_of, study_of, tell
 
-    piece, _ = _study(study, plugin_dirs)
+    piece, _ = study_of(study, plugin_dirs)
     planned = [cell.names for cell in cells.cells_of(piece, Path()) + cells.cells_of(piece, Path(), what="network")]
     comparison.compare(planned, reference, by)  # what cannot be compared is told first, and pieces that cannot be built
     registry = loaded(plugin_dirs)
     for axis, kind in cells.MORE.items():
         for name in (name for names in getattr(piece, axis) for name in names):
             registry.resolve(kind, name)
-    outcomes, folder = _outcomes(study, plugin_dirs, out, quiet, **given)
+    outcomes, folder = outcomes_of(study, plugin_dirs, out, quiet, **given)
     chosen = [outcome.numbers.get("chosen") or {} for outcome in outcomes]
     found = comparison.compare([outcome.row for outcome in outcomes], reference, by, chosen)
-    found.write(cells.folder_of(piece, out or ""))
+    failed = any(outcome.state == "failed" for outcome in outcomes)
+    found.write(cells.folder_of(piece, out or ""), partial=failed)
     if as_json:
         click.echo(json.dumps(found.to_dict(), indent=2))
     elif not quiet:
@@ -193,69 +192,7 @@ def compare(
                 align = "<<>" if rows[0][0] != "workload" else "<" * len(found.cells[0].names) + ">"
                 less = [rows[0].index(name) for name in ("mean", "worse", "more", "cells") if name in rows[0]]
                 click.echo(cli_output.table(rows, align, less=less) + "\n")
-    _tell(outcomes, folder, cells.COMPARISON_FILES, quiet)
-
-
-def _comparison(network: str, hardware: str, given: dict[str, Any]) -> dict[str, Any]:
-    """The table of a study of one network on several hardware."""
-    from ..study.cells import labels_of
-
-    for name in ("start", "operations", "formats"):
-        if name in given:
-            raise click.UsageError(f"--{name} is for one hardware")
-    lists = {f"{key}s": [given.pop(key)] for key in ("searcher", "seed") if key in given}
-    chips = [name for name in hardware.split(",") if name]
-    return {"name": labels_of([network])[network], "networks": [network], "hardware": chips, **lists, **given}
-
-
-def one_of_both(cluster: str, jobs: int) -> None:
-    if cluster and jobs > 1:
-        raise click.UsageError("--jobs is for this machine; with --cluster the cluster's workers decide")
-
-
-def _study(study: str | dict[str, Any], plugin_dirs: tuple[str, ...]) -> tuple[Any, Path]:
-    """A study by name, path or table, and the folder that its paths are relative to."""
-    from ..pieces.registry import is_path
-
-    registry = loaded(plugin_dirs)
-    if isinstance(study, dict):
-        return registry.build("study", study), Path(".")
-    if registry.has("network", study) and not registry.has("study", study):
-        raise click.UsageError(f"'{study}' is a network; say on which hardware: --hardware NAME")
-    return registry.resolve("study", study), Path(study).parent if is_path(study) else Path(".")
-
-
-def _outcomes(
-    study: str | dict[str, Any], plugin_dirs: tuple[str, ...], out: str | None, quiet: bool, jobs: int, cluster: str
-) -> tuple[list[Outcome], str]:
-    """Runs a study with progress; what came out, and the folder in which it is."""
-    from ..study.cells import cells_of, folder_of
-    from ..study.study import run_study
-    from . import output as cli_output
-
-    piece, base = _study(study, plugin_dirs)
-    if not (out or piece.out):
-        raise click.UsageError(f"study '{piece.name}' does not say where its results go; give --out DIR")
-    one_of_both(cluster, jobs)
-    folder = out or piece.out
-    cells = cells_of(piece, folder_of(piece, out or ""), base)
-    with cli_output.study_progress(quiet, cells, folder) as progress:
-        outcomes = run_study(piece, {"plugin_dirs": plugin_dirs}, jobs, out or "", progress, base, cluster)
-    cli_output.write_command(folder)
-    return outcomes, folder
-
-
-def _tell(outcomes: list[Outcome], folder: str, files: tuple[str, ...], quiet: bool) -> None:
-    """How the cells ended and where the tables are; ends with an error if cells failed."""
-    from . import output as cli_output
-
-    counts = {state: sum(outcome.state == state for outcome in outcomes) for state in ("kept", "failed")}
-    if not quiet:
-        kept = f", {counts['kept']} kept from earlier" if counts["kept"] else ""
-        cli_output.say(f"{len(outcomes)} cells{kept}; edp in pJ * cycles; {' and '.join(files)} are in {folder}")
-    if counts["failed"]:
-        cli_output.say(f"{counts['failed']} of {len(outcomes)} cells failed", "red")
-        raise SystemExit(2)
+    tell(outcomes, folder, cells.COMPARISON_FILES, quiet)
 
 
 VERBS = (run, compare)

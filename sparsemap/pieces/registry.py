@@ -233,8 +233,9 @@ class Registry:
         return self._type(kind, {"type": type_name})[1].origin
 
     def spec(self, kind: str, name: str) -> dict[str, Any]:
-        """The table of a piece with `extends` resolved; it has `kind`, `name` and `type`."""
-        self._known(kind, name)
+        """The table of a piece, by name or the path of its file, with `extends` resolved; it has `kind`, `name`, `type`."""
+        if not is_path(name):
+            self._known(kind, name)
         table = self._table(kind, name)
         return {"kind": kind, "name": name, **table, "type": self._type(kind, table)[0]}
 
@@ -355,7 +356,7 @@ class Registry:
                 raise SpecError.at(own_file, "kind", f"expected {kind!r}, found {spec['kind']!r}")
             name = place
         elif name not in specs:
-            raise SpecError.at("", "", self._no_name(kind, name, {*self.names(kind), *types}))
+            raise SpecError.at("", "", self.no_name(kind, name, {*self.names(kind), *types}))
         else:
             spec, own_file = specs[name].table, specs[name].origin.file
         if name in [one for one, _ in seen]:
@@ -387,15 +388,18 @@ class Registry:
 
     def _known(self, kind: str, name: str) -> None:
         if not self.has(kind, name):
-            raise SpecError.at("", "", self._no_name(kind, name, self.names(kind)))
+            raise SpecError.at("", "", self.no_name(kind, name, self.names(kind)))
 
-    def _no_name(self, kind: str, name: str, names: Iterable[str]) -> str:
+    def no_name(self, kind: str, name: str, names: Iterable[str]) -> str:
+        """What to say of a name that none of these `names` is."""
         if name in self._types[kind]:
             lacking = listed(self._types[kind][name].lacking)
             return f"{kind} {name!r} is a type that needs {lacking}; give a table with type = {name!r} and these"
         elsewhere = [other for other in self.kinds() if other != kind and self.has(other, name)]
         guess = nearest(name, names)
         if not elsewhere:
+            if "." in name and guess is None and (file := toml_io.meant(Path(name), kind)):
+                return f"no {kind} {name!r}, and no such file; did you mean {file!r}?"
             others = [each for each in self._types[kind] if each not in {*self.names(kind)}]
             more = f"; as tables with type also {listed(others)}" if others and guess is None else ""
             return unknown(kind, name, names) + more

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import Mistake, SpecError
+from ..errors import Mistake, SpecError, nearest
 
 VARIED = ({"choices"}, {"low", "high", "factor"}, {"low", "high", "step"})
 """Keys of a table that stands for the values that a key may have."""
@@ -65,6 +65,9 @@ def without_choices(value: Any, path: str, found: dict[str, Any]) -> Any:
         if set(value) in VARIED and path:
             found[path] = _values(value, path)
             return found[path][0]
+        key = next(iter(value), "")
+        if path and len(value) == 1 and isinstance(value[key], list) and nearest(str(key), ("choices",)):
+            raise SpecError.at("", path, f"has the key {key!r}; did you mean 'choices'?")
         return {
             key: below if key == "choices" and not path else without_choices(below, f"{path}.{key}".lstrip("."), found)
             for key, below in value.items()

@@ -252,8 +252,9 @@ class Space:
 
     def vary(self, genomes: Array, segment: str, rng: np.random.Generator) -> Array:
         """A random neighbour of every genome within one segment, (n, G) -> (n, G)."""
-        changed = genomes.copy()
-        part = self.slices[segment]
+        if segment not in self.slices:
+            raise EvaluationError(unknown("segment", str(segment), self.slices))
+        changed, part = genomes.copy(), self.slices[segment]
         genes = np.ascontiguousarray(genomes[:, part].T)
         changed[:, part] = self._genes(self.segments[segment], "vary", genes.shape, locked(genes), self.problem, rng).T
         return changed

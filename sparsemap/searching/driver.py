@@ -6,7 +6,7 @@ is the same as owning the loop:
 
     s = Search(problem, "sparsemap", Budget(20_000), seed=0)
     while (genomes := s.ask()) is not None:
-        s.tell(problem.evaluator.evaluate(genomes))        # or s.evaluate()
+        s.tell(s.evaluate())                # or problem.evaluator.evaluate(genomes), or scores (n,)
     result = s.result()
 """
 
@@ -150,7 +150,7 @@ class Search:
             raise
 
     def evaluate(self, genomes: Array | None = None) -> Evaluation:
-        """The evaluation of own proposals (n, G) int64, or else of the batch last asked for.
+        """The evaluation of own proposals (n, G) int64, or else of the batch last asked for, which counts once it is told.
 
         Own proposals count against the budget, and are in history, front and result as if a searcher had made them. No
         more than the budget has left are evaluated, so that fewer may come back; `SearchError` if nothing is left.
@@ -163,7 +163,7 @@ class Search:
             raise SearchError("evaluate() of own proposals before tell(): the scores of the last batch are missing")
         if self.budget.left == 0:
             raise SearchError(f"the budget of {self.budget.total:,} designs is spent")
-        checked = self.problem.space.check(np.asarray(genomes)[: self.budget.proposals_left])
+        checked = self.problem.space.check(np.atleast_2d(genomes)[: self.budget.proposals_left])
         evaluation = self.problem.evaluator.evaluate_checked(checked)
         if len(checked):
             self._take(checked, *self._scores(evaluation), evaluation)
@@ -252,6 +252,7 @@ class Search:
     def result(self) -> Result:
         """What was found so far."""
         archive, problem = self.archive, self.problem
+        own = repr(archive.score) if self.own or archive.plain else ""
         best, bound, proof = best_of(problem, archive), None if archive.plain else problem.bound, None
         least = found.costs.own if bound is not None and (found := problem.lower_bound) else {}
         if self.searcher.proves is not None and not archive.plain:
@@ -280,6 +281,7 @@ class Search:
             bound_costs={key: float(column.min()) for key, column in least.items()},
             proof=proof,
             interrupted=self.interrupted,
+            asked=(problem, self.searcher, self.budget, self.seed, self.start, own),
         )
 
     def _advance(self) -> Genomes | None:

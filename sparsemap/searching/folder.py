@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import SearchError
+from ..files import shown
 from ..pieces.contracts import Array
 from ..pieces.defaults import JOURNAL_FILE
 from ..problem.problem import Problem
@@ -25,11 +26,18 @@ if TYPE_CHECKING:
 def check_place(folder: Path, identity: Identity, overwrite: bool) -> None:
     """`JournalMismatch` if the complete result in a folder is of another search, see `in_the_way`, unless that one is to be
     overwritten, or a search has begun to take its place."""
-    if overwrite or unfinished(folder):
-        return
-    if differ := in_the_way(_complete(folder).get("identity", {}), identity):
-        text = f"{folder / RESULT_FILE} is of another search, {differ}"
-        raise JournalMismatch(f"{text}. Choose another folder, or overwrite it (--overwrite)")
+    if not (overwrite or unfinished(folder)):
+        check_result(folder, identity)
+
+
+def check_result(folder: Path, identity: Identity, apart: Sequence[str] = ()) -> None:
+    """The same whether a search has begun or not; keys that are `apart` may differ."""
+    table = _complete(folder)
+    if table and (differ := in_the_way(table.get("identity", {}), identity, apart)):
+        there = (
+            f"{shown(folder / RESULT_FILE)} is of another search, {table.get('workload')} on {table.get('hardware')}"
+        )
+        raise JournalMismatch(f"{there}; {differ}. Choose another folder, or overwrite it (--overwrite)")
 
 
 def finished(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,9 +31,9 @@ DIFFERENCES = 4
 
 
 def identity_of(
-    problem: Problem, searcher: Searcher, budget: Budget | int, seed: int, start: Start | None = None
+    problem: Problem, searcher: Searcher, budget: Budget | int, seed: int, start: Start | None = None, own: str = ""
 ) -> dict[str, Any]:
-    """What a search is: another value anywhere in it is another search."""
+    """What a search is: another value anywhere in it is another search. `own`: what tells one by a program's own designs."""
     from .. import __version__
 
     pieces: dict[str, Piece] = {
@@ -49,6 +49,7 @@ def identity_of(
         "count": "valid" if budget_of(budget).count == "valid" else "",
         SCENARIOS: list(problem.scenarios),
         "start": start.digest if start is not None else "",
+        "own": own,
         "chip": problem.given_chip.digest if problem.given_chip is not None else "",
     }
     whole = {
@@ -75,14 +76,13 @@ def differences(found: Identity, wanted: Identity) -> str:
     return "; ".join(every[:DIFFERENCES]) + more
 
 
-def in_the_way(finished: Identity, wanted: Identity) -> str:
+def in_the_way(finished: Identity, wanted: Identity, apart: Sequence[str] = ()) -> str:
     """What differs if a search must not take the place of one that has ended; empty if it may: the same search with as large
-    a budget, whatever the program, the plugins and the data files were then."""
-    same = dict.fromkeys(("sparsemap", "plugins", "data"))
-    if finished and finished.get("budget", 0) <= wanted["budget"]:
+    a budget, whatever the program, the plugins, the data files and what else is `apart` were then."""
+    same = dict.fromkeys(("sparsemap", "plugins", "data", *apart))
+    if finished.get("budget", 0) <= wanted.get("budget", 0):
         same["budget"] = None
-    differ = differences({**finished, **same}, {**wanted, **same}) if finished else ""
-    return differ and f"{finished['workload']['name']} on {finished['hardware']['name']}; {differ}"
+    return differences({**finished, **same}, {**wanted, **same})
 
 
 def _differences(found: Any, wanted: Any, path: str) -> Iterator[str]:

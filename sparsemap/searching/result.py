@@ -93,8 +93,8 @@ class Result:
     proof: Proof | None = None
     """Of a search that proves: the classes of designs, and why each cannot hold anything better."""
     interrupted: bool = False
-    identity: Mapping[str, Any] = attrs.field(factory=dict)
-    """What the search was (`identity.identity_of`), if its files are in a folder."""
+    asked: Mapping[str, Any] | tuple[Any, ...] = attrs.field(factory=dict)
+    """What the search was: its `identity`, or what that is made of."""
     start: tuple[Mapping[str, Any], ...] = ()
     """The designs that the search started from, nearest first: file, workload, distance, and score here (None: invalid)."""
     padded: Mapping[str, tuple[int, int]] = attrs.field(factory=dict)
@@ -116,6 +116,13 @@ class Result:
         registry = self.best.problem.registry if self.best is not None else None
         shown = registry is not None and registry.has("exporter", REPORT)
         return f"<pre style='line-height:1.25'>{escape(self.report(REPORT) if shown else repr(self))}</pre>"
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """What the search was, see `identity.identity_of`; nothing of a design which no search found."""
+        from .identity import identity_of
+
+        return identity_of(*self.asked) if isinstance(self.asked, tuple) else self.asked
 
     @property
     def found(self) -> Best:
@@ -160,7 +167,8 @@ class Result:
         return need("pandas", "to_pandas()", "pandas").DataFrame(self.arrays())
 
     def to_dict(self, folder: Path | None = None) -> dict[str, Any]:
-        """Plain data for JSON; infinity and NaN become None. Paths are relative to the `folder` that it is for."""
+        """Plain data for JSON; infinity and NaN become None. Paths are relative to the `folder` that it is for, and only a
+        folder has an identity."""
         numbers = self.best.numbers if self.best else dict.fromkeys(("edp", *BASIC, "score"))
         scenarios = {
             name: {key: _plain(x) for key, x in there.numbers.items()}
@@ -181,7 +189,7 @@ class Result:
             "hull": [{"energy_pj": e, "cycles": c, "genome": genome.tolist()} for e, c, genome in self.hull],
             "start": [{**row, "file": relative_to(folder or Path(), row["file"])} for row in self.start],
             "versions": dict(self.versions),
-            "identity": dict(self.identity),
+            "identity": dict(self.identity) if folder or isinstance(self.asked, Mapping) else {},
         }
         return {
             **{key: _plain(value) for key, value in numbers.items()},
@@ -223,13 +231,14 @@ class Result:
         names += [HISTORY_FILE, TIMING_FILE, RESULT_FILE]
         return [path for name in names if (path := Path(folder) / name).exists()]
 
-    def write(self, folder: Path | str) -> list[Path]:
+    def write(self, folder: Path | str, overwrite: bool = False) -> list[Path]:
         """Writes `design.toml` (if a valid design was found), `history.csv`, `timing.csv` and `result.json`, each file
         atomically. `timing.csv` has processor seconds per batch; it alone differs from run to run, and after a search
         that went on where it was stopped it counts the last run only.
 
         The files of an earlier result stay until all new ones are written. Those of a complete one stay until another
-        complete one is written: an interrupted search writes into the folder `partial` beside it, which then goes.
+        complete one is written: an interrupted search writes into the folder `partial` beside it, which then goes. That
+        of another search is a `SearchError` and stays, unless `overwrite` discards it (`folder.check_result`).
 
         A search that proves also writes `certificate.json`, which `sparsemap verify` checks.
 
@@ -237,6 +246,10 @@ class Result:
         each design as a design file in the folder `front`: 01.toml, 02.toml, and so on. Designs with
         columns that a design file cannot hold are in `result.json` only, as genomes.
         """
+        if not (overwrite or self.interrupted):
+            from .folder import check_result
+
+            check_result(Path(folder), self.identity)
         partial, folder = Path(folder) / PARTIAL_FOLDER, self.place(folder)
         digits = len(str(len(self.front)))
         front = {f"{FRONT_FOLDER}/{number:0{digits}}.toml": best for number, best in enumerate(self.front, 1)}

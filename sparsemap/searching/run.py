@@ -116,9 +116,9 @@ def search_into(
                 with suppress(OSError):  # what made the search fail is what has to be reported
                     error.result.write(folder)
             raise
-        result = attrs.evolve(result, identity=identity)
+        result = attrs.evolve(result, asked=identity)
         try:
-            result.write(folder)
+            result.write(folder, overwrite=True)
             for path in (*folder.glob(".*.tmp"), *(folder / FRONT_FOLDER).glob(".*.tmp")):
                 if is_temporary(path):  # of a process that died
                     path.unlink(missing_ok=True)

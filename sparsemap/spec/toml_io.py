@@ -35,7 +35,7 @@ def read(path: str | os.PathLike[str], kind: str = "") -> dict[str, Any]:
     If there is no such file, the error names the one beside it that was most likely meant, if it is of this `kind`.
     """
     path = Path(path)
-    if not os.path.lexists(path) and (guess := _meant(path, kind)):
+    if not os.path.lexists(path) and (guess := meant(path, kind)):
         raise SpecError.at(shown(path), "", f"no such file; did you mean {guess!r}?")
     try:
         text = read_bytes(path).decode("utf-8-sig")
@@ -61,7 +61,7 @@ def head(path: str | os.PathLike[str]) -> tuple[str, str] | None:
     return found and (found[1].decode(), found[2].decode())
 
 
-def _meant(path: Path, kind: str) -> str | None:
+def meant(path: Path, kind: str) -> str | None:
     """The file in the folder whose name is near this one, those of another kind left out."""
     names, entries = {}, list[Path]()
     with suppress(OSError):

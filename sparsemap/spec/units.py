@@ -56,6 +56,8 @@ def _unit(value: object, unit: str, known: dict[str, float], example: str) -> fl
         raise ValueError(f"{value!r} has no unit; expected one, such as {example}")
     guess = nearest(unit, known)
     hint = f"did you mean {guess!r}?" if guess else f"expected a quantity such as {example}"
+    if unit[-1] in "bB" and (bits := f"{unit[:-1].upper()}bit") in known:
+        hint = f"did you mean {bits!r}, or {bits.replace('bit', 'B')!r}, eight times as much?"
     raise ValueError(f"{value!r}: unknown unit {unit!r}; {hint}")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -20,6 +21,7 @@ from ..pieces.data_specs import Study
 from ..pieces.defaults import COMMAND_FILE, PAGE_FILE
 from ..pieces.registry import is_path
 from ..problem.load import located
+from ..searching.archive import Shortfall
 from ..searching.journal import JOURNAL_FILE, designs_in
 from ..searching.result import PARTIAL_FOLDER, RESULT_FILE
 from ..spec.unstructuring import plain
@@ -42,7 +44,9 @@ OWN = "own"
 NUMBERS = ("edp", "energy_pj", "cycles", "evaluations", "valid_fraction")
 COSTS = ("seconds", "power_w", "edp_js", "area_mm2")
 """Costs that follow from the chip, in the tables behind `NUMBERS`; then come those that a cost model adds."""
-KEPT = (*NUMBERS, "score", "gap", "start", "costs", "bound_costs", "limit", "units_used", "chosen", "hull")
+WHY = ("rejects", "shortfalls")
+"""What says why no design is valid."""
+KEPT = (*NUMBERS, "score", "gap", "start", "costs", "bound_costs", "limit", "units_used", "chosen", "hull", *WHY)
 """What an outcome has of `result.json`."""
 LABEL = 60
 """Characters of a workload, hardware or searcher in the name of a cell's folder."""
@@ -157,6 +161,15 @@ def _said(value: Any) -> str:
     return ("+".join(value) or OWN) if isinstance(value, tuple) else value
 
 
+def no_design(found: Mapping[str, Any]) -> str:
+    """Why a search has found no valid design: what the one nearest to being valid lacks, or why most were rejected."""
+    rows: Iterable[Any] = (
+        {key: math.nan if x is None else x for key, x in row.items()} for row in found.get("shortfalls") or ()
+    )
+    lacks = [str(Shortfall(**row)) for row in rows] or list(found.get("rejects") or ())[:1]
+    return ": ".join(["no valid design was found", *filter(None, ["; ".join(lacks)])])
+
+
 def chosen_in(results: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, list[str]]]:
     """By kind the formats and mechanisms that any of these results, such as those of a network's layers, has chosen, and
     where."""
@@ -247,7 +260,7 @@ def _is_of_study(entry: Path) -> bool:
     if not entry.is_dir():
         return entry.name in (*TABLE_FILES, *COMPARISON_FILES, PAGE_FILE, COMMAND_FILE) or is_temporary(entry)
     if entry.name == PARTIAL_FOLDER:
-        return {below.name for below in entry.iterdir() if not is_temporary(below)} <= {*TABLE_FILES}
+        return {below.name for below in entry.iterdir() if not is_temporary(below)} <= {*TABLE_FILES, *COMPARISON_FILES}
     return re.fullmatch(r".+--.+--.+--seed-?\d+", entry.name) is not None and _is_result(entry, layers=True)
 
 

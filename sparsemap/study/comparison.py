@@ -7,18 +7,20 @@ is better. Cells in which one of the two found no valid design have no ratio.
 
 from __future__ import annotations
 
+import csv
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from ..errors import SearchError, unknown
-from ..files import csv_text, four_digits, markdown_table, percent, times, write_texts
+from ..files import csv_text, four_digits, markdown_table, percent, read_csv, times, write_texts
 from ..pieces.defaults import SEARCHER
-from .cells import AXES, COMPARISON_FILES, MORE, OWN, chosen_in
+from .cells import AXES, COMPARISON_FILES, MORE, OWN, chosen_in, placed
 from .confidence import Ratio, ratio_of
 
 ALL = "all"
@@ -233,8 +235,14 @@ class Comparison:
         uses = [{**attrs.asdict(use), "share": use.share} for use in self.uses]
         return {**about, "means": [row.to_dict() for row in self.means], "chosen": uses, "cells": cells}
 
-    def write(self, folder: Path) -> list[Path]:
-        """Writes cells and means as CSV with full precision, and both as markdown; each file whole or not at all."""
+    def write(self, folder: Path, partial: bool = False) -> list[Path]:
+        """Writes cells and means as CSV with full precision, and both as markdown; each file whole or not at all. Where
+        cells have failed (`partial`), a comparison of more costs does not give way (`cells.placed`)."""
+        known, earlier = sum(cost is not None for cell in self.cells for cost in cell.costs.values()), 0
+        with suppress(OSError, ValueError, csv.Error):
+            told = (row.items() for row in read_csv(folder / COMPARISON_FILES[0]))
+            earlier = sum(bool(cost) for row in told for name, cost in row if name.startswith(f"{self.cost}:"))
+        folder = placed(folder, COMPARISON_FILES, partial, stays=known < earlier)
         texts = (self.cells_csv(), csv_text([row.to_dict() for row in self.means]), self.markdown())
         return write_texts({folder / name: text for name, text in zip(COMPARISON_FILES, texts, strict=True)})
 

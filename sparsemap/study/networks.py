@@ -48,6 +48,7 @@ def search_network(
     fuse: bool = False,
     operations: str = "counted",
     formats: str = "matched",
+    overwrite: bool = False,
 ) -> NetworkResult | FusedResult:
     """Searches every distinct layer of a network on a hardware; `budget` counts designs per layer, with
     `count = "valid"` the valid ones.
@@ -55,7 +56,8 @@ def search_network(
     Parts are names, paths or tables, as those of `load_problem`. With a folder `out` a run that was stopped goes on where
     it was: every layer has a folder there, and the tables are written to it (`NetworkResult.write`). Results do not
     depend on `jobs` or `cluster`, which are those of `run_study`. A layer whose search fails is in the result with its
-    error, and does not stop the others. Ctrl-C writes what there is and raises KeyboardInterrupt.
+    error, and does not stop the others. Ctrl-C writes what there is and raises KeyboardInterrupt. Results of other searches
+    in `out` are an error before anything is searched, unless `overwrite` discards them.
 
     `warm_start` says which of the earlier layers a search starts from: the three nearest by the metric `edit` or `log`,
     the `previous` one, or none (`off`); by default `edit` if the searcher takes designs. A layer waits for those that it
@@ -72,6 +74,8 @@ def search_network(
     for key, given, choices in (("operations", operations, OPERATIONS), ("formats", formats, FORMATS)):
         if given not in choices:
             raise SearchError(f"{key}: {unknown('choice', given, choices)}")
+    if not fuse and (operations, formats) != (OPERATIONS[0], "matched"):
+        raise SearchError("operations and formats are those of a plan, which only --fuse (fuse=True) makes")
     registry = load(plugin_dirs=plugin_dirs)
     place = nullcontext(os.fspath(out)) if out else tempfile.TemporaryDirectory(prefix="sparsemap-")
     with place as folder:
@@ -88,5 +92,6 @@ def search_network(
         def keep(outcomes: Sequence[Outcome]) -> None:
             results.append(kept(whole, outcomes, write=bool(out)))
 
-        run_cells(whole.cells, keep, {"plugin_dirs": plugin_dirs}, jobs, progress, cluster, whole.loaded)
+        args = {"plugin_dirs": plugin_dirs}
+        run_cells(whole.cells, keep, args, jobs, progress, cluster, whole.loaded, overwrite)
         return results[-1]

@@ -26,7 +26,7 @@ from ..problem.similarity import METRICS, nearness
 from ..searching.driver import default_searcher, searcher_of
 from ..searching.start import COUNT, check_takes, given_designs, nearest
 from ..spec.unstructuring import plain
-from .cells import KEPT, Cell, Outcome, as_data, cells_of, chosen_in, labels_of
+from .cells import KEPT, WHY, Cell, Outcome, as_data, cells_of, chosen_in, labels_of, no_design
 from .graph import graph_of, handed_on, passed
 from .network_result import LayerResult, NetworkResult
 
@@ -178,6 +178,8 @@ class Plan:
             numbers |= {key: getattr(whole, key) for key in ("edp", "energy_pj", "cycles", "gap", "costs")}
             numbers["score"] = self._score(whole.costs)
             numbers["between"] = getattr(whole, "between", None)  # a plan counts them
+        lacking = next((one.numbers for one in outcomes if one.numbers and one.numbers.get("edp") is None), {})
+        numbers |= {key: lacking.get(key) for key in WHY}
         numbers["chosen"] = chosen_in(outcome.numbers for outcome in outcomes)
         numbers["valid_fraction"] = sum(count * share for count, share in tried) / max(evaluations, 1)
         failed = [f"{outcome.cell.workload}: {outcome.error}" for outcome in outcomes if outcome.state == "failed"]
@@ -200,12 +202,12 @@ class Plan:
             return {"state": "waiting"}
         if outcome.state == "failed":
             return {"state": "failed", "error": outcome.error}
-        apart = ("costs", "bound_costs", "chosen", "hull")
+        apart = ("costs", "bound_costs", "chosen", "hull", *WHY)
         numbers = {key: value for key, value in outcome.numbers.items() if key not in apart}
         numbers |= _started(numbers.pop("start"), numbers.pop("score"))
         least = outcome.numbers.get("bound_costs") or self._least(cell)
         numbers |= {f"bound_{key}": least[key] for key in ("energy_pj", "cycles") if key in least}
-        missing = {"state": "failed", "error": "no valid design was found"} if numbers.get("edp") is None else {}
+        missing = {"state": "failed", "error": no_design(outcome.numbers)} if numbers.get("edp") is None else {}
         return {"state": outcome.state, **numbers, **missing}
 
     def _least(self, cell: Cell) -> Mapping[str, float]:
@@ -255,6 +257,7 @@ def plan_of(
     sample = load_problem(nodes[0].piece, **parts, registry=registry)
     named = as_data("searcher", searcher, Path(".")) if searcher is not None else default_searcher(sample)
     chosen = searcher_of(sample, named)
+    assert sample.chip is not None  # what is wrong with it is told once, not for each layer
     if warm_start is None:
         warm_start = WARM_START if chosen.takes_migrants else "off"
     if warm_start not in WARM_STARTS:

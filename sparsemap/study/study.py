@@ -29,11 +29,12 @@ from ..pieces.registry import Registry, is_path
 from ..problem.load import load_problem, piece_of
 from ..problem.problem import Problem
 from ..searching.budget import Budget
-from ..searching.folder import finished
+from ..searching.driver import Search
+from ..searching.folder import check_result, finished
 from ..searching.journal import JournalBusy, JournalMismatch
-from ..searching.result import DESIGN_FILE, Result
+from ..searching.result import DESIGN_FILE, RESULT_FILE, Result
 from ..searching.run import search_into
-from ..searching.start import start_of
+from ..searching.start import Start, start_of
 from ..spec.units import scaled_text
 from .cells import AXES, KEPT, NAMES, NUMBERS, TABLE_FILES, Cell, Outcome, cells_of, folder_of, placed
 from .plan import plans_of
@@ -53,6 +54,7 @@ def run_study(
     progress: Progress | None = None,
     base: str | os.PathLike[str] = "",
     cluster: str = "",
+    overwrite: bool = False,
 ) -> list[Outcome]:
     """Runs the cells of a study that are not finished yet, `jobs` at a time, and writes its tables.
 
@@ -61,7 +63,8 @@ def run_study(
     the address of a Dask scheduler, `dask://HOST:PORT`, whose workers then run the cells instead. Outcomes are in the
     order of the study, whatever the order in which they ended: of workloads, then of
     networks, one each with its totals; to `progress` their layers are cells. A cell that fails does not stop the others.
-    Ctrl-C keeps what has ended, writes the tables and raises KeyboardInterrupt.
+    Ctrl-C keeps what has ended, writes the tables and raises KeyboardInterrupt. Where a result of another search is in the
+    folder of a cell (`check_places`), it is an error before anything runs, unless `overwrite` discards it.
     """
     args = dict(registry_args or {})
     if not isinstance(study, Study):
@@ -93,7 +96,15 @@ def run_study(
     every = [*cells, *(cell for _, plan in plans for cell in plan.cells)]
     count = len(cells) + len(plans)
     return whole(
-        run_cells(every, lambda found: write_tables(whole(found), folder, count), args, jobs, progress, cluster)
+        run_cells(
+            every,
+            lambda found: write_tables(whole(found), folder, count),
+            args,
+            jobs,
+            progress,
+            cluster,
+            overwrite=overwrite,
+        )
     )
 
 
@@ -105,6 +116,7 @@ def run_cells(
     progress: Progress | None = None,
     cluster: str = "",
     problem_of: Callable[[Cell], Problem] | None = None,
+    overwrite: bool = False,
 ) -> list[Outcome]:
     """The outcomes of cells in their order; `keep` writes those that there are, also when the run ends early.
 
@@ -114,6 +126,8 @@ def run_cells(
     _loaded.cache_clear()  # plugins and specs may have changed since
     ended: dict[str, Outcome] = {}
     args = {key: [os.path.abspath(item) for item in value] for key, value in (registry_args or {}).items()}
+    if not overwrite:
+        check_places(cells, args, problem_of)
     outcomes: Iterable[Outcome] = (run_cell(cell, args, problem_of) for cell in cells)
     if cluster:
         outcomes = on_cluster(run_cell, cells, args, cluster)
@@ -155,17 +169,11 @@ def run_cell(
 ) -> Outcome:
     """Runs one cell, or goes on with it, unless it is finished; errors become the outcome.
 
-    A journal or result of another search, such as that of a cell which the study has changed since, is discarded. While another
+    A journal or result of another search is discarded (`check_places` has refused what must stay). While another
     process writes the cell, this one waits, says for whom, and takes what the other has found.
     """
     try:
-        parts = dict(cell.parts)
-        searcher = parts.pop("searcher")
-        problem = problem_of(cell) if problem_of else load_problem(**parts, registry=_registry(registry_args))
-        problem = problem if cell.bounded else attrs.evolve(problem, bounded=False)
-        designs = [path for folder in cell.after if (path := Path(folder, DESIGN_FILE)).exists()]
-        designs += [Path(file) for file in cell.start]
-        start = start_of(problem, designs, count=len(designs), seed=cell.seed) if designs else None
+        problem, searcher, start = _asked(cell, registry_args, problem_of)
         result: Result | None = None
         overwrite, told = False, ""
         while result is None:
@@ -192,6 +200,36 @@ def run_cell(
         return Outcome(cell, "failed", error=traced(error, str(named)))
     table = result.to_dict()
     return Outcome(cell, "interrupted" if result.interrupted else "done", {key: table.get(key) for key in KEPT})
+
+
+def check_places(
+    cells: Iterable[Cell], registry_args: Mapping[str, Any], problem_of: Callable[[Cell], Problem] | None = None
+) -> None:
+    """`JournalMismatch` if the complete result in the folder of a cell is of another search (`folder.check_result`). The
+    designs of other cells that it starts from are not compared: they are not known yet."""
+    for cell in cells:
+        if Path(cell.folder, RESULT_FILE).exists():
+            alone = attrs.evolve(cell, after=(), start=()) if cell.after else cell
+            try:
+                problem, searcher, start = _asked(alone, registry_args, problem_of)
+                budget = Budget(cell.budget, count=cell.count)
+                identity = Search(problem, searcher, budget, cell.seed, start).identity
+            except Exception:  # what is wrong with a cell is told when it is run
+                continue
+            check_result(Path(cell.folder), identity, ("start",) if cell.after else ())
+
+
+def _asked(
+    cell: Cell, registry_args: Mapping[str, Any], problem_of: Callable[[Cell], Problem] | None
+) -> tuple[Problem, Any, Start | None]:
+    """What a cell searches, how, and the designs that it starts from."""
+    parts = dict(cell.parts)
+    searcher = parts.pop("searcher")
+    problem = problem_of(cell) if problem_of else load_problem(**parts, registry=_registry(registry_args))
+    problem = problem if cell.bounded else attrs.evolve(problem, bounded=False)
+    designs = [path for folder in cell.after if (path := Path(folder, DESIGN_FILE)).exists()]
+    designs += [Path(file) for file in cell.start]
+    return problem, searcher, start_of(problem, designs, count=len(designs), seed=cell.seed) if designs else None
 
 
 def _registry(args: Mapping[str, Any]) -> Registry:

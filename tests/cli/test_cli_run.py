@@ -100,7 +100,12 @@ def test_cells_whose_files_change_are_run_again():
     first = rows()
     assert [row["workload"] for row in first] == ["layer"]
     layer.write_text(text.format(m=16))
-    run("study.toml", "--out", "out")
+    assert (
+        "is of another search, layer on cloud; workload.dims.m is 8 there, 16 here. Choose another folder"
+        in run("study.toml", "--out", "out", code=2).stderr
+    )
+    assert rows() == first
+    run("study.toml", "--out", "out", "--overwrite")
     assert rows()[0]["edp"] != first[0]["edp"]
 
 
@@ -123,12 +128,29 @@ def test_interrupted_and_damaged_cells_are_run_again():
 
 
 def test_a_cell_that_fails_is_named_and_the_others_are_kept():
-    Path("study.toml").write_text(STUDY.replace('"mm3"', '"mm33"'))
+    lost = 'density = { P = 0.5, Q = { type = "data", file = "lost.npy" } }\n'
+    Path("lost.toml").write_text(f'kind = "workload"\nname = "lost"\nextends = "mm3"\n{lost}')
+    Path("study.toml").write_text(STUDY.replace('"mm3"', '"lost.toml"'))
     done = run("study.toml", "--out", "out", code=2)
-    assert "mm33 on cloud with random, seed 0: no workload 'mm33'; did you mean 'mm3'?" in done.stderr
+    assert "lost on cloud with random, seed 0: " in done.stderr and "lost.npy: no such file" in done.stderr
     assert "2 of 4 cells failed" in done.stderr
     assert [row["edp"] != "" for row in rows()] == [True, True, False, False]
-    assert not Path("out/mm33--cloud--random--seed0/result.json").exists()
+    assert not Path("out/lost--cloud--random--seed0/result.json").exists()
+
+
+def test_a_study_with_mistakes_is_told_all_of_them_before_anything_runs_and_its_tables_stay():
+    text = STUDY.replace('"cloud"', '"cloud", "edge"')
+    Path("study.toml").write_text(text)
+    assert CliRunner().invoke(cli, ["compare", "study.toml", "--out", "out"]).exit_code == 0
+    before = {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()}
+    Path("study.toml").write_text(text.replace('"mm3"', '"mm33"').replace('"cloud"', '"clowd"'))
+    for verb in ("run", "compare"):
+        done = CliRunner().invoke(cli, [verb, "study.toml", "--out", "out"])
+        assert done.exit_code == 2 and done.stderr.splitlines() == [
+            "study.toml: workloads[1]: no workload 'mm33'; did you mean 'mm3'?",
+            "study.toml: hardware[0]: no hardware 'clowd'; did you mean 'cloud'?",
+        ]
+    assert {path: path.read_bytes() for path in Path("out").rglob("*") if path.is_file()} == before
 
 
 def test_ctrl_c_keeps_finished_cells(monkeypatch):

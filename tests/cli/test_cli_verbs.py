@@ -432,3 +432,44 @@ def test_the_workload_of_a_design_is_looked_up_beside_it(design, tmp_path, monke
     done = CliRunner().invoke(cli, ["evaluate", "elsewhere/design.toml", "--json"])
     assert done.exit_code == 0, done.output
     assert json.loads(done.output)["valid"]
+
+
+# ------------------------------------------------------------------------------------------------ paths, and what they miss
+
+
+LEVELS = 'levels = [{ name = "DRAM", class = "dram"%s }, { name = "PE", class = "regfile", capacity = "%s"%s }]\n'
+CHIP = 'kind = "hardware"\nname = "fast"\n'
+
+
+def test_a_path_does_wherever_a_name_does_and_a_missing_one_is_answered_with_the_nearest():
+    Path("fast.toml").write_text(CHIP + LEVELS % ("", "1 KB", ""))
+    found = run("describe", "hardware", "fast.toml").stdout
+    assert found.startswith("hardware fast   (type hardware)") and "from    fast.toml\n" in found
+    assert "no such file; did you mean 'fast.toml'?" in run("describe", "hardware", "fst.toml", code=2).stderr
+    for words in (("describe", "hardware"), ("search", "mm1")):
+        told = run(*words, "fast.tml", code=2).stderr
+        assert told == "no hardware 'fast.tml', and no such file; did you mean 'fast.toml'?\n"
+
+
+def test_check_tells_mistakes_of_levels_beside_those_of_other_keys():
+    text = 'clock = 1200\ncompute = { gateskip = "yes" }\nconstraints = ["area <= 2", "XX.capacity => 64 KB"]\n'
+    Path("chip.toml").write_text(CHIP + text + LEVELS % (', bandwith = "1 GB/s"', "1 GHz", ", fanout = 4.5"))
+    told = run("check", "chip.toml", code=1).stderr.splitlines()
+    assert [line.partition(": ")[2].partition(": ")[0] for line in told] == [
+        "clock", "compute.gateskip", "levels[0].bandwith", "levels[1].fanout", "levels[1].capacity",
+        "constraints", "constraints",
+    ]  # fmt: skip
+    assert "no quantity 'area'; did you mean 'area_mm2'?" in told[-2] and told[-1].endswith("; write >= or <=")
+
+
+def test_a_key_of_choices_that_is_misspelt_is_told_with_its_place():
+    Path("chip.toml").write_text(CHIP + LEVELS % ("", "1 KB", ", fanout = { choice = [4, 8] }"))
+    told = run("check", "chip.toml", code=1).stderr
+    assert told == "chip.toml: levels.PE.fanout: has the key 'choice'; did you mean 'choices'?\n"
+
+
+def test_check_says_that_a_name_is_taken(caplog):
+    Path("mine.toml").write_text('kind = "format"\nname = "bitmask"\ncompressed = true\nbits = "length"\n')
+    run("check", "mine.toml")
+    (record,) = caplog.records
+    assert "in a plugin it stops every command: format 'bitmask' is defined twice" in record.getMessage()

@@ -37,11 +37,11 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(code=0, **changes):
+def run(code=0, *options, **changes):
     """Runs the study with changes; how many of its cells were kept."""
     plugins = ["--plugin-dir", "plugins"] if Path("plugins").exists() else []
     toml_io.write("study.toml", {**STUDY, **changes})
-    done = CliRunner().invoke(cli, ["run", "study.toml", "--out", "out", *plugins])
+    done = CliRunner().invoke(cli, ["run", "study.toml", "--out", "out", *options, *plugins])
     assert done.exit_code == code, (done.exit_code, done.output, done.exception)
     return int(done.stderr.partition(" kept from earlier")[0].split()[-1]) if "kept from" in done.stderr else 0
 
@@ -69,11 +69,14 @@ def test_a_description_may_change_and_files_may_move():
 
 
 @pytest.mark.parametrize(("name", "value"), [("dims", {"m": 16, "k": 16, "n": 32}), ("density", {"P": 0.5, "Q": 0.4})])
-def test_a_changed_spec_file_is_searched_again(name, value):
+def test_a_changed_spec_file_is_searched_again_where_it_may_overwrite(name, value):
     toml_io.write("layer.toml", {**WORKLOAD, "density": {"P": 0.5, "Q": 0.5}})
     run(workloads=["layer.toml"])
     toml_io.write("layer.toml", {**WORKLOAD, "density": {"P": 0.5, "Q": 0.5}, name: value})
-    assert run(workloads=["layer.toml"]) == 0
+    before = files("out")
+    run(2, workloads=["layer.toml"])
+    assert files("out") == before
+    assert run(0, "--overwrite", workloads=["layer.toml"]) == 0
     assert run(workloads=["layer.toml"]) == 2
 
 

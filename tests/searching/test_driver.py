@@ -320,3 +320,12 @@ def test_own_proposals_are_checked_and_cost_nothing_if_they_are_wrong():
             run.evaluate(wrong)
     assert len(run.evaluate(np.zeros((0, 8), np.int64))) == 0
     assert (run.budget.spent, run.result().evaluations) == (0, 0)
+
+
+def test_what_is_no_genome_or_no_segment_is_told():
+    problem = load_problem("mm1", "mobile")
+    with pytest.raises(EvaluationError, match=r"genomes have shape \(1, 1\)"):
+        Search(problem, budget=5).evaluate("abc")
+    assert len(Search(problem, budget=5).evaluate(problem.space.sample(1, np.random.default_rng(0))[0])) == 1
+    with pytest.raises(EvaluationError, match="no segment 'order'; "):
+        problem.space.vary(problem.space.sample(2, np.random.default_rng(0)), "order", np.random.default_rng(0))

@@ -46,7 +46,8 @@ def test_writing_gives_files_that_read_back(tmp_path, without_design):
     result = search(toy_problem(), 500, searcher="random")
     paths = result.write(tmp_path / "new" / "folder")
     assert [path.name for path in paths] == [DESIGN_FILE, HISTORY_FILE, TIMING_FILE, RESULT_FILE]
-    assert read_result(paths[3]) == read_result(paths[3].parent) == json.loads(json.dumps(result.to_dict()))
+    table = json.loads(json.dumps(result.to_dict(paths[3].parent)))
+    assert read_result(paths[3]) == read_result(paths[3].parent) == table
     with open(paths[1], newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert int(rows[-1]["evaluations"]) == 500

@@ -81,7 +81,7 @@ def test_an_energy_comes_out_in_picojoules(value, pj):
         (lambda: capacity_bits(4096, 16), "4096 has no unit; .*words"),
         (lambda: capacity_bits("128", 16), "'128' has no unit"),
         (lambda: capacity_bits("128 KBs", 16), "unknown unit 'KBs'; did you mean 'kB'"),
-        (lambda: capacity_bits("128 kb", 16), "unknown unit 'kb'; did you mean 'kB'"),
+        (lambda: capacity_bits("128 kb", 16), "unknown unit 'kb'; did you mean 'Kbit', or 'KB', eight times as much"),
         (lambda: capacity_bits("lots", 16), "'lots' is not a quantity"),
         (lambda: capacity_bits("-1 KB", 16), "cannot be negative"),
         (lambda: capacity_bits(True, 16), "True is not a quantity"),

@@ -14,6 +14,7 @@ from scipy import stats
 
 from sparsemap.cli.main import cli
 from sparsemap.study.comparison import CellRow, Comparison
+from sparsemap.study.comparison import compare as comparison_of
 
 STUDY = """
 kind = "study"
@@ -159,7 +160,7 @@ def test_an_objective_with_a_division_is_no_path():
         Path("study.toml").write_text(
             STUDY.replace(', "mm3"', "").replace(', "mobile"', "") + f'objective = "{objective}"\n'
         )
-        compare("study.toml", "--out", "out")
+        compare("study.toml", "--out", "out", "--overwrite")
         told = json.loads(Path("out/mm1--cloud--random--seed0/result.json").read_text())
         assert told["objective"] == objective  # not what an earlier objective has left
 
@@ -241,3 +242,13 @@ def test_a_format_that_is_not_there_is_said_before_anything_runs():
     Path("study.toml").write_text(STUDY + 'formats = [[], ["bitmasc"]]\n')
     done = CliRunner().invoke(cli, ["check", "study.toml"])
     assert "formats[1][0]: no format 'bitmasc'; did you mean 'bitmask'?" in done.output
+
+
+def test_a_comparison_with_failed_cells_does_not_take_the_place_of_a_complete_one(tmp_path):
+    rows = [{"workload": "a", "hardware": "h", "searcher": name, "seed": 0, "edp": 2.0} for name in ("r", "s")]
+    comparison_of(rows).write(tmp_path)
+    before = (tmp_path / "comparison.csv").read_text()
+    comparison_of([rows[0], rows[1] | {"edp": None}]).write(tmp_path, partial=True)
+    assert (tmp_path / "comparison.csv").read_text() == before and (tmp_path / "partial/comparison.csv").exists()
+    comparison_of(rows).write(tmp_path)
+    assert not (tmp_path / "partial").exists()

@@ -186,7 +186,10 @@ def test_a_source_that_changes_has_what_follows_it_searched_again(tmp_path: Path
     assert again == ["done", "done", "kept", "kept"]  # the same design was found again
     network = {**TINY, "layers": [{"name": "first", **CONV, "k": 16}, *TINY["layers"][3:]]}
     del network["input"]
-    changed = search_network(network, "edge-16gbps", budget=BUDGET, seed=3, out=tmp_path, warm_start="edit")
+    given = {"budget": BUDGET, "seed": 3, "out": tmp_path, "warm_start": "edit"}
+    with pytest.raises(SearchError, match=r"first/result\.json is of another search"):
+        search_network(network, "edge-16gbps", **given)
+    changed = search_network(network, "edge-16gbps", **given, overwrite=True)
     assert [layer.state for layer in changed.layers] == ["done", "done", "done"]
 
 

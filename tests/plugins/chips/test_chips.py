@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 from sparsemap_plugins.chips import layers
 from sparsemap_plugins.chips import model as chip_model
-from sparsemap_plugins.chips.constraints import broken_of
 from sparsemap_plugins.chips.layers import Weight, layers_of
 from sparsemap_plugins.chips.model import Tried, digest_of, segment_of, whole, worth_of
 from sparsemap_plugins.chips.search import DesignTask, designed, outer_problem
@@ -30,6 +29,7 @@ from sparsemap.errors import DesignError
 from sparsemap.pieces.loading import load
 from sparsemap.pieces.registry import Origin
 from sparsemap.problem import design_file
+from sparsemap.problem.constraints import broken_of
 from sparsemap.searching import budget
 
 HARDWARE = """

@@ -57,7 +57,7 @@ def run(*args: Any, code: int = 0) -> str:
 def imported(file: Path, *options: Any) -> dict[str, Any]:
     """The network that a file becomes, as its TOML has it; layers by name."""
     out = file.with_suffix(".toml")
-    run(file, "-o", out, "-q", *options)
+    run(file, "-o", out, "-q", "--overwrite", *options)
     table = tomllib.loads(out.read_text("utf-8"))
     return {**table, "layers": {layer["name"]: layer for layer in table["layers"]}}
 
@@ -434,3 +434,15 @@ def test_nodes_in_another_order_than_that_of_their_tensors_are_refused(tmp_path)
     file = saved(tmp_path / "order.onnx", chain, constants, {"x": [5, 8]}, "z")
     told = run(file, "-o", tmp_path / "o.toml", code=2)
     assert "MatMul '/z/MatMul': reads tensor 'h', which a later node makes" in told
+
+
+def test_a_file_is_replaced_only_where_that_is_asked_for(tmp_path: Path):
+    weights = {"w": np.ones((4, 3, 3, 3), np.float32)}
+    file = saved(tmp_path / "m.onnx", [("Conv", ["x", "w"], "y", {})], weights, {"x": [1, 3, 8, 8]}, "y")
+    out = file.with_suffix(".toml")
+    run(file, "-o", out)
+    out.write_text(edited := out.read_text() + "# mine\n")
+    assert "exists; name another file (-o), or overwrite it (--overwrite)" in run(file, "-o", out, code=2)
+    assert out.read_text() == edited
+    run(file, "-o", out, "--overwrite")
+    assert out.read_text() + "# mine\n" == edited

@@ -93,3 +93,8 @@ def test_the_verb_prints_what_differs(base, result, tmp_path):
 def test_a_change_has_its_sign_and_is_a_factor_from_ten_times_on():
     assert [change_text(new, 100.0) for new in (80.0, 100.0, 120.0, 1000.0)] == ["-20.0 %", "+0.0 %", "+20.0 %", "10x"]
     assert change_text(1.0, 0.0) == "-"
+
+
+def test_a_folder_alone_is_told_what_to_do():
+    told = CliRunner().invoke(cli, ["diff", "two"]).stderr
+    assert "diff tells two apart, such as two folders in two; of all in a folder: sparsemap report two" in told

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from sparsemap.errors import SpecError
-from sparsemap.problem.chip import Chip
-from sparsemap.spec.expressions import Expression
+from ..errors import SpecError, placed
+from ..spec.expressions import Expression
+from .chip import Chip
 
 SIZES = ("capacity", "fanout", "instances", "word_bits", "bandwidth")
 """What constraints may ask of a level, as `GLB.capacity` (bits), `GLB.bandwidth` (words a cycle)."""
@@ -15,9 +15,10 @@ COSTS = ("energy_pj", "cycles", "seconds", "power_w", "area_mm2", "edp")
 """What else they may ask."""
 
 
-def broken_of(constraints: tuple[str, ...], chip: Chip, costs: Mapping[str, float]) -> str:
+def broken_of(constraints: tuple[str, ...], chip: Chip, costs: Mapping[str, float], file: str = "") -> str:
     """The first constraint that does not hold; those that read a cost which is not known yet are passed over."""
-    return next((text for text, excess in _broken(constraints, chip, costs)), "")
+    with placed("", file):
+        return next((text for text, excess in _broken(constraints, chip, costs)), "")
 
 
 def excess_of(constraints: tuple[str, ...], chip: Chip, costs: Mapping[str, float]) -> float:
@@ -37,7 +38,10 @@ def _broken(constraints: tuple[str, ...], chip: Chip, costs: Mapping[str, float]
         try:
             rule = Expression.parse(plain, known)
         except ValueError as error:
-            wanted = f"costs, and {', '.join(SIZES)} of {', '.join(chip.names)}"
+            wanted = (
+                f"costs, and {', '.join(SIZES)} of {', '.join(chip.names)}, numbers without units (capacity in bits)"
+            )
+            wanted += "; write >= or <=" if re.search("=[<>]", text) else ""
             raise SpecError.at(
                 "", "constraints", f"{text!r}: {str(error).replace('__', '.')}; may use {wanted}"
             ) from None

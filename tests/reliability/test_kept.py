@@ -1,0 +1,105 @@
+"""Finished work stays where another search, network or study is written to its folder."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from sparsemap import Search, SearchError, load_problem, search
+from sparsemap.cli.main import cli
+from sparsemap.searching.result import read_result
+from sparsemap.spec import toml_io
+
+LAYERS = [{"name": name, "type": "linear", "k": k, "n": n} for name, k, n in (("a", 16, 12), ("b", 12, 20))]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    toml_io.write("net.toml", {"kind": "network", "name": "net", "input": [16], "layers": LAYERS})
+    for name, clock in (("slow", "1 GHz"), ("quick", "2 GHz")):
+        toml_io.write(f"{name}.toml", {"kind": "hardware", "name": name, "extends": "mobile", "clock": clock})
+
+
+def command(*words, code=0):
+    done = CliRunner().invoke(cli, list(map(str, words)))
+    assert done.exit_code == code, (done.exit_code, done.output, done.exception)
+    return done.stderr
+
+
+def files(folder):
+    return {str(path): path.read_bytes() for path in sorted(Path(folder).rglob("*")) if path.is_file()}
+
+
+@pytest.mark.parametrize("fuse", [[], ["--fuse"]])
+def test_a_network_is_not_written_over_that_of_other_hardware_or_of_a_larger_budget(fuse):
+    def run(hardware, budget, *more, code=0):
+        words = ("--hardware", f"{hardware}.toml", "--budget", budget, *fuse, "--out", "F", *more)
+        return command("run", "net.toml", *words, code=code)
+
+    run("slow", 60)
+    before = files("F")
+    assert "F/a/result.json is of another search, a on slow; hardware.clock is" in run("quick", 60, code=2)
+    assert "Choose another folder, or overwrite it (--overwrite)" in run("slow", 40, code=2)
+    assert files("F") == before
+    run("slow", 60)
+    assert files("F") == before
+    run("slow", 80)
+    assert json.loads(Path("F/network.json").read_text())["budget"] == 80
+    run("quick", 40, "--overwrite")
+    assert read_result("F/a")["hardware"] == "quick"
+
+
+def test_what_a_network_starts_from_counts_where_it_is_known():
+    for name in ("one", "two"):
+        command("run", "net.toml", "--hardware", "slow.toml", "--budget", 60, "--out", name)
+    command("run", "net.toml", "--hardware", "quick.toml", "--budget", 60, "--out", "F", "--start", "one")
+    assert "start is" in command("run", "net.toml", "--hardware", "quick.toml", "--budget", 60, "--out", "F", code=2)
+
+
+def test_a_result_is_not_written_over_another_one():
+    first, second = (search(load_problem(name, "mobile"), 60) for name in ("mm1", "mm2"))
+    first.write("best")
+    before = files("best")
+    with pytest.raises(SearchError, match="is of another search, mm1 on mobile; "):
+        second.write("best")
+    assert "is of another search" in command("search", "mm2", "mobile", "--budget", 60, "--out", "best", code=2)
+    assert files("best") == before
+    first.write("best")
+    search(load_problem("mm1", "mobile"), 80).write("best")
+    second.write("best", overwrite=True)
+    assert read_result("best")["workload"] == "mm2"
+
+
+def test_designs_that_a_program_proposed_are_no_search_of_the_searcher():
+    problem = load_problem("mm1", "mobile")
+    run = Search(problem, budget=20)
+    run.evaluate(problem.space.sample(20, np.random.default_rng(0)))
+    run.result().write("own")
+    assert "own is" in command("search", "mm1", "mobile", "--budget", 20, "--out", "own", code=2)
+
+
+# ------------------------------------------------------------------------------------------- what a run without a design says
+
+
+def test_a_network_without_designs_says_why_and_each_reason_once():
+    levels = [{"name": "DRAM", "class": "dram"}, {"name": "PE", "class": "regfile", "capacity": "4 B"}]
+    toml_io.write("tiny.toml", {"kind": "hardware", "name": "tiny", "levels": levels})
+    told = command("run", "net.toml", "--hardware", "tiny.toml", "--budget", 30, code=2).splitlines()
+    assert told == [
+        "nothing was kept; --out DIR keeps designs and tables",
+        "a, b: no valid design was found: PE: needs 6 B, has 4 B",
+        "2 of 2 searches ended without a design: a, b",
+    ]
+    told = command("run", "net.toml", "--hardware", "tiny.toml,slow.toml", "--budget", 30, "--out", "both")
+    assert told.startswith("net on tiny with sparsemap, seed 0: no valid design was found: PE: needs 6 B")
+
+
+def test_a_wrong_chip_is_told_once_and_options_of_plans_need_one():
+    levels = [{"name": "DRAM", "class": "dram", "bandwidth": "12 Gb/s"}, {"name": "PE", "class": "regfile"}]
+    toml_io.write("wrong.toml", {"kind": "hardware", "name": "wrong", "levels": levels})
+    (told,) = command("run", "net.toml", "--hardware", "wrong.toml", code=2).splitlines()
+    assert told.endswith("unknown unit 'Gb'; did you mean 'Gbit', or 'GB', eight times as much?")
+    assert "which only --fuse" in command("run", "net.toml", "--hardware", "slow.toml", "--formats", "free", code=2)
