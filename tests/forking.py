@@ -103,7 +103,7 @@ if __name__ == "__main__":
         "sparsemap.searching.journal",
         "sparsemap.study.study",
     )
-    for name in ("parsed_once", *verbs, *searches, "matplotlib.figure", "onnx"):
+    for name in ("quick", *verbs, *searches, "matplotlib.figure", "onnx"):
         with suppress(ImportError):
             import_module(name)
     registry = import_module("sparsemap.pieces.loading").load()
