@@ -51,14 +51,14 @@ def compiled(plugin: str, name: str, *parts: str) -> Extension:
     flags = [] if os.name == "nt" else ["-std=c11", "-O2", "-g0", "-ffp-contract=off"]
     if flags and platform.machine() == "x86_64":
         flags.append("-msse4.1")  # rounding in one instruction, as NumPy's own wheels have it
-    texts = sorted(Path("plugins", plugin).glob("*.[ch]"))
+    texts = [*sorted(Path("plugins", plugin).glob("*.[ch]")), Path("sparsemap/native.h")]
     state = f"{zlib.crc32(b''.join(file.read_bytes() for file in texts)):08x}"  # which `native.py` compares
     return Extension(
         f"sparsemap_plugins.{plugin}.{name}",
         sources,
         optional=True,
         extra_compile_args=flags,
-        depends=[*map(str, texts), "sparsemap/native.h"],
+        depends=[*map(str, texts)],
         define_macros=[("SOURCES", f'"{state}"')],
     )
 

@@ -150,9 +150,8 @@ class Dataflow(Segment):
         for level, table in enumerate(options.orders):
             if len(table) > 1:
                 sets, which = np.unique(busy[level], axis=1, return_inverse=True)  # few: of dimensions with loops
-                codes = np.zeros(
-                    (sets.shape[1], len(table)), dtype=np.int64
-                )  # the loops with bounds above one, in order
+                # the loops with bounds above one, in order
+                codes = np.zeros((sets.shape[1], len(table)), dtype=np.int64)
                 for dim in table.T.astype(np.intp):
                     codes = np.where(sets[dim].T, codes * (dims + 1) + dim + 1, codes)
                 first = np.empty_like(codes)

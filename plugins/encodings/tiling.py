@@ -138,9 +138,8 @@ class PrimeFactors(LoopTiling):
         self._check(bounds, problem)
         groups, found = self._groups(problem), []
         for dim, size in enumerate(problem.sizes.values()):
-            found += list(
-                Divisors.of(size).within(bounds[:-1, dim]).cumsum(axis=1)
-            )  # by prime, from the outermost level
+            # by prime, from the outermost level
+            found += list(Divisors.of(size).within(bounds[:-1, dim]).cumsum(axis=1))
         genes = np.ones((groups[-1].last if groups else 0, bounds.shape[-1]), dtype=np.int64)
         for group, held in zip(groups, found, strict=True):
             place = np.arange(group.last - group.first)[:, None, None]

@@ -76,7 +76,7 @@ class Evolution(Searcher):
     with the others at equal effort."""
 
     screen: int = attrs.field(default=1, validator=attrs.validators.ge(1))
-    """Children made for each that is evaluated: those that chips tried so far promise most of are."""
+    """Children made for each that is evaluated: those that designs tried so far promise most of are."""
 
     @property
     def hears_all(self) -> bool:

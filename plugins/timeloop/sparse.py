@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from sparsemap.errors import DesignError
+from sparsemap.pieces.boundary import filters_of
 from sparsemap.pieces.contracts import Array, Fiber, Format, Mechanism, Units
 from sparsemap.problem.designs import Design, Rank
 from sparsemap.problem.levels import Level, Place
@@ -64,7 +65,7 @@ def sparse_optimizations(design: Design, names: Names) -> dict[str, Any] | None:
             target["action-optimization"] = actions
         if len(target) > 1:
             targets.append(target)
-    rules = [rule for place, one in chosen if place.storage is None for rule in one.filters(place)]
+    rules = [rule for place, one in chosen if place.storage is None for rule in filters_of(one, place)]
     kinds = [kind for kind in ("skip", "gate") if any(rule.action == kind for rule in rules)]
     if kinds:  # a unit that skips need not gate
         targets.append({"name": names.compute, "compute-optimization": [{"type": ACTIONS[kinds[0]]}]})
@@ -177,7 +178,7 @@ def mechanisms(design: Design) -> list[tuple[Place, Mechanism]]:
     found = [(place, design.mechanism(place)) for place in design.problem.places]
     empty = np.linspace(0.0, 1.0, 9)
     for place, chosen in found:
-        for rule in chosen.filters(place):
+        for rule in filters_of(chosen, place):
             if rule.action not in (*ACTIONS, "none"):
                 raise DesignError(f"{place.name}: action '{rule.action}' of '{chosen.name}' is unknown to Timeloop")
             stored = [s for _, t, _ in design.problem.filters(chosen, place) for s in _inside(design.problem, t, place)]

@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from sparsemap import Filter, Mechanism
-from sparsemap.pieces.boundary import eliminated_of
+from sparsemap.pieces.boundary import eliminated_of, filters_of
 from sparsemap.pieces.contracts import DEALING, Array
 from sparsemap.problem.designs import Loop
 from sparsemap.problem.levels import Place
@@ -164,7 +164,7 @@ class Unit:
     def of(cls, nest: ExecutedNest) -> Unit | None:
         for place in nest.problem.places:
             mechanism = nest.mechanism(place)
-            rules = mechanism.filters(place)
+            rules = filters_of(mechanism, place)
             if place.storage is None and rules:
                 return cls(place, mechanism, max(rules, key=lambda rule: rule.action == SKIP))
         return None

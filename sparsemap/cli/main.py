@@ -153,12 +153,12 @@ def search(
             "searcher": searcher or default_searcher(problem),
         }
     if project_design:
-        if searcher_of(problem, how or default_searcher(problem)).takes_migrants:
+        found = searcher_of(problem, how or default_searcher(problem))
+        if found.takes_migrants:
             start = (project_design,)
         else:
-            cli_output.say(
-                f"searcher '{searcher}' does not start from designs, so {project_design} is left out", "yellow"
-            )
+            text = f"searcher '{found.name}' does not start from designs, so {project_design} is left out"
+            cli_output.say(text, "yellow")
     chosen = None
     if start:
         from ..searching.start import start_of

@@ -108,9 +108,8 @@ class FusedPlan:
             large = one.words > LARGE * self.capacity
             if large and self.takers[one.name] == [after] and len(takes) == 1:
                 every = slides(one.node, after.node, takes[0], sums=after.words <= self.capacity)
-                alike = {
-                    (s.rows, s.steps, s.stride, s.reach): s for s in reversed(every)
-                }  # columns are no better than rows
+                # columns are no better than rows
+                alike = {(s.rows, s.steps, s.stride, s.reach): s for s in reversed(every)}
                 found[one.name] = tuple(alike.values())
         return {name: some for name, some in found.items() if some}
 

@@ -61,9 +61,8 @@ class Slide:
 def _live(rows: int, steps: int, stride: int, reach: int, made: int, taken: int) -> int:
     padding = max(0, stride * (steps - 1) + reach - rows) // 2
     most = there = 0
-    again = (
-        math.lcm(made, stride * taken) // stride
-    )  # steps after which the same comes again, padding at the begin aside
+    # steps after which the same comes again, padding at the begin aside
+    again = math.lcm(made, stride * taken) // stride
     for first in range(0, min(steps, again * (2 + padding)), taken):
         needed = min(rows, max(1, stride * (first + taken - 1) + reach - padding))
         there = max(there, min(rows, -(-needed // made) * made))

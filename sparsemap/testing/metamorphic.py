@@ -15,6 +15,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from ..pieces.boundary import filters_of
 from ..pieces.contracts.base import Array
 from ..problem.designs import Design, Designs
 from ..problem.evaluation import Evaluation
@@ -214,7 +215,7 @@ def dense(case: Case, count: int) -> int:
     nothing = [
         index
         for index, chosen in enumerate(problem.candidates("mechanism"))
-        if not any(chosen.filters(place) for place in problem.places)
+        if not any(filters_of(chosen, place) for place in problem.places)
     ]
     if not plain or (problem.places and not nothing):
         return 0

@@ -159,3 +159,15 @@ def test_what_is_older_than_its_sources_is_left_out_and_told(monkeypatch, caplog
     monkeypatch.setattr(loading, "state", lambda folder: "another")
     assert loading.loaded(native.__package__, "fast") is None
     assert "is of other sources than those beside it" in caplog.text
+
+
+def test_the_shared_header_counts_among_the_sources(tmp_path, monkeypatch):
+    assert loading.state(tmp_path) == ""
+    (tmp_path / "one.c").write_text("int one;\n")
+    monkeypatch.setattr(loading, "__file__", str(tmp_path / "apart" / "native.py"))
+    header = tmp_path / "apart" / "native.h"
+    header.parent.mkdir()
+    header.write_text("/* first */\n")
+    before = loading.state(tmp_path)
+    header.write_text("/* second */\n")
+    assert loading.state(tmp_path) != before
