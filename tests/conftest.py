@@ -3,9 +3,9 @@ RANDOM_EXAMPLES=1 they draw new ones."""
 
 import os
 
-import parsed_once  # noqa: F401
 from browsers import browser  # noqa: F401
 from hypothesis import settings
+from quick import pytest_collection_finish  # noqa: F401
 
 settings.register_profile("sparsemap", deadline=None, derandomize=not os.environ.get("RANDOM_EXAMPLES"))
 settings.load_profile("sparsemap")

@@ -7,6 +7,7 @@ script this file is the server; it takes one job a line, as JSON, and answers wi
 from __future__ import annotations
 
 import atexit
+import gc
 import json
 import os
 import runpy
@@ -14,6 +15,7 @@ import select
 import subprocess
 import sys
 import tempfile
+import threading
 import types
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -93,6 +95,22 @@ def _become(job: dict[str, Any]) -> None:
         runpy.run_path(first, run_name="__main__")
 
 
+def _run(job: dict[str, Any]) -> None:
+    """Ends the process with what Python would do at its end, but for taking every module apart, which takes 0.2 s."""
+    code: Any = None
+    try:
+        _become(job)
+    except SystemExit as end:
+        code = end.code
+        if not isinstance(code, int | None):
+            raise
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code or 0)
+
+
 if __name__ == "__main__":
     plugins = sorted((Path(__file__).parents[1] / "plugins").glob("*/commands.py"))
     verbs = [f"sparsemap.cli.{name}" for name in ("main", "study", "show", "pieces", "output")]
@@ -103,11 +121,12 @@ if __name__ == "__main__":
         "sparsemap.searching.journal",
         "sparsemap.study.study",
     )
-    for name in ("parsed_once", *verbs, *searches, "matplotlib.figure", "onnx"):
+    for name in ("quick", *verbs, *searches, "matplotlib.figure", "onnx"):
         with suppress(ImportError):
             import_module(name)
     registry = import_module("sparsemap.pieces.loading").load()
     for kind in registry.kinds():  # imports the plugins
         registry.types(kind)
+    gc.freeze()  # so that no child writes to the pages of what is imported
     if given := _serve():
-        _become(given)
+        _run(given)

@@ -1,5 +1,7 @@
 """Genomes in blocks become energies, cycles and reasons; what is no genome is refused."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from toy_problem import toy_problem, toy_registry
@@ -14,7 +16,12 @@ SEARCHERS = toy_registry().names("searcher")
 def test_the_block_size_of_the_evaluator_changes_nothing(searcher, block):
     problem = toy_problem()
     problem.evaluator.block = block
-    assert search(problem, 700, 2, searcher).history_csv() == search(toy_problem(), 700, 2, searcher).history_csv()
+    assert search(problem, 700, 2, searcher).history_csv() == usual(searcher)
+
+
+@cache
+def usual(searcher):
+    return search(toy_problem(), 700, 2, searcher).history_csv()
 
 
 def test_wrong_genomes_of_a_user_are_an_error_of_evaluation():

@@ -18,7 +18,7 @@ from sparsemap.spec import toml_io
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
 
-BUDGET = 1600
+BUDGET = 1000
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def undisturbed(registry, tmp_path_factory):
     return outcome(folder)
 
 
-@pytest.mark.parametrize("evaluations", [1, 900, BUDGET])
+@pytest.mark.parametrize("evaluations", [1, 700, BUDGET])
 def test_killed_after_any_batch_it_ends_with_the_same_result(evaluations, undisturbed, problem, tmp_path):
     killed_search(tmp_path, problem, evaluations)
     search_quietly(tmp_path, problem, BUDGET)
@@ -64,7 +64,7 @@ def test_killed_after_any_batch_it_ends_with_the_same_result(evaluations, undist
 
 
 def test_killed_again_and_again_it_gets_there(undisturbed, problem, tmp_path):
-    for evaluations in (300, 900, 900):
+    for evaluations in (300, 700, 700):
         killed_search(tmp_path, problem, evaluations)
     search_quietly(tmp_path, problem, BUDGET)
     assert outcome(tmp_path) == undisturbed
@@ -74,11 +74,11 @@ WRITES = ((Journal, "_write"), (os, "replace"), (os, "unlink"))
 
 
 def test_dying_before_or_after_any_write_loses_nothing(tmp_path, monkeypatch):
-    search_quietly(tmp_path / "whole", toy_problem(), 600)
+    search_quietly(tmp_path / "whole", toy_problem(), 200)
     expected = outcome(tmp_path / "whole")
     with monkeypatch.context() as patched:
         count = crashes.dying(patched, WRITES, after=10**6)
-        search_quietly(tmp_path / "counted", toy_problem(), 600)
+        search_quietly(tmp_path / "counted", toy_problem(), 200)
     writes = count[0]
     assert writes >= 8
     for write in range(1, writes + 1):
@@ -86,10 +86,10 @@ def test_dying_before_or_after_any_write_loses_nothing(tmp_path, monkeypatch):
             folder = tmp_path / f"at{moment}"
             with monkeypatch.context() as patched:
                 crashes.dying(patched, WRITES, after=moment)
-                process = in_process(search_quietly, folder, toy_problem(), 600)
+                process = in_process(search_quietly, folder, toy_problem(), 200)
                 process.join()
             assert process.exitcode == 9
-            search_quietly(folder, toy_problem(), 600)
+            search_quietly(folder, toy_problem(), 200)
             assert outcome(folder) == expected, moment
             assert not list(folder.glob("*.bin"))
 
@@ -156,10 +156,10 @@ def command(tmp_path):
 
 
 def test_the_same_command_goes_on_after_kill_9(command, tmp_path):
-    args = ("search", "mm1", "cloud", "--budget", 2000, "--seed", 3, "--quiet")
+    args = ("search", "mm1", "cloud", "--budget", 1000, "--seed", 3, "--quiet")
     expected = command(*args, "--out", tmp_path / "whole")
     torn = tmp_path / "torn"
-    command(*args, "--out", torn, code=-signal.SIGKILL, KILL_AT="1200")
+    command(*args, "--out", torn, code=-signal.SIGKILL, KILL_AT="700")
     assert unfinished(torn)
     assert command(*args, "--out", torn) == expected
     assert outcome(torn) == outcome(tmp_path / "whole")
@@ -169,12 +169,12 @@ def test_the_same_command_goes_on_after_kill_9(command, tmp_path):
 def test_a_killed_study_goes_on_and_ends_with_the_same_table(jobs, command, tmp_path):
     study = tmp_path / "study.toml"
     toml_io.write(study, {"kind": "study", "name": "s", "workloads": ["mm1"], "hardware": ["cloud"],
-                          "seeds": [0, 1, 2], "budget": 1000})  # fmt: skip
+                          "seeds": [0, 1, 2], "budget": 400})  # fmt: skip
     args = ("run", study, "--quiet", "--out")
     command(*args, tmp_path / "whole")
     torn = tmp_path / "torn"
     victim = {"KILL_PARENT": "1"} if jobs > 1 else {}
-    for evaluations in ("300", "700")[: 2 if jobs > 1 else 1]:
+    for evaluations in ("150", "300")[: 2 if jobs > 1 else 1]:
         command(*args, torn, "--jobs", jobs, code=-signal.SIGKILL, KILL_AT=evaluations, **victim)
     command(*args, torn, "--jobs", jobs)
     assert (torn / "table.csv").read_text() == (tmp_path / "whole/table.csv").read_text()

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from sparsemap_plugins.chips import layers
 from sparsemap_plugins.chips import model as chip_model
+from sparsemap_plugins.chips import result as chip_result
 from sparsemap_plugins.chips.layers import Weight, layers_of
 from sparsemap_plugins.chips.model import Tried, digest_of, segment_of, whole, worth_of
 from sparsemap_plugins.chips.search import DesignTask, designed, outer_problem
@@ -61,7 +62,9 @@ def registry():
 
 
 @pytest.fixture
-def task(tmp_path: Path) -> DesignTask:
+def task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> DesignTask:
+    """Its figures are not drawn, which takes as long as the search, unless a test undoes that."""
+    monkeypatch.setattr(chip_result, "save", lambda *given: [])
     (tmp_path / "chip.toml").write_text(HARDWARE)
     (tmp_path / "network.toml").write_text(NETWORK)
     return DesignTask(
@@ -199,10 +202,12 @@ def test_check_says_which_units_take_no_area(tmp_path, caplog):
 
 
 @pytest.mark.parametrize("fuse", [True, False])
-def test_a_chip_for_two_layers_adds_up_and_its_files_give_the_same(task, registry, fuse):
+def test_a_chip_for_two_layers_adds_up_and_its_files_give_the_same(task, registry, fuse, monkeypatch):
+    monkeypatch.undo()
     result = designed(attrs.evolve(task, fuse=fuse, budget=3))
     layers = result.final["layers"]
     assert [row["times"] for row in layers] == [3, 1]
+    assert all((task.out / f"{chip_result.FIGURE}.{kind}").stat().st_size for kind in ("png", "svg"))
     for key in ("energy_pj", "cycles"):
         assert result.final[key] == math.fsum(row[key] for row in layers)
     assert len(result.rows()) == 2
@@ -242,10 +247,9 @@ def test_a_stopped_search_goes_on_and_ends_the_same_with_two_jobs_too(task, tmp_
             raise KeyboardInterrupt
         return worth_of(given)
 
-    monkeypatch.setattr(chip_model, "worth_of", worth)
-    with pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(chip_model, "worth_of", worth)
         designed(stopped)
-    monkeypatch.undo()
     file = stopped.out / "chips.jsonl"
     kept = file.read_text().splitlines()
     assert len(kept) == 5

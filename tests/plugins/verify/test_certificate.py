@@ -115,9 +115,14 @@ def test_no_design_costs_less_than_what_the_check_says_it_cannot_avoid(workload,
     genomes = np.concatenate([drawn, problem.space.repair(problem.space.guess(150, rng), rng)])
     designs = problem.space.decode(genomes)
     evaluation, labels, of = problem.evaluator.evaluate(genomes), classes.known.labels, classes.of(designs)
-    for row in np.flatnonzero(evaluation.valid):
+
+    def times_least(row: int, closely: bool) -> float:
         tile = [int(labels[dim][of[row]]) for dim in problem.dims]
-        pj, cycles = known.costs(tile, str(labels["innermost"][of[row]]), closely=row % 100 == 0)
+        pj, cycles = known.costs(tile, str(labels["innermost"][of[row]]), closely)
         assert known.fits(tile) and (row % 20 or known.holds(tile))
         assert evaluation.energy_pj[row] >= pj and evaluation.cycles[row] >= cycles
+        return evaluation.cycles[row] / cycles
+
+    over = {row: times_least(row, closely=False) for row in np.flatnonzero(evaluation.valid)}
+    times_least(min(over, key=lambda row: over[row]), closely=True)
     assert evaluation.valid.sum() > 50
