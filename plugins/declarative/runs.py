@@ -78,9 +78,8 @@ def _drawn(length: Array, filled: Array, most: Array, ended: bool, positions: Ar
 def best_bits(length: Array, filled: Array, most_bits: Array) -> Array:
     """Bits of a token, (N,): of 1, 2, 4 .. up to `most_bits`, those with the fewest bits for a fiber so full."""
     differs = [column[1:] != column[:-1] for column in (filled, length, most_bits)]
-    at = np.flatnonzero(
-        np.concatenate([[True], np.any(differs, axis=0)])
-    )  # entries of a rank are alike, and stand together
+    # entries of a rank are alike, and stand together
+    at = np.flatnonzero(np.concatenate([[True][: len(length)], np.any(differs, axis=0)]))
     width, rank = np.nonzero((WIDTHS[:, None] <= most_bits[at]) | (WIDTHS[:, None] == 1.0))
     written = np.full((len(WIDTHS), len(at)), np.inf)
     filled_at = np.clip(filled[at], 0.0, 1.0)

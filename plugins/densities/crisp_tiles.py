@@ -136,7 +136,8 @@ class CrispOccupancy(Occupancy):
         return found[: int(np.flatnonzero(known)[-1]) + 1]
 
     def _empty_in_fullest(self, cut: Cut, sub: Cut, largest: float) -> float | None:
-        """`empty_within` of tiles that hold all that they can, by logarithms: few do; None where numbers do not reach."""
+        """`empty_within` of tiles that hold all that they can, by logarithms: few do; None where numbers do not reach. To 14
+        digits, which is what they carry: counts that are whole numbers are rounded up."""
         weights, most, _ = self._weights(cut[1], sub[1])
         found: list[tuple[Array, Array]] = []
         for band in self._bands(cut[0], sub[0]):
@@ -148,7 +149,9 @@ class CrispOccupancy(Occupancy):
                 both = both + count * self._full_strips(cut[1], sub[1], height, inner)
             found.append((one, both))
         one, both = (np.concatenate(part) for part in zip(*found, strict=True))
-        return float(np.exp(both - one.max()).sum() / np.exp(one - one.max()).sum()) if one.max() > -np.inf else None
+        if one.max() == -np.inf:
+            return None
+        return float(f"{np.exp(both - one.max()).sum() / np.exp(one - one.max()).sum():.14g}")
 
     @remembered
     def _weights(self, columns: tuple[int, ...], sub: tuple[int, ...]) -> tuple[Array, Array, Array]:

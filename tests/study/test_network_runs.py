@@ -113,7 +113,9 @@ def test_a_layer_that_fails_is_named_and_the_others_go_on(tmp_path: Path):
 def test_a_layer_without_a_valid_design_makes_the_totals_incomplete():
     small = {"extends": "small", "levels": {"DRAM": {"capacity": "1 B"}}}
     found = search_network(TINY, small, budget=20)
-    assert {layer.error for layer in found.layers} == {"no valid design was found"} and found.edp is None
+    reasons = [layer.error.split(": ", 1) for layer in found.layers]
+    assert {what for what, _ in reasons} == {"no valid design was found"} and found.edp is None
+    assert all(why.startswith("DRAM: needs ") for _, why in reasons)
 
 
 # -------------------------------------------------------------------------------------------------------- the command

@@ -183,9 +183,11 @@ def test_a_cluster_goes_on_with_a_study_that_was_stopped(cluster, table):
 
 
 def test_cells_that_fail_on_a_cluster_are_named(cluster):
-    study(workloads=["mm1", "mm33"])
+    lost = {"density": {"P": 0.5, "Q": {"type": "data", "file": "lost.npy"}}}
+    toml_io.write("lost.toml", {"kind": "workload", "name": "lost", "extends": "mm3", **lost})
+    study(workloads=["mm1", "lost.toml"])
     done = run("--out", "out", "--cluster", cluster, code=2)
-    assert "mm33 on cloud with random, seed 0: no workload 'mm33'" in done.stderr
+    assert "lost on cloud with random, seed 0: " in done.stderr and "lost.npy: no such file" in done.stderr
     assert "1 of 2 cells failed" in done.stderr
 
 

@@ -45,7 +45,7 @@ def test_the_corpus_is_not_small():
 def imported(tmp_path: Path, *about: Any, options: tuple[str, ...] = (), **more: Any) -> dict[str, dict[str, Any]]:
     """The layers of a model by name."""
     file, out = written(tmp_path / "m.onnx", *about, **more), tmp_path / "m.toml"
-    outcome = CliRunner().invoke(cli, ["import-model", str(file), "-o", str(out), *options])
+    outcome = CliRunner().invoke(cli, ["import-model", str(file), "-o", str(out), "--overwrite", *options])
     assert outcome.exit_code == 0, outcome.output
     return {layer["name"]: layer for layer in tomllib.loads(out.read_text("utf-8"))["layers"]}
 
@@ -106,7 +106,7 @@ def test_words_of_8_bits_are_told_and_zeros_are_what_stands_for_zero(tmp_path: P
     (layer,) = imported(tmp_path, *CASES["weights of 4 bits"][:3], opset=21).values()
     assert "word_bits" not in layer, "activations have more bits"
     file = str(tmp_path / "m.onnx")
-    outcome = CliRunner().invoke(cli, ["import-model", file, "-o", str(tmp_path / "m.toml")])
+    outcome = CliRunner().invoke(cli, ["import-model", file, "-o", str(tmp_path / "m.toml"), "--overwrite"])
     assert "bits of activations x weights: 32 x 4 in 1" in outcome.output
 
 

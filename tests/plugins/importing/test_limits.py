@@ -216,7 +216,7 @@ def test_archives_that_unpack_to_much_more_than_they_are_are_refused(tmp_path: P
 def test_weights_of_zeros_only_are_noted_with_saved_weights_too(tmp_path: Path):
     file = written(tmp_path / "m.onnx", LINEAR, {"w": np.zeros((8, 4))}, X)
     for options in ([], ["--save-weights"]):
-        args = ["import-model", str(file), "-o", str(tmp_path / "m.toml"), *options]
+        args = ["import-model", str(file), "-o", str(tmp_path / "m.toml"), "--overwrite", *options]
         outcome = CliRunner().invoke(cli, args)
         assert outcome.exit_code == 0 and "has zeros only" in outcome.output, outcome.output
 

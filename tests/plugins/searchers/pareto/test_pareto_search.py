@@ -9,7 +9,7 @@ import trade_offs
 from toy_problem import toy_problem
 from trade_offs import EVERY, hypervolume, problem, registry
 
-from sparsemap import Budget, Evaluation, PluginError, Search, Searcher, search
+from sparsemap import Budget, Evaluation, PluginError, Search, Searcher, SearchError, search
 from sparsemap.pieces.contracts import Context, Scored
 from sparsemap.searching.front import non_dominated
 from sparsemap.testing import check_operator, check_searcher
@@ -227,6 +227,9 @@ def test_the_files_of_a_front_hold_its_numbers_and_replace_older_ones(tmp_path, 
     table = json.loads((tmp_path / "result.json").read_text("utf-8"))
     assert [row["objectives"]["delay"] for row in table["front"]] == [best.cycles for best in result.front]
     assert [row["genome"] for row in table["front"]] == [best.genome.tolist() for best in result.front]
-    search(problem("energy"), 20, searcher="nsga2").write(tmp_path)
+    other = search(problem("energy"), 20, searcher="nsga2")
+    with pytest.raises(SearchError, match="is of another search"):
+        other.write(tmp_path)
+    other.write(tmp_path, overwrite=True)
     assert not (tmp_path / "front.csv").exists()
     assert [path.name for path in (tmp_path / "front").iterdir()] == ["mine.toml"]
