@@ -100,13 +100,19 @@ def named_mechanisms(design: Design) -> list[str]:
 
 
 def own_pieces(design: Design) -> list[list[str]]:
-    """Names of the formats and mechanisms to choose from that are not built in, and where the design uses them."""
+    """Names of the formats and mechanisms to choose from that are not built in, and where the design uses them; those that a
+    space has made are the space's."""
     problem, chosen, known = design.problem, design.chosen, design.problem.registry
+
+    def own(kind: str, name: str) -> bool:
+        return known.has(kind, name) and not known.built_in(known.origin(kind, name))
+
+    made = not known.has("space", problem.space_spec.name) or own("space", problem.space_spec.name)
     return [
         [name, ", ".join(chosen[kind].get(name, ())) or "used nowhere"]
         for kind in chosen
         for name in dict.fromkeys(piece.name for piece in problem.candidates(kind))
-        if not (known.has(kind, name) and known.built_in(known.origin(kind, name)))
+        if own(kind, name) or (made and not known.has(kind, name))
     ]
 
 

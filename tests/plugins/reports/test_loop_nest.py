@@ -206,6 +206,7 @@ def test_a_format_that_is_not_built_in_is_told_by_tensor_and_level():
     dense = {"type": "matmul", "m": 8, "k": 8, "n": 8}
     text = search(load_problem(dense, "edge-16gbps", space=space), budget=60).report("loop-nest")
     assert "not built in\n  own-run-length   used nowhere\n" in text
+    assert "not built in" not in search(load_problem("sddmm", "mobile"), budget=60).report("loop-nest")
 
 
 def test_a_mechanism_is_named_where_its_rules_do_not_say_all():
