@@ -47,6 +47,10 @@ class SidePart:
     about: Mapping[str, Any] = {}
 
     @property
+    def design_file(self) -> Path:
+        return self.folder / DESIGN_FILE if self.folder.is_dir() else self.folder
+
+    @property
     def energy_pj(self) -> float:
         return self.repeat * self.costs.energy_pj if self.known else math.nan
 
@@ -58,6 +62,11 @@ class SidePart:
     def known(self) -> bool:
         """Whether it has a design."""
         return self.costs.energy_pj is not None
+
+    def design_table(self) -> dict[str, Any]:
+        """The table of its design; empty where there is none."""
+        file = self.design_file
+        return tomllib.loads(file.read_text("utf-8")) if file.is_file() else {}
 
     @property
     def limit(self) -> str:
@@ -185,8 +194,7 @@ def _side(
 
 def _design_table(parts: Sequence[SidePart]) -> dict[str, Any]:
     """The table of the first design that there is, for results without an identity, such as those of a designed chip."""
-    files = (file for part in parts for file in (part.folder, part.folder / DESIGN_FILE) if file.is_file())
-    return next((tomllib.loads(file.read_text("utf-8")) for file in files), {})
+    return next((table for part in parts if (table := part.design_table())), {})
 
 
 def _network(path: Path, planned: bool) -> Compared:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import statistics
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,7 +12,6 @@ from sparsemap.files import grouped, percent, times
 from sparsemap.pieces.registry import Registry
 from sparsemap.problem import design_file
 from sparsemap.searching.breakdown import WAITING
-from sparsemap.searching.result import DESIGN_FILE
 from sparsemap.spec.units import format_energy
 from sparsemap.study.network_result import between_text
 
@@ -100,8 +98,7 @@ def _unlike(side: Compared, other: Compared) -> str:
 
 def _workload(part: SidePart) -> dict[str, Any]:
     """The workload of the design of a part, but for its name and for what of it is on chip."""
-    file = part.folder / DESIGN_FILE if part.folder.is_dir() else part.folder
-    table = tomllib.loads(file.read_text("utf-8")).get("workload", {}) if file.is_file() else {}
+    table = part.design_table().get("workload", {})
     return {key: value for key, value in table.items() if key not in ("name", *ON_CHIP)}
 
 
@@ -146,12 +143,11 @@ def _unlimited(side: Compared, worth: str, registry: Registry) -> float | None:
     found: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
     try:
         for part in side.parts:
-            file = part.folder / DESIGN_FILE if part.folder.is_dir() else part.folder
-            if not file.is_file():  # an operation of a plan
+            if not part.design_file.is_file():  # an operation of a plan
                 for costs in found.values():
                     costs.append((part.energy_pj, part.seconds))
                 continue
-            base = Base(design_file.load(str(file), registry))
+            base = Base(design_file.load(str(part.design_file), registry))
             inner = unlimited_bandwidth(base.design.problem.levels[1:])
             for free, each in {False: base.outcome, True: base.changed(inner)}.items():
                 found[free].append((part.repeat * each.energy_pj, part.repeat * each.costs["seconds"]))

@@ -196,6 +196,8 @@ def test_steps_run_interleaved_across_the_end_of_a_block(seed: int) -> None:
         plans += [energy * cycles for energy, cycles, _ in every_plan(some, capacity)]
     found = joined(steps, capacity, groups=groups, reorder=False)
     assert min(plans, default=math.inf) == (math.inf if found is None else found.energy_pj * found.cycles)
+    free = joined(steps, capacity, groups=groups)  # with branches in any order
+    assert found is None or (free is not None and free.energy_pj * free.cycles <= found.energy_pj * found.cycles)
     least = plans_with(steps, capacity, lambda place: True, groups)
     assert found is None or min(e * c for e, c in least["x"]) == found.energy_pj * found.cycles
 
