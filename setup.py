@@ -88,6 +88,7 @@ setup(
     ext_modules=[
         compiled("analytic", "fast"),
         compiled("analytic", "kernel", "nest", "tables", "tiles", "counts", "cost", "waiting"),
+        compiled("analytic", "units"),
         compiled("encodings", "moves"),
         compiled("searchers", "gaussian"),
     ],
