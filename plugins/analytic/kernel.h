@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdint.h>
 
-#include "loops.h"
+#include "../../sparsemap/loops.h"
 
 enum {
     DIMS = 12,

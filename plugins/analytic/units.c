@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#include "loops.h"
+#include "../../sparsemap/loops.h"
 
 enum { BLOCK = 128 }; /* points at once */
 enum { ALL, MASK, COORDINATES, RUNS }; /* as `LISTS` has them */
@@ -16,7 +16,8 @@ enum { NOTHING, MARKER, SAME, EVEN, COUNT, PARENT }; /* what tells where a fiber
 /* what a format is */
 enum { GROUPED, UPPER, UPPER_END, LIST, END, TOLD, PADDED, COMPRESSED, CODES };
 /* what is known of a rank at any occupancy; those of the list of groups, and of the list in a group or fiber */
-enum { SLOTS, LENGTH, LONGEST, GROUPS_OF, UPPER_WIDTH, UPPER_COUNT, INNER, WIDTH, COUNT_BITS, MOST, NUMBERS };
+enum { SLOTS, LENGTH, LONGEST, GROUPS_OF, UPPER_WIDTH, UPPER_COUNT, INNER, WIDTH, COUNT_BITS, MOST, USUAL, COORD_BITS,
+       NUMBERS };
 /* where numbers of its tile begin, and how many there are; those of its largest occupancy */
 enum { AT_P, AT_BOX, AT_BELOW, AT_GROUP, SIZE, MERGED, FORMAT, PLACES };
 enum { BOX, BELOW, GROUP, LARGEST };
@@ -92,10 +93,21 @@ static void tokens(const Loops *f, double length, double most, int told, double 
     }
 }
 
+/* The width of a token that takes the fewest bits (`runs.best_bits`). */
+static double best_bits(const Loops *f, double length, double usual, double most_bits) {
+    double best = 1.0, least = INFINITY, filled = min2(max2(usual, 0.0), 1.0), found;
+    for (double bits = 1.0; bits <= 32.0; bits *= 2.0) {
+        if (bits > most_bits && bits > 1.0) continue;
+        tokens(f, length, ldexp(1.0, (int)bits) - 1.0, 0, INFINITY, &filled, 1, &found);
+        if (bits * found < least) best = bits, least = bits * found;
+    }
+    return best;
+}
+
 /* Bits of a format at n <= BLOCK points (`ExpressionFormat.encoded`), and how many offsets it has. */
 static void counted(const Loops *f, const int64_t *code, const double *rank, int n, const double *fibers, const double *occupied,
                     const double *groups, double *bits, double *offsets) {
-    double filled[BLOCK], each[BLOCK], slots = rank[SLOTS], length = rank[LENGTH], inner = rank[INNER], width = rank[WIDTH];
+    double filled[BLOCK] = {0.0}, each[BLOCK], slots = rank[SLOTS], length = rank[LENGTH], inner = rank[INNER], width = rank[WIDTH];
     double count = rank[GROUPS_OF], all = code[GROUPED] ? slots * count : slots, most = rank[MOST], of_none = 0.0;
     if (code[LIST] == RUNS) {
         for (int i = 0; i < n; i++) {
@@ -228,10 +240,16 @@ static PyObject *units(PyObject *self, PyObject *const *args, Py_ssize_t nargs) 
     double fibers[BLOCK], occupied[BLOCK], groups[BLOCK], p[BLOCK], bits[BLOCK], offsets[BLOCK];
     for (Py_ssize_t i = 0; i < n; i++) {
         const int64_t *at = (const int64_t *)g.places->buf + i * PLACES, *code;
-        const double *rank = (const double *)g.numbers->buf + i * NUMBERS, *largest = (const double *)g.largest->buf + i * LARGEST;
+        double rank[NUMBERS];
+        const double *largest = (const double *)g.largest->buf + i * LARGEST;
         const double *chance = (const double *)g.chances->buf + at[AT_P], *lists = g.lists->buf;
         if (at[FORMAT] < 0 || at[FORMAT] >= codes->shape[0]) return none(&views);
         code = (const int64_t *)codes->buf + at[FORMAT] * CODES;
+        memcpy(rank, (const double *)g.numbers->buf + i * NUMBERS, sizeof rank);
+        if (rank[WIDTH] < 0.0) { /* the best one of runs */
+            rank[WIDTH] = best_bits(&f, rank[INNER], rank[USUAL], rank[COORD_BITS]);
+            rank[MOST] = ldexp(1.0, (int)rank[WIDTH]) - 1.0;
+        }
         Sum sums[2] = {{0.0}, {0.0}};
         Py_ssize_t stop = piece;
         while (stop < m && cut_rank[stop] == i) stop++;

@@ -194,7 +194,7 @@ class ExpressionFormat(Format):
     def lists_of(
         self, outer: Outer, length: Array, coord_bits: Array, offset_bits: Array, usual: Array
     ) -> tuple[Sequence[int], Sequence[Array]] | None:
-        """What `encoded` of fibers (N,) goes by, as `units.c` has it: the code in whole numbers, and (6, N) numbers that are the
+        """What `encoded` of fibers (N,) goes by, as `units.c` has it: the code in whole numbers, and (8, N) numbers that are the
         same at all occupancies. None: it does not know the format."""
         if type(self) is not ExpressionFormat or not self.decodable or self.groups == "runs":
             return None
@@ -221,10 +221,12 @@ class ExpressionFormat(Format):
             int(self.compressed),
         )
         most = 2.0 ** lists[1][0] - 1.0 if self.lists == "runs" else none
-        return flags, [*lists[0], inner, *lists[1], most]
+        return flags, [*lists[0], inner, *lists[1], most, usual, coord_bits]
 
     def _numbers(self, listed: PositionList, entry: str, *shape: Array) -> list[Array]:
-        """Bits of an entry and of a count, (N,), where they matter."""
+        """Bits of an entry and of a count, (N,), where they matter; -1: those of `runs.best_bits`."""
+        if entry == "run_bits":
+            return [np.full(len(shape[0]), -1.0), self._numbers(listed, "1", *shape)[1]]
         texts = (entry if type(listed) is not All else "0", self._count(listed) if listed.told in COUNTS else "0")
         return [self._widths(text, *shape) if text != "0" else np.zeros(len(shape[0])) for text in texts]
 

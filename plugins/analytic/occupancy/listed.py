@@ -28,7 +28,7 @@ def expected_of_lists(parts: Sequence[tuple[UnitTables, RankPoints]]) -> list[Ar
     joined = [np.concatenate([getattr(part.ranks, name) for _, part in parts]) for name in names]
     form_of, length, usual = joined[0].astype(np.int64), joined[1], np.concatenate([part.usual for _, part in parts])
     coord_bits, offset_bits = name_bits(length), name_bits(joined[2] + 1.0)
-    codes, known = np.zeros((len(formats), 8), dtype=np.int64), np.empty((len(length), 6))
+    codes, known = np.zeros((len(formats), 8), dtype=np.int64), np.empty((len(length), 8))
     for number in np.flatnonzero(np.bincount(form_of)):
         (form, outer), rows = formats[number], np.flatnonzero(form_of == number)
         if native.units is None or outer is None or not hasattr(form, "lists_of"):

@@ -100,7 +100,7 @@ def test_a_format_derived_from_that_of_toml_is_asked_itself():
 def given(count: int = 3):
     """Arguments of `units` for a rank of two occupancies and its largest one."""
     places = np.array([[0, 0, 0, 0, count - 1, 0, 0]])
-    numbers = np.array([[2.0, 4.0, 4.0, 4.0, 0.0, 0.0, 4.0, 1.0, 0.0, 1.0]])
+    numbers = np.array([[2.0, 4.0, 4.0, 4.0, 0.0, 0.0, 4.0, 1.0, 0.0, 1.0, 0.5, 2.0]])
     codes = np.array([[0, 0, 0, 1, 0, 0, 0, 1]])
     loops = np.exp, np.expm1, np.log1p
     none = np.zeros((2, 0), dtype=np.int64), np.zeros((4, 0))
@@ -114,7 +114,7 @@ def test_arrays_that_do_not_fit_each_other_are_left_to_numpy(compiled):
         0: [np.zeros(1), np.zeros(3, np.float32), None],
         1: [np.zeros(1)],
         2: [np.array([[2, 0, 0, 0, 2, 0, 0]]), np.array([[0, -1, 0, 0, 2, 0, 0]]), np.array([[0, 0, 0, 0, 2, 0, 1]])],
-        3: [np.full((1, 10), np.nan), np.zeros((1, 9)), np.full((1, 10), -1.0)],
+        3: [np.full((1, 12), np.nan), np.zeros((1, 9)), given()[3] - 3.0 * (np.arange(12) == 0)],
         4: [np.zeros((2, 3))],
         6: [(np.exp,), (np.exp, np.exp, 1), (np.exp, np.add, np.exp)],
         7: [np.zeros((1, 7), dtype=np.int64)],
@@ -178,6 +178,7 @@ MUTANTS = [
     ("code[COMPRESSED] ? held : there * length", "held"),
     ("if (code[PADDED]) held = max2(held, there * rank[LONGEST]);\n        if", "if"),
     ("there = code[UPPER] == ALL ? there * count : some;", "there = some;"),
+    ("if (bits * found < least)", "if (bits * found <= least * 1.01)"),
     ("(all - there) * of_none", "all * of_none"),
     ("column[i] != sum->steady) sum->steady = NAN", "column[i] < sum->steady) sum->steady = NAN"),
     ("if (!(all <= cuts)) count = start;", "if (all > 1.0) count = start;"),
