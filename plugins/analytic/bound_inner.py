@@ -49,6 +49,8 @@ class InnerTiles:
         finer = self.known if self.words.network and s == 1 else []
         self.filtered = [t for t in finer if self.accesses.filters(t, s)]
         """Tensors of which filters hold back what the tiles need."""
+        self.wires: dict[float, float] = {}
+        """pJ of a bit to so many children more than to one."""
 
     def costs(self, own: list[Handed], work: float, least: float) -> tuple[Array, Array] | None:
         """pJ (K, N), by tiers of cycles, those of `SLOWER` times `least`, and cycles (N,); None: none fits. `own`: what the
@@ -133,6 +135,7 @@ class InnerTiles:
         """(n,) pJ of so many children for each word in place of one."""
         if times <= 1.0:
             return 0.0
-        wires = self.words.wires_pj(self.s, np.full(1, times)) - self.words.wires_pj(self.s, np.ones(1))
-        wire = max(0.0, float(wires[0])) / float(self.links.chip.word_bits[self.s])
-        return part.bits * wire + (times - 1.0) * part.child_pj
+        if times not in self.wires:
+            wires = self.words.wires_pj(self.s, np.full(1, times)) - self.words.wires_pj(self.s, np.ones(1))
+            self.wires[times] = max(0.0, float(wires[0])) / float(self.links.chip.word_bits[self.s])
+        return part.bits * self.wires[times] + (times - 1.0) * part.child_pj
