@@ -129,7 +129,7 @@ def steady(parts: Sequence[tuple[UnitTables, RankPoints]], totals: Array, same: 
     first = 0
     for tables, part in parts:
         some = same[first : first + len(part.tiles)]
-        rows = np.flatnonzero(~np.isnan(some))
+        rows = np.flatnonzero(some > 0.0)  # 0 is 0 already
         if rows.size:
             totals[first + rows] = tables.total(part, rows, some[rows])
         first += len(some)
