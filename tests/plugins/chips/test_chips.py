@@ -14,7 +14,6 @@ from pathlib import Path
 import attrs
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from sparsemap_plugins.chips import layers
 from sparsemap_plugins.chips import model as chip_model
 from sparsemap_plugins.chips import result as chip_result
@@ -27,7 +26,6 @@ from sparsemap_plugins.verify.run import verify
 
 from sparsemap import Search, SearchError, SpecError, __version__, load_problem, search
 from sparsemap.cli.check import check_files
-from sparsemap.cli.main import cli
 from sparsemap.errors import DesignError
 from sparsemap.pieces.loading import load
 from sparsemap.pieces.registry import Origin
@@ -493,17 +491,6 @@ def test_no_result_is_worse_than_the_given_hardware_with_its_best_units(task, fu
             out = task.out / f"{fuse}{seed}{chips}"
             result = designed(attrs.evolve(task, fuse=fuse, seed=seed, budget=chips, layer_budget=6, out=out))
             assert result.platform["allowed"] and result.edp_js <= result.to_dict()["platform"]["edp_js"] * (1 + 1e-12)
-
-
-def test_the_command_writes_a_chip_within_the_area_and_a_design_for_every_layer(task):
-    words = (*task.networks, task.hardware, "--space", "small", "--budget", 1, "--layer-budget", 20, "--out", task.out)
-    area = 2.0 * chip_area(task)
-    done = CliRunner().invoke(cli, ["design", *map(str, words), "--area", f"{area / 100.0!r}cm2"])
-    assert done.exit_code == 0, done.output
-    assert f"chip.toml, design.json, layers.csv, front.csv and a folder per network are in {task.out}" in done.stderr
-    found = json.loads((task.out / "design.json").read_text())
-    assert found["chips"] == 1 and found["area_mm2"] <= area and f"area_mm2 <= {area!r}" in str(found)
-    assert sorted(path.parent.name for path in task.out.glob("network/*/design.toml")) == ["a", "b"]
 
 
 def test_constraints_hold_and_one_that_cannot_be_read_is_named(task, tmp_path, monkeypatch):
