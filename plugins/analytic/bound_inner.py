@@ -41,6 +41,7 @@ class InnerTiles:
         self.extents = grid.extents[:, self.tiles]
         self.volumes, self.loops = grid.words(self.extents), self.layout.sizes[:, None] / self.extents
         lay = self.layout
+        self.stays = [self.extents[~lay.relevant[t]].prod(axis=0) for t in range(lay.T)]
         self.known = [t for t in range(lay.T) if not lay.holes[t] and lay.stored[t, s] and lay.child(t, s) == s + 1]
         self.sent = {
             t: delivered(
@@ -88,8 +89,8 @@ class InnerTiles:
         return np.maximum(self.sent[t][d][rows] if t in self.sent else np.zeros(len(rows)), self.accesses.touched[t])
 
     def _part(self, t: int, d: int, rows: Array, every: bool = False) -> Handed:
-        stays = self.extents[~self.layout.relevant[t]][:, rows].prod(axis=0)
-        return self.links.handed(t, self.s, self._words(t, d, rows), stays, self.volumes[t][rows], every)
+        words, stays = self._words(t, d, rows), self.stays[t][rows]
+        return self.links.handed(t, self.s, words, stays, self.volumes[t][rows], every)
 
     def _in_classes(self, energy: Array, still: Array, own: list[Handed]) -> Array:
         """(K, N) the least by class: what no loop inside moves stays, or comes again with every tile of the level."""
