@@ -124,6 +124,7 @@ def run_cells(
     runs them; without it they are loaded.
     """
     _loaded.cache_clear()  # plugins and specs may have changed since
+    _problem.cache_clear()
     ended: dict[str, Outcome] = {}
     args = {key: [os.path.abspath(item) for item in value] for key, value in (registry_args or {}).items()}
     if not overwrite:
@@ -225,7 +226,7 @@ def _asked(
     """What a cell searches, how, and the designs that it starts from."""
     parts = dict(cell.parts)
     searcher = parts.pop("searcher")
-    problem = problem_of(cell) if problem_of else load_problem(**parts, registry=_registry(registry_args))
+    problem = problem_of(cell) if problem_of else _problem(json.dumps(parts), _registry(registry_args))
     problem = problem if cell.bounded else attrs.evolve(problem, bounded=False)
     designs = [path for folder in cell.after if (path := Path(folder, DESIGN_FILE)).exists()]
     designs += [Path(file) for file in cell.start]
@@ -240,6 +241,12 @@ def _registry(args: Mapping[str, Any]) -> Registry:
 @lru_cache(maxsize=8)
 def _loaded(args: str, thread: int) -> Registry:
     return load(**json.loads(args))
+
+
+@lru_cache(maxsize=1)
+def _problem(parts: str, registry: Registry) -> Problem:
+    """What one cell after another searches, such as those with other seeds, made once with its tables."""
+    return load_problem(**json.loads(parts), registry=registry)
 
 
 def write_tables(outcomes: Iterable[Outcome], folder: Path, cells: int) -> list[Path]:
