@@ -20,8 +20,8 @@ from .counts import Counts, counts_of, temporal_reductions
 from .cycles import Cycles, cycles_of
 from .layout import decoded_of
 from .metadata import Metadata, metadata_of
-from .nest import Nest
-from .prepared import COLUMNS, DesignChoices, ModelTables
+from .nest import DesignChoices, Nest
+from .prepared import COLUMNS, ModelTables
 from .rank_loops import rank_counts
 from .removal import removals_of
 from .stored import StoredTiles, stored_of

@@ -17,8 +17,8 @@ from .charges.network import network_pj
 from .counts import Counts
 from .cycles import Cycles
 from .layout import by_level
-from .nest import Nest
-from .prepared import DesignChoices, ModelTables
+from .nest import DesignChoices, Nest
+from .prepared import ModelTables
 from .prices import gated_extra, leakage_pj_per_cycle, price
 from .traffic import Traffic
 

@@ -14,8 +14,8 @@ from .charges.drains import OutputCounts, drained
 from .computes import Computes, computes_of, less
 from .layout import Layout
 from .metadata import Metadata, MetadataAccesses, accesses
-from .nest import Nest
-from .prepared import DesignChoices, ModelTables
+from .nest import DesignChoices, Nest
+from .prepared import ModelTables
 from .removal import Removal, Removals
 from .stored import StoredTiles
 from .traffic import Traffic

@@ -16,8 +16,8 @@ from .charges.overlap import Transfers, overlapped
 from .charges.uneven import Uneven
 from .counts import Counts
 from .layout import by_level, limited
-from .nest import Nest
-from .prepared import DesignChoices, ModelTables
+from .nest import DesignChoices, Nest
+from .prepared import ModelTables
 from .removal import Removals
 from .traffic import Traffic
 

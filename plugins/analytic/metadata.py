@@ -12,10 +12,10 @@ import numpy as np
 from sparsemap.pieces.contracts.base import Array, PerTile, Rows
 
 from .actions import NONE
-from .nest import Nest
+from .nest import DesignChoices, Nest
 from .occupancy import Ranks, RankUnits, TensorTables
 from .occupancy.lookup import take
-from .prepared import DesignChoices, ModelTables
+from .prepared import ModelTables
 from .rank_list import RankList, list_ranks
 from .ranks import FormatTables
 from .removal import Removal

@@ -13,8 +13,8 @@ from sparsemap.pieces.contracts.base import Array, PerTile, Rows
 from .actions import GATE, NONE, SKIP, Action
 from .layout import Layout
 from .leaders import leaders_empty
-from .nest import Nest
-from .prepared import DesignChoices, ModelTables
+from .nest import DesignChoices, Nest
+from .prepared import ModelTables
 from .stored import StoredTiles
 
 if TYPE_CHECKING:

@@ -15,12 +15,12 @@ import numpy as np
 from sparsemap.pieces.contracts.base import Array, PerLevel, PerTile, Rows
 
 from .layout import Layout
-from .nest import Nest
+from .nest import DesignChoices, Nest
 from .occupancy import TensorTables
 
 if TYPE_CHECKING:
     from .granules import Granules
-    from .prepared import DesignChoices, ModelTables
+    from .prepared import ModelTables
 
 
 @attrs.frozen(eq=False)

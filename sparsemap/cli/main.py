@@ -127,7 +127,7 @@ def search(
     from ..problem.load import load_problem
     from ..searching.budget import Budget
     from ..searching.driver import default_searcher, searcher_of
-    from ..searching.run import SearchStopped, search_into
+    from ..searching.run import SearchStopped
     from ..searching.run import search as run_search
     from . import output as cli_output
 
@@ -167,7 +167,7 @@ def search(
     try:
         with cli_output.search_progress(budget, quiet, problem.objective.unit) as progress:
             if out:
-                from ..searching.folder import unfinished
+                from ..searching.folder import search_into, unfinished
 
                 if unfinished(out) and not (overwrite or quiet):
                     cli_output.say(f"resuming the search in {out}")
