@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sparsemap.cli.group import json_option, run_options, run_written
+from sparsemap.cli.group import json_option
+from sparsemap.cli.study import run_options, run_written
 from sparsemap.errors import SparseMapError, SpecError, readable
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from sparsemap.cli.group import run_options, run_written
+from sparsemap.cli.study import run_options, run_written
 
 DIGITS = "digits"
 

@@ -16,7 +16,7 @@ import click
 from .. import __version__
 from ..errors import TRACEBACK, PluginError
 from ..pieces import defaults
-from .group import INTERRUPTED, Verbs, can_report, completing, loaded, plugin_dirs, report_option, write_report
+from .group import INTERRUPTED, Verbs, completing, loaded, plugin_dirs, report_option
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -142,7 +142,10 @@ def search(
         parts = project_files(workload)
         workload, hardware, space = parts["workload"], parts["hardware"], space or parts.get("space")
         project_design = None if start else parts.get("design")
-    report = report and can_report(plugin_dirs)
+    if report:
+        from .study import can_report, write_report
+
+        report = can_report(plugin_dirs)
     problem = load_problem(workload, hardware, space, objective, cost_model, registry=loaded(plugin_dirs))
     how: Any = searcher
     if prove is not None:
