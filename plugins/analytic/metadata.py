@@ -9,12 +9,11 @@ from collections.abc import Sequence
 import attrs
 import numpy as np
 
-from sparsemap.pieces.contracts.base import Array, PerTile, Rows
+from sparsemap.pieces.contracts.base import Array, PerTile
 
 from .actions import NONE
 from .nest import DesignChoices, Nest
 from .occupancy import Ranks, RankUnits, TensorTables
-from .occupancy.lookup import take
 from .prepared import ModelTables
 from .rank_list import RankList, list_ranks
 from .ranks import FormatTables
@@ -176,21 +175,22 @@ class MetadataAccesses:
     """(N,) each."""
     fill: Sequence[Array]
     update: Sequence[Array]
-    gone: Rows
-    """(n,) entries of which accesses are gated or skipped, as the action of the cell says .."""
     gone_read: Sequence[Array]
-    """.. and how many (n,)."""
+    """Gated or skipped, as the action of the cell says."""
     gone_update: Sequence[Array]
 
     def bits(self, gated: PerTile, skipped: PerTile) -> dict[str, PerTile]:
         """(T, S, B) bits by action, such as "read" or "gated_read"; `gated` and `skipped` are bool."""
-        shape, cell, units = self.entries.shape, self.entries.cell, self.entries.units
-        if not len(cell):
+        of = self.entries
+        if not len(of.cell):
             return {}
-        found = {name: bits_of(shape, cell, units, *getattr(self, name)) for name in ("read", "fill", "update")}
+
+        def counted(name: str) -> PerTile:
+            return bits_of(of.shape, of.cell, of.units, *getattr(self, name))
+
+        found = {name: counted(name) for name in ("read", "fill", "update")}
         masks = {name: mask for name, mask in (("gated", gated), ("skipped", skipped)) if mask.any()}
-        cell, units = cell[self.gone], take(units, self.gone)
         for name in ("read", "update") if masks else ():
-            lost = bits_of(shape, cell, units, *getattr(self, f"gone_{name}"))
+            lost = counted(f"gone_{name}")
             found |= {f"{prefix}_{name}": lost * mask for prefix, mask in masks.items()}
         return found
