@@ -47,10 +47,10 @@ class Chain:
     """.. and bits of metadata."""
 
     @classmethod
-    def of(cls, known: ModelTables, nest: Nest, choices: DesignChoices, stored: StoredTiles, detail: bool) -> Chain:
+    def of(cls, known: ModelTables, nest: Nest, choices: DesignChoices, stored: StoredTiles) -> Chain:
         traffic = dense_traffic(nest, known.options.drains, "first-fills" in known.quirks, known.options.holes)
         removals = removals_of(known, nest, choices, stored)
-        metadata = metadata_of(known, nest, choices, removals.energy, detail)
+        metadata = metadata_of(known, nest, choices, removals.energy)
         asked = known, nest, choices, traffic, stored, removals
         counts = timed = counts_of(*asked, removals.energy, metadata)
         if removals.time is not removals.energy:
@@ -111,7 +111,7 @@ def chained(known: ModelTables, designs: Designs, chip: Chip, detail: bool) -> E
     if detail:  # loops that do not make up the sizes have no tiles to speak of: these may be beyond all numbers
         bounds = np.where(found == 0, bounds, 1.0)
     decoded = decoded_of(known.layout, designs.columns.get("decoded"))
-    counts = rank_counts(known.layout, bounds, decoded, bool(known.formats.flattened.any()))
+    counts = rank_counts(known.layout, bounds, decoded)
     if known.places.deals:
         from .lanes import fewest, unmatched
 
@@ -140,7 +140,7 @@ def chained(known: ModelTables, designs: Designs, chip: Chip, detail: bool) -> E
     if len(rows):
         if len(rows) < nest.batch:
             nest, mine, stored = tiles(rows)
-        chain = Chain.of(known, nest, mine, stored, detail)
+        chain = Chain.of(known, nest, mine, stored)
         left = found[rows]
         checks.metadata(reasons, chain.data_words, chain.metadata_bits, mine.chip, left)
         if "Q9" in known.quirks:

@@ -100,9 +100,8 @@ def _order(tables: FormatTables, slots: Array, ranks: RankCounts) -> tuple[PerDe
     for slot, (packed, anywhere, flat, lone, needs_ends, offsets) in enumerate(chosen):
         used = count >= width - slot
         flat &= used
-        if ranks.tiles is not None:
-            broken |= flat & (ranks.tiles == width - 1 - slot).any(axis=0)
-        if slot == width - 1 and ranks.several is not None:
+        broken |= flat & (ranks.tiles == width - 1 - slot).any(axis=0)
+        if slot == width - 1:
             several = several | ranks.several
         broken |= used & several & lone
         several, used = flat, used & ~flat

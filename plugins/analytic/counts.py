@@ -10,7 +10,7 @@ import numpy as np
 from sparsemap.pieces.contracts.base import Array, PerLevel, PerTile
 
 from .actions import GATE, NONE, SKIP
-from .charges.drains import OutputCounts, drained
+from .charges.drains import OutputCounts, OutputVisits
 from .computes import Computes, computes_of, less
 from .layout import Layout
 from .metadata import Metadata, MetadataAccesses, accesses
@@ -72,7 +72,8 @@ def counts_of(
     leaving = None
     if options.drains or options.sums:
         mine = [part[lay.output] for part in (words.read, words.fill, words.update)]
-        output = drained(nest, traffic, stored, choices.packed, removal, computes, mine, options.drains, options.sums)
+        given = nest, traffic, stored, choices.packed, removal, computes, options.drains, options.sums
+        output = OutputVisits(*given).counts(*mine)
         leaving = output.leaving if options.drains else None
         _replace_output(lay.output, words, ranks, metadata, traffic, output)
     if options.filter_metadata:
