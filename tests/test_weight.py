@@ -23,8 +23,8 @@ print("\\n" + json.dumps({"files": sorted(filter(None, files)), "numpy": "numpy"
 @pytest.mark.parametrize(
     ("arguments", "limit", "numpy"),
     [
-        (["--help"], 3_550, False),
-        (["search", "mm3", "cloud", "--budget", "300"], 18_150 if native.kernel else 21_500, True),
+        (["--help"], 3_500, False),
+        (["search", "mm3", "cloud", "--budget", "300"], 18_150 if native.kernel else 21_300, True),
     ],
     ids=lambda value: " ".join(value[:3]) if isinstance(value, list) else "",
 )
