@@ -117,3 +117,6 @@ def _sizes(dims: tuple[str, ...]) -> dict[str, int]:
             raise click.BadParameter(f"found {text!r}, expected NAME=N with a whole number", param_hint="--dim")
         sizes[name] = int(size)
     return sizes
+
+
+VERBS = (import_model,)

@@ -29,9 +29,9 @@ NOT_PLUGINS = tuple(str(Path(file).parent) + os.sep for file in (click.__file__,
 
 
 MODULES = {
-    "study": ("run", "compare"),
-    "show": ("evaluate", "show", "export"),
-    "pieces": ("list", "describe", "check", "plugins", "schema"),
+    ".study": ("run", "compare"),
+    ".show": ("evaluate", "show", "export"),
+    ".pieces": ("list", "describe", "check", "plugins", "schema"),
 }
 """The built-in verbs by their module in this folder, as help lists them."""
 
@@ -45,13 +45,13 @@ class Verbs(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.commands:
-            self._add_built_in(module for module, verbs in MODULES.items() if cmd_name in verbs)
+            self._add(module for module, verbs in MODULES.items() if cmd_name in verbs)
         if cmd_name not in self.commands:
             self._add_plugin_verbs()
         return super().get_command(ctx, cmd_name)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        self._add_built_in(MODULES)
+        self._add(MODULES)
         try:
             self._add_plugin_verbs()
         except SparseMapError as error:
@@ -93,16 +93,17 @@ class Verbs(click.Group):
             line = plugin_line(error.__traceback__, NOT_PLUGINS)
             _fail(traced(error, str(named or f"{line}: command {verb!r} raised {type(error).__name__}: {error}")))
 
-    def _add_built_in(self, modules: Iterable[str]) -> None:
+    def _add(self, modules: Iterable[str]) -> None:
         for module in modules:
-            for verb in import_module(f".{module}", __package__).VERBS:
+            for verb in import_module(module, __package__).VERBS:
                 self.commands.setdefault(verb.name, verb)
 
     def _add_plugin_verbs(self) -> None:
         if self._with_plugins:
             return
-        self._add_built_in(MODULES)
+        self._add(MODULES)
         self._with_plugins, built_in = True, set(self.commands)
+        self._add(_of_built_in_plugins())
         if _others_installed():
             from ..pieces.boundary import guarded
             from ..pieces.loading import load
@@ -111,9 +112,6 @@ class Verbs(click.Group):
             if registry.hook is not None:
                 with guarded("hook", "register_commands"):
                     registry.hook.register_commands(cli=self)
-        else:  # all plugins take several times as long to load as the few that add verbs
-            for plugin in _built_in_with_verbs():
-                import_module(plugin).register_commands(self)
         self._from_plugins = self.commands.keys() - built_in
 
 
@@ -139,13 +137,13 @@ def _others_installed() -> bool:
     return bool(os.environ.get("SPARSEMAP_PLUGIN_DIRS") or entry_points())
 
 
-def _built_in_with_verbs() -> Iterator[str]:
-    """Names of the built-in plugins that add verbs, which keep them in a module `commands`."""
+def _of_built_in_plugins() -> Iterator[str]:
+    """The modules `commands` of the built-in plugins, which hold their verbs: plugins take several times as long to load."""
     spec = find_spec("sparsemap_plugins")
     disabled = {name.strip() for name in os.environ.get("SPARSEMAP_DISABLE", "").split(",")}
     for folder in (spec and spec.submodule_search_locations) or ():
         plugins = sorted(file.parent.name for file in Path(folder).glob("*/commands.py"))
-        yield from (f"sparsemap_plugins.{name}" for name in plugins if name not in disabled)
+        yield from (f"sparsemap_plugins.{name}.commands" for name in plugins if name not in disabled)
 
 
 def plugin_dirs(verb: Callable[..., Any]) -> Callable[..., Any]:
