@@ -90,10 +90,9 @@ def access_energy(chip: Chip, counts: Counts, ratio: PerTile | float = 1.0) -> P
     spent = words(counts.read) * price(chip, "read") + words(counts.fill) * price(chip, "fill")
     spent = spent + words(counts.update) * price(chip, "update")
     for name, kind in (("gated", GATE), ("skipped", SKIP)):
-        if (counts.kind == kind).any():
-            mask = counts.kind == kind
-            spent = spent + words(counts.gone_read) * mask * price(chip, f"{name}_read")
-            spent = spent + words(counts.gone_update) * mask * price(chip, f"{name}_update")
+        mask = counts.kind == kind
+        spent = spent + words(counts.gone_read) * mask * price(chip, f"{name}_read")
+        spent = spent + words(counts.gone_update) * mask * price(chip, f"{name}_update")
     for action, bits in counts.bits.items():
         prefix, _, name = action.rpartition("_")
         each = price(chip, f"{prefix}_metadata_{name}" if prefix else f"metadata_{name}")

@@ -123,8 +123,6 @@ def _filter(
     kind, share, read, update = removal.kind, removal.share, words.read, words.update
     rank_counts = cells.rank_counts
     acting = kind != NONE
-    if not acting.any():
-        return
     own = np.zeros(read.shape)  # what a level removes of what reaches it
     comes, goes = removal.along()  # what the nearest outer level with an action removes of this one
     outer_acts = np.zeros(read.shape, dtype=bool)  # these two for Timeloop's mistakes only
@@ -134,13 +132,9 @@ def _filter(
     is_output = (np.arange(lay.T) == lay.output)[:, None]
     for s in range(lay.S):
         here = (slice(None), s)
-        if quirks:
-            outer_acts[here], outer_one_rank[here] = acts_above, one_rank
-        if s:
-            for part, lost in ((read, goes), (words.fill, comes), (update, goes)):
-                part[here] = less(part[here], lost[here])
-        if not acting[here].any():
-            continue
+        outer_acts[here], outer_one_rank[here] = acts_above, one_rank
+        for part, lost in ((read, goes), (words.fill, comes), (update, goes)):
+            part[here] = less(part[here], lost[here])
         left = 1.0 - goes[here]
         nested = 1.0 - (1.0 - removal.still[here]) / np.where(left > 0.0, left, 1.0)
         if "Q11" not in quirks:
@@ -153,8 +147,7 @@ def _filter(
         read[here] -= words.gone_read[here]
         update[here] -= words.gone_update[here]
         acts_above = acts_above | acting[here]
-        if quirks:
-            one_rank = np.where(acting[here], rank_counts[here] == 1, one_rank)
+        one_rank = np.where(acting[here], rank_counts[here] == 1, one_rank)
     if len(cells.cell):
         _reduce_metadata(ranks, cells, comes, goes, outer_acts, outer_one_rank, acting, quirks)
         sent = rank_counts if "Q17" in quirks else np.maximum(rank_counts, 1)
