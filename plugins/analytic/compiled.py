@@ -25,12 +25,11 @@ from sparsemap.problem.designs import Designs
 from . import native
 from .actions import Action
 from .charges.maxima import DEVIATIONS, LANES, NORMAL, NORMAL_MAXIMA, Maxima, Rowed, limits_of, maxima_of, rank_of
-from .charges.network import tree_sides
 from .layout import decoded_of
 from .occupancy import Ranks, TensorTables
 from .occupancy.lookup import FACTORS, Number, Table, fingerprint
 from .prepared import COLUMNS, ModelTables
-from .prices import gated_extra, price
+from .prices import gated_extra, price, tree_sides
 from .validity import data_words
 
 PASSES = 16

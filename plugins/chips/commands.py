@@ -127,3 +127,6 @@ def counted_progress(quiet: bool) -> Iterator[Callable[[str, int, int, float], N
                 update(done, total, what + (f"   best {score:.3e}" if score < float("inf") else ""))
 
         yield report
+
+
+VERBS = (design,)

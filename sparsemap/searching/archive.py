@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -18,16 +17,13 @@ from ..problem.problem import Problem
 from .hull import HullOfDesigns
 
 if TYPE_CHECKING:
+    from .executed import Leading
     from .front import Front
 
 HISTORY_ROWS = 20_000
 """Rows kept; beyond it neighbouring rows are merged two by two."""
 NO_SCORE = "no-score"
 """What valid designs are rejected for whose score is infinite or not a number."""
-LEADING = 16
-"""The best designs kept, at most."""
-APART = 1e-3
-"""They count as different designs if their scores are further apart than this share."""
 CLOSEST = 64
 """Rejected designs kept while nothing valid is known."""
 
@@ -78,36 +74,6 @@ class History:
                 self.rows.append(rows[-1])
                 self._open = self.stride
             self.stride *= 2
-
-
-@attrs.define
-class Leading:
-    """The best designs with scores that are `APART`, of which the first is the best, and their costs."""
-
-    genomes: list[Array] = attrs.field(factory=list)
-    scores: list[float] = attrs.field(factory=list)
-    costs: list[dict[str, float]] = attrs.field(factory=list)
-
-    def add(self, genomes: Array, scores: Array, evaluation: Evaluation) -> None:
-        worst = self.scores[-1] if len(self.scores) == LEADING else math.inf
-        rows = np.flatnonzero(scores < worst)
-        for row in rows[np.argsort(scores[rows], kind="stable")]:
-            score = float(scores[row])
-            at = bisect_left(self.scores, score)
-            if at == LEADING:
-                return
-            if at and score < self.scores[at - 1] * (1.0 + APART):
-                continue
-            while at < len(self.scores) and self.scores[at] < score * (1.0 + APART):
-                self._remove(at)
-            self.scores.insert(at, score)
-            self.genomes.insert(at, genomes[row].copy())
-            self.costs.insert(at, dict(evaluation.costs.of(int(row)).own))
-            self._remove(LEADING)
-
-    def _remove(self, at: int) -> None:
-        for part in (self.scores, self.genomes, self.costs):
-            del part[at : at + 1]
 
 
 @attrs.define

@@ -13,8 +13,8 @@ from sparsemap.pieces.contracts.base import Array, PerDesign
 
 from ..actions import SKIP
 from ..layout import Layout
-from ..nest import Nest
-from ..prepared import DesignChoices, ModelTables
+from ..nest import DesignChoices, Nest
+from ..prepared import ModelTables
 from ..removal import Removal
 from .maxima import limits_of, maxima_of, rank_of
 from .ratios import WorkBoxes, normal_maximum, ratios_of

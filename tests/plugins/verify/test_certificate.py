@@ -15,7 +15,7 @@ from sparsemap_plugins.verify.unavoidable import Unavoidable
 import sparsemap
 from sparsemap.cli.main import cli
 from sparsemap.pieces.loading import load
-from sparsemap.searching.run import search_into
+from sparsemap.searching.folder import search_into
 
 REGISTRY = load()
 HARDWARE = {
