@@ -148,7 +148,7 @@ def chained(known: ModelTables, designs: Designs, chip: Chip, detail: bool) -> E
                 rows, nest, stored = rows[fitting], Nest(known.layout, bounds, order), stored.take(fitting)
             chain = Chain.of(known, nest, choices, stored, detail)
             left = found[rows]
-            checks.metadata(reasons, chain.data_words, chain.metadata_bits, choices.chip, left)
+            checks.metadata(reasons, chain.data_words, chain.metadata_bits, chain.metadata.narrow, choices.chip, left)
             if "Q9" in known.quirks:
                 for t, impossible in zip(known.layout.operands, chain.counts.computes.impossible, strict=True):
                     name = known.layout.tensors[t].name
