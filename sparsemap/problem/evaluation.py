@@ -126,6 +126,8 @@ class Evaluation:
     scenarios: Mapping[str, Evaluation] = attrs.field(factory=dict)
     """By name, what the same designs are worth in each scenario of the problem (`Problem.scenarios`); all their numbers are
     infinite in a scenario that they do not fit or, as they are invalid before, were not evaluated in."""
+    objective: Objective | None = None
+    """The problem's."""
 
     def __repr__(self) -> str:
         return f"Evaluation({np.sum(self.valid):,} of {len(self):,} designs valid, {self.costs})"
@@ -159,9 +161,10 @@ class Evaluation:
         """Energy-delay product, (B,) pJ * cycles."""
         return self.costs["edp"]
 
-    def score(self, objective: Objective | str) -> Array:
-        """(B,) float64, lower is better, infinity where the design is invalid: by an objective of one value, or by an
-        expression of costs, such as "energy_pj * seconds"."""
+    def score(self, objective: Objective | str | None = None) -> Array:
+        """(B,) float64, lower is better, infinity where the design is invalid: by the problem's objective, another one of
+        one value, or an expression of costs, such as "energy_pj * seconds"."""
+        objective = objective or self.objective
         if isinstance(objective, str):
             from ..spec.expressions import Expression
 
@@ -206,7 +209,9 @@ class Evaluation:
     def take(self, rows: Array | slice) -> Evaluation:
         """That of some of the designs, without `detail`."""
         scenarios = {name: part.take(rows) for name, part in self.scenarios.items()}
-        return Evaluation(self.costs.take(rows), self.reasons[rows], self.reason_names, scenarios=scenarios)
+        return attrs.evolve(
+            self, costs=self.costs.take(rows), reasons=self.reasons[rows], detail=None, scenarios=scenarios
+        )
 
     @staticmethod
     def join(parts: Sequence[Evaluation]) -> Evaluation:
@@ -218,6 +223,7 @@ class Evaluation:
             np.concatenate([p.reasons for p in parts]),
             parts[0].reason_names,
             scenarios={name: Evaluation.join([p.scenarios[name] for p in parts]) for name in parts[0].scenarios},
+            objective=parts[0].objective,
         )
 
     def costs_in_scenarios(self, row: int) -> dict[str, dict[str, float]]:
