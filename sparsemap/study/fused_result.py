@@ -211,9 +211,10 @@ class FusedResult:
         lines.append(f"         operations between layers {free}; {formats}")
         return "\n".join(lines)
 
-    def write(self, folder: Path | str) -> list[Path]:
-        """The files of the searches, with the plan in `network.json`, and a row per step in `fused.csv` and `fused.md`."""
-        written = attrs.evolve(self.base, fused=self.to_dict()).write(folder)
+    def write(self, folder: Path | str, overwrite: bool = False) -> list[Path]:
+        """The files of the searches (`NetworkResult.write`), with the plan in `network.json`, and a row per step in
+        `fused.csv` and `fused.md`."""
+        written = attrs.evolve(self.base, fused=self.to_dict()).write(folder, overwrite)
         if not self.complete:
             return written
         fields = attrs.filters.exclude("by_level", "genome")
