@@ -38,15 +38,14 @@ class Reasons:
     bit: Mapping[str, np.uint64] = attrs.field(factory=dict)
 
     @classmethod
-    def of(cls, layout: Layout, quirks: frozenset[str], coded: bool) -> Reasons:
-        """`coded`: formats are asked for their code."""
+    def of(cls, layout: Layout, quirks: frozenset[str], run_lengths: bool) -> Reasons:
         problem = layout.problem
         names = [f"factors:{dim}" for dim in layout.dims]
         chip = problem.chip
         names += [f"fanout:{chip.names[m.storage]}" for m in problem.mapping_levels if m.spatial]
         names += [f"slides:{layout.tensors[t].name}" for t in problem.slides]
         names += [f"format-order:{tensor.name}" for tensor in layout.tensors]
-        names += [f"entry-bits:{tensor.name}" for tensor in layout.tensors if coded]
+        names += [f"entry-bits:{tensor.name}" for tensor in layout.tensors if run_lengths]
         names += [f"mechanism:{place.name}" for place in problem.places]
         if problem.space.provides("decoded"):
             names += [f"decoding:{tensor.name}" for tensor in layout.tensors]

@@ -70,11 +70,9 @@ class PositionList:
         """Fields of the fibers (n, L) bool, and (n,) entries that an offset would count."""
         return [], None
 
-    def read(
-        self, bits: BitReader, length: int, width: int, count_bits: int, tiles: Array, ends: Array | None
-    ) -> Array:
+    def read(self, bits: BitReader, length: int, width: int, count_bits: int, tile: Array, ends: Array | None) -> Array:
         """`rows` again."""
-        return np.ones((len(tiles), length), dtype=bool)
+        return np.ones((len(tile), length), dtype=bool)
 
 
 class All(PositionList):
@@ -96,10 +94,8 @@ class Mask(PositionList):
         fiber = np.repeat(np.arange(len(rows)), rows.shape[1])
         return [(fiber, rows.reshape(-1).astype(np.int64), width)], None
 
-    def read(
-        self, bits: BitReader, length: int, width: int, count_bits: int, tiles: Array, ends: Array | None
-    ) -> Array:
-        return bits.many(len(tiles) * length, width).reshape(len(tiles), length) > 0
+    def read(self, bits: BitReader, length: int, width: int, count_bits: int, tile: Array, ends: Array | None) -> Array:
+        return bits.many(len(tile) * length, width).reshape(len(tile), length) > 0
 
 
 class Counted(PositionList):
@@ -168,11 +164,9 @@ class Coordinates(Counted):
             fields.append((np.arange(len(rows)), np.full(len(rows), 2**width - 1), width))
         return fields, number
 
-    def read(
-        self, bits: BitReader, length: int, width: int, count_bits: int, tiles: Array, ends: Array | None
-    ) -> Array:
-        found = np.zeros((len(tiles), length), dtype=bool)
-        for fiber, number in enumerate(self.numbers(bits, count_bits, tiles, ends)):
+    def read(self, bits: BitReader, length: int, width: int, count_bits: int, tile: Array, ends: Array | None) -> Array:
+        found = np.zeros((len(tile), length), dtype=bool)
+        for fiber, number in enumerate(self.numbers(bits, count_bits, tile, ends)):
             if number is None:
                 while (at := bits.take(width)) < 2**width - 1:
                     found[fiber, at] = True
@@ -202,11 +196,9 @@ class Runs(Counted):
         number = np.bincount(fiber, minlength=len(rows))
         return [*self.counted(number, rows.shape[1], count_bits, tiles), (fiber, tokens, width)], number
 
-    def read(
-        self, bits: BitReader, length: int, width: int, count_bits: int, tiles: Array, ends: Array | None
-    ) -> Array:
-        found = np.zeros((len(tiles), length), dtype=bool)
-        for fiber, number in enumerate(self.numbers(bits, count_bits, tiles, ends)):
+    def read(self, bits: BitReader, length: int, width: int, count_bits: int, tile: Array, ends: Array | None) -> Array:
+        found = np.zeros((len(tile), length), dtype=bool)
+        for fiber, number in enumerate(self.numbers(bits, count_bits, tile, ends)):
             start = bits.at
             if number is None:
                 number = min(length, (len(bits.bits) - start) // width)

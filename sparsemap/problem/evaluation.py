@@ -174,9 +174,8 @@ class Evaluation:
                 raise EvaluationError(f"score: {error}; expected an objective, or an expression of costs") from None
             scores = expression({name: self.costs[name] for name in expression.names})
         elif not isinstance(objective, Objective):
-            raise EvaluationError(
-                f"score: found {shortened(objective)}, expected an objective, or an expression of costs"
-            )
+            given = shortened(objective)
+            raise EvaluationError(f"score: found {given}, expected an objective, or an expression of costs")
         else:
             scores = objective.score(self)
         return np.where(self.valid & ~np.isnan(scores), scores, np.inf)
@@ -200,18 +199,15 @@ class Evaluation:
 
     def reject_counts(self) -> dict[str, int]:
         """How many designs each reason rejects; a design may count for several."""
-        counts = {
-            name: int(np.count_nonzero((self.reasons >> np.uint64(i)) & np.uint64(1)))
-            for i, name in enumerate(self.reason_names)
-        }
-        return {name: count for name, count in counts.items() if count}
+        bits = np.uint64(1) << np.arange(len(self.reason_names), dtype=np.uint64)
+        counts = np.count_nonzero(self.reasons[:, None] & bits, axis=0).tolist()
+        return {name: count for name, count in zip(self.reason_names, counts, strict=True) if count}
 
     def take(self, rows: Array | slice) -> Evaluation:
         """That of some of the designs, without `detail`."""
         scenarios = {name: part.take(rows) for name, part in self.scenarios.items()}
-        return attrs.evolve(
-            self, costs=self.costs.take(rows), reasons=self.reasons[rows], detail=None, scenarios=scenarios
-        )
+        costs, reasons = self.costs.take(rows), self.reasons[rows]
+        return attrs.evolve(self, costs=costs, reasons=reasons, detail=None, scenarios=scenarios)
 
     @staticmethod
     def join(parts: Sequence[Evaluation]) -> Evaluation:

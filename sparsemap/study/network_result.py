@@ -211,17 +211,20 @@ class NetworkResult:
 
 
 ABOUT = ("network", "hardware", "space", "searcher", "budget", "seed")
-"""What a result in a folder is of, besides the names of its layers."""
+"""What a result in a folder is of."""
 
 
 def check_network(folder: Path, about: Mapping[str, Any], layers: Sequence[str]) -> None:
-    """`JournalMismatch` if the complete result of a network in a folder is of another search than `about` says (of `ABOUT`)
-    of these layers, as `folder.check_result` has it."""
+    """`JournalMismatch` if the complete result of a network in a folder is of another search than `about` says (of `ABOUT`),
+    or has none of these layers; those that it has are compared one by one (`folder.check_result`)."""
     table = _complete(folder)
     if table:
-        there = {key: table.get(key) for key in about} | {"layers": [row.get("layer") for row in table["layers"]]}
+        there, wanted = {key: table.get(key) for key in about}, dict(about)
+        names = [row.get("layer") for row in table["layers"]]
+        if not {*names} & {*layers}:
+            there["layers"], wanted["layers"] = names, list(layers)
         named = f"{table.get('network')} on {table.get('hardware')}"
-        check_file(folder / NETWORK_FILES[-1], named, there, {**about, "layers": list(layers)})
+        check_file(folder / NETWORK_FILES[-1], named, there, wanted)
 
 
 def _complete(folder: Path) -> dict[str, Any]:

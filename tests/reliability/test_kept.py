@@ -64,7 +64,7 @@ def test_a_network_is_not_written_over_another_one(fuse):
     toml_io.write("other.toml", other | {"name": "net"})
     assert "; layers is" in command("run", "other.toml", *words, code=2)
     found = search_network("other.toml", "slow.toml", budget=60)
-    with pytest.raises(SearchError, match="F/network.json is of another search"):
+    with pytest.raises(SearchError, match=r"F/network\.json is of another search"):
         found.write("F")
     assert files("F") == before
     command("run", "other.toml", *words, "--overwrite")

@@ -135,13 +135,9 @@ def _expected(parts: Sequence[tuple[UnitTables, RankPoints]]) -> RankUnits:
             there = fiber.slots * fiber.occupied if form.compressed else fiber.fibers * fiber.length
             columns[2, mine] = fiber.fibers + there
         narrow = 0.0 if outer is None else np.logical_not(units.readable)
-        told = (
-            (found.metadata_bits, units.metadata_bits),
-            (found.payload_bits, units.payload_bits),
-            (found.narrow, narrow),
-        )
-        for bits, each in told:
-            bits[ranks] = np.asarray(each)[np.searchsorted(mine, ends[ranks])] if np.ndim(each) else each
+        each = {"metadata_bits": units.metadata_bits, "payload_bits": units.payload_bits, "narrow": narrow}
+        for name, own in each.items():
+            getattr(found, name)[ranks] = np.asarray(own)[np.searchsorted(mine, ends[ranks])] if np.ndim(own) else own
     windows = np.concatenate([part.merged for _, part in parts])
     merged = np.flatnonzero(windows[points.rank]) if windows.any() else ends[:0]
     totals = _sums(points.rank, points.p, columns, count)
