@@ -256,6 +256,15 @@ def between_text(found: Iterable[tuple[str, str, Sequence[float] | None]]) -> st
     return f"{count} {verb} {', '.join(moved)} (counted with --fuse)"
 
 
+def limits_text(found: Iterable[tuple[str, float]], cycles: float) -> str:
+    """`MAC units in 70 % of the cycles, bandwidth of DRAM in 30 %`, from what limits each layer and how many of the `cycles`
+    of all it takes; what is waited for besides is left out."""
+    each = grouped(found, lambda one: one[0].partition(",")[0].removeprefix("the "))
+    shares = sorted(((math.fsum(part for _, part in some), name) for name, some in each.items() if name), reverse=True)
+    told = [f"{name} in {percent(share / cycles)}" for share, name in shares]
+    return ", ".join([f"{told[0]} of the cycles", *told[1:]]) if told else ""
+
+
 AMOUNTS = 4
 """Chips of which it is told what operations between layers move."""
 HEAD = ["layer", "times", "EDP", "energy", "cycles", "gap", "of energy", "of cycles", "time", "units", "limited by"]

@@ -136,8 +136,10 @@ def _expected(parts: Sequence[tuple[UnitTables, RankPoints]]) -> RankUnits:
             columns[2, mine] = fiber.fibers + there
         narrow = 0.0 if outer is None else np.logical_not(units.readable)
         each = {"metadata_bits": units.metadata_bits, "payload_bits": units.payload_bits, "narrow": narrow}
-        for name, own in each.items():
-            getattr(found, name)[ranks] = np.asarray(own)[np.searchsorted(mine, ends[ranks])] if np.ndim(own) else own
+        for name, bits in each.items():
+            getattr(found, name)[ranks] = (
+                np.asarray(bits)[np.searchsorted(mine, ends[ranks])] if np.ndim(bits) else bits
+            )
     windows = np.concatenate([part.merged for _, part in parts])
     merged = np.flatnonzero(windows[points.rank]) if windows.any() else ends[:0]
     totals = _sums(points.rank, points.p, columns, count)
