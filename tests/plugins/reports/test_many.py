@@ -286,6 +286,19 @@ def test_it_is_told_what_limits_are_worth_that_one_of_two_chips_has(tmp_path, mo
     assert sides_of(Path("free"))[0].unlimited == sides_of(Path("bare"))[0].unlimited == ("GLB",)
 
 
+def test_it_is_told_what_words_of_other_sizes_are_worth(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, bits in (("narrow", 8), ("wide", 16)):
+        search_network(NETWORK, {"extends": "mobile", "name": name, "word_bits": bits}, budget=60, out=name)
+    (said,) = page_of([Path("wide"), Path("narrow")], load()).verdict
+    (found,) = re.findall(
+        r"narrow is better than wide for two, by ([\d.]+)x in .* Words differ: narrow has 8 bits; wide has 16 bits; "
+        r"with 8 bits for both, the same designs differ by ([\d.]+)x(?:, and wide is better)?\.",
+        said,
+    )
+    assert float(found[0]) > 1.5 * float(found[1]) >= 1.5
+
+
 def test_a_folder_of_results_is_their_comparison(chips):
     both = run("explain", chips, "--json")
     assert {row["layer"] for row in json.loads(both)["layers"]} == {
