@@ -8,6 +8,7 @@ from pathlib import Path
 import attrs
 import pytest
 from click.testing import CliRunner
+from sparsemap_plugins.reports.charts import colour
 from sparsemap_plugins.reports.many import figure_of
 from sparsemap_plugins.reports.page import html, page_of
 from sparsemap_plugins.reports.page.study import rows_of
@@ -136,11 +137,16 @@ def test_what_no_total_counts_is_told_wherever_networks_are_compared_or_planned(
     assert "without the plan" not in run("explain", "slow")
 
 
-def test_colours_do_not_depend_on_the_order_of_results():
+def test_colours_do_not_depend_on_the_order_of_results_nor_on_other_charges():
     (part, *_) = sides()[0].parts
     bare = attrs.evolve(part, costs=attrs.evolve(part.costs, charges=dict([*part.costs.charges.items()][-1:])))
     assert len(part.costs.charges) > 1
-    assert coloured([part, bare], "energy_pj") == coloured([bare, part], "energy_pj")
+    both = coloured([part, bare], "energy_pj")
+    assert both == coloured([bare, part], "energy_pj")
+    for name in part.costs.charges:
+        alone = attrs.evolve(part, costs=attrs.evolve(part.costs, charges={name: 1.0}))
+        assert colour(coloured([alone], "energy_pj"), name) == colour(both, name)
+    assert len({colour(both, name) for name in both if name}) == sum(map(bool, both))
 
 
 def test_diff_and_explain_take_networks():
