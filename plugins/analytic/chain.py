@@ -142,7 +142,7 @@ def chained(known: ModelTables, designs: Designs, chip: Chip, detail: bool) -> E
             nest, mine, stored = tiles(rows)
         chain = Chain.of(known, nest, mine, stored)
         left = found[rows]
-        checks.metadata(reasons, chain.data_words, chain.metadata_bits, mine.chip, left)
+        checks.metadata(reasons, chain.data_words, chain.metadata_bits, chain.metadata.narrow, mine.chip, left)
         if "Q9" in known.quirks:
             for t, impossible in zip(known.layout.operands, chain.counts.computes.impossible, strict=True):
                 name = known.layout.tensors[t].name

@@ -118,8 +118,12 @@ def data(reasons: Reasons, words: PerLevel, chip: Chip, found: PerDesign) -> Non
             reasons.mark(found, f"capacity:{name}", words[s] > data_words(chip, s))
 
 
-def metadata(reasons: Reasons, words: PerLevel, bits: PerLevel, chip: Chip, found: PerDesign) -> None:
-    """Metadata bits of all tensors: in a memory of their own, or beside the data."""
+def metadata(
+    reasons: Reasons, words: PerLevel, bits: PerLevel, narrow: PerTensor, chip: Chip, found: PerDesign
+) -> None:
+    """Metadata bits of all tensors: in a memory of their own, or beside the data; and those that cannot be read."""
+    for t, tensor in enumerate(reasons.layout.tensors) if narrow.any() else ():
+        reasons.mark(found, f"entry-bits:{tensor.name}", narrow[t])
     for s, name in enumerate(chip.names):
         shared = chip.shared_capacity[s]
         if limited(chip.capacity_bits[s]) and np.any(shared):

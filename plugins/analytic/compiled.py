@@ -26,7 +26,7 @@ from . import native
 from .actions import Action
 from .charges.maxima import DEVIATIONS, LANES, NORMAL, NORMAL_MAXIMA, Maxima, Rowed, limits_of, maxima_of, rank_of
 from .layout import decoded_of
-from .occupancy import Ranks, TensorTables
+from .occupancy import Ranks, RankUnits, TensorTables
 from .occupancy.lookup import FACTORS, Number, Table, fingerprint
 from .prepared import COLUMNS, ModelTables
 from .prices import gated_extra, price, tree_sides
@@ -198,7 +198,7 @@ class Kernel:
             yield tables._empty, n, 1
             yield tables._largest_stored, 2 * n, 1
             yield tables._longest, 2 * n + 1, 1
-            yield tables._units, 3 * n + 6 + (n if self.groups else 0), 8
+            yield tables._units, 3 * n + 6 + (n if self.groups else 0), len(RankUnits._fields)
             for r in range(lay.D):
                 gap = self.gaps.get((t, r))
                 yield (None, 0, 0) if gap is None else (gap[0], 3 + 2 * len(lay.ranks[t][r]), 1)
@@ -344,6 +344,7 @@ def _bits(known: ModelTables, chip: Chip) -> list[list[int]]:
         [at[f"factors:{dim}"] for dim in lay.dims],
         [at[f"fanout:{name}"] if spatial else -1 for spatial, name in groups],
         [at[f"format-order:{tensor.name}"] for tensor in lay.tensors],
+        [at.get(f"entry-bits:{tensor.name}", -1) for tensor in lay.tensors],
         [at[f"mechanism:{place.name}"] for place in lay.problem.places],
         [at.get(f"capacity:{name}", -1) for name in chip.names],
         [at.get(f"metadata-capacity:{name}", -1) for name in chip.names],

@@ -90,7 +90,7 @@ static int model_of(Cursor *c, Model *m) {
     m->windowed = ints(c, T), m->strided = ints(c, T), m->straight = ints(c, T), m->by_shape = ints(c, T), m->stored = ints(c, T * S);
     m->parent = ints(c, T * S), m->child = ints(c, T * S), m->spans = ints(c, T * S), m->home = ints(c, T);
     m->operand = ints(c, m->operands), m->factor_bit = ints(c, D), m->fanout_bit = ints(c, L), m->order_bit = ints(c, T);
-    m->place_bit = ints(c, A), m->capacity_bit = ints(c, S), m->metadata_bit = ints(c, S), m->group_level = m->block;
+    m->entry_bit = ints(c, T), m->place_bit = ints(c, A), m->capacity_bit = ints(c, S), m->metadata_bit = ints(c, S), m->group_level = m->block;
     m->form_compressed = ints(c, F), m->form_padded = ints(c, F), m->form_anywhere = ints(c, F), m->form_linked = ints(c, F);
     m->form_offsets = ints(c, F), m->form_ends = ints(c, F), m->form_own = ints(c, F), m->form_one_word = ints(c, F);
     m->form_row = ints(c, 4 * F), m->gaps = ints(c, T * D), m->need = ints(c, m->needs * (3 + M));

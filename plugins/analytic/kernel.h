@@ -19,7 +19,7 @@ enum {
     LOOPS = DIMS * GROUPS + 1, /* and the rank of a tile of one word */
     ACTIONS = 64,
     FACTORS = 64, /* components of a fingerprint */
-    COLUMNS = 8,  /* columns of a table */
+    COLUMNS = 9,  /* columns of a table */
     TAILS = 21,   /* thresholds of a tile's work (charges/maxima.py) */
 };
 enum { NONE, GATE, SKIP };
@@ -43,7 +43,7 @@ typedef struct {
     int option[OPTIONS];
     const int64_t *temporal, *spatial, *block, *inwards;
     const int64_t *relevant, *ranks, *terms, *windowed, *strided, *straight, *by_shape, *stored, *parent, *child, *spans, *home, *operand;
-    const int64_t *factor_bit, *fanout_bit, *order_bit, *place_bit, *capacity_bit, *metadata_bit, *group_level;
+    const int64_t *factor_bit, *fanout_bit, *order_bit, *entry_bit, *place_bit, *capacity_bit, *metadata_bit, *group_level;
     const int64_t *form_compressed, *form_padded, *form_anywhere, *form_linked, *form_offsets, *form_ends, *form_own,
         *form_one_word, *form_row, *gaps, *need, *depth, *steals, *rank_of;
     const double *sizes, *form_block, *form_group, *density, *rounded, *room, *copies;
@@ -177,6 +177,7 @@ typedef struct {
     Asked *asked;
     Entry *entry;
     double largest_bits[TENSORS][LEVELS];
+    uint64_t narrow;
     double active[TENSORS][LEVELS];
     Counts counts[2]; /* energy, time */
     const Counts *timed;

@@ -42,6 +42,11 @@ class Metadata:
             bits_of(self.shape, self.cell, self.units, self.units.largest_metadata, self.units.largest_payload)
         )
 
+    @property
+    def narrow(self) -> Array:
+        """(T, B) bool: the code of some rank cannot be read."""
+        return np.bincount(self.cell, self.units.narrow, math.prod(self.shape)).reshape(self.shape).sum(axis=1) > 0.0
+
 
 def bits_of(shape: tuple[int, ...], cell: Array, units: RankUnits, metadata: Array, payload: Array) -> Array:
     """(T, S, C) bits of so many units of the ranks `cell` (n,)."""

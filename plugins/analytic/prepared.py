@@ -72,7 +72,7 @@ class ModelTables:
         ]
         return cls(
             layout, quirks, options, tuple(strangers), formats, PlaceTables.of(problem), tables,
-            copies_of(problem, options), joint_of(layout), Reasons.of(layout, quirks),
+            copies_of(problem, options), joint_of(layout), Reasons.of(layout, quirks, formats.every_fiber),
         )  # fmt: skip
 
 

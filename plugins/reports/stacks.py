@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import cast
+from zlib import crc32
 
 from sparsemap.files import percent
-from sparsemap.plots import Figure, named_ticks, subplots, tipped
+from sparsemap.plots import COLOURS, Figure, named_ticks, subplots, tipped
 from sparsemap.searching.breakdown import WAITING, Breakdown
 from sparsemap.spec.units import PREFIXES, format_count, format_energy
 
@@ -17,6 +18,8 @@ from .design_charts import energy_scale
 from .sides import SidePart
 from .wording import time_text
 
+PALE = len(COLOURS)
+"""The place of the first paler colour."""
 Bar = tuple[str, Sequence[SidePart], str]
 """A name, the parts that it is the sum of, and a text at its end, by default the value."""
 
@@ -56,17 +59,20 @@ def stack(rows: Sequence[Bar], key: str, among: Sequence[SidePart] = ()) -> Char
 
 def coloured(parts: Sequence[SidePart], key: str) -> list[str]:
     """What the bars of these parts consist of, each at the place of its colour (`charts.colour`): levels from the
-    outermost inwards, the compute units at theirs, whatever the number of levels, then charges."""
+    outermost inwards, the compute units at theirs, whatever the number of levels; charges where their names say, whatever
+    other charges there are, unless that is taken."""
     costs = [part.costs for part in parts if part.known]
     named = "{}" if key == "energy_pj" else "limited by {}"
     levels = list(dict.fromkeys(named.format(row.name) for one in costs for row in one.rows[:-1]))
     last = dict.fromkeys(named.format(row.name) for one in costs for row in one.rows[-1:])
     first, *further = levels[:COMPUTE], levels[COMPUTE:][:1], levels[COMPUTE + 1 :]
     known = [*first, *[""] * (COMPUTE - len(levels)), *last, *further[0], *[""] * 2, *further[1]]
-    rest = sorted(
-        {name for one in costs for name in parts_of(one, key)} - set(known)
-    )  # whatever the order of the parts
-    return [*known, *[""] * (8 - len(known)), *rest]
+    found = [*known, *[""] * (2 * PALE - len(known))]
+    for name in sorted({name for one in costs for name in parts_of(one, key)} - set(known)):
+        place = PALE + crc32(name.encode()) % (PALE - 1)  # the last is that of what waits
+        found = [*found, *[""] * PALE]
+        found[next(i for i in range(place, len(found)) if not found[i])] = name
+    return found
 
 
 def seconds_scale(seconds: float) -> tuple[float, str]:

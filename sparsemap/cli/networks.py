@@ -78,12 +78,13 @@ def _shown(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else value
 
 
-WIDE = (7, 6, 9, 8, 10)
-"""Columns of `NetworkResult.groups` that narrow terminals do without: shares of cycles and energy, units, time, limits."""
+WIDE = (7, 6, 9, 4, 5, 8, 10)
+"""Columns of `NetworkResult.groups` that narrow terminals do without: shares of cycles and energy, units, cycles, gaps, time,
+limits."""
 
 
-WIDE_PLAN = (9, 8, 6, 7)
-"""The same of `FusedResult.table`: reasons, limits, times and utilisation."""
+WIDE_PLAN = (9, 5, 7, 1, 6, 8)
+"""The same of `FusedResult.table`: reasons, cycles, utilisation, where inputs are, times, limits."""
 
 
 def run_network(hardware: str, given: Mapping[str, Any], as_json: bool, quiet: bool, study: str, **where: Any) -> None:
@@ -129,7 +130,7 @@ def say_reasons(found: Iterable[tuple[str, str]]) -> None:
 
 
 def totals_text(result: NetworkResult) -> str:
-    from ..study.network_result import between_text
+    from ..study.network_result import between_text, limits_text
 
     about = f"{result.network} on {result.hardware}"
     layers = f"{sum(layer.repeat for layer in result.layers)} layers, {result.searches} searches"
@@ -143,6 +144,8 @@ def totals_text(result: NetworkResult) -> str:
         f"energy   {format_energy(energy)}",
         f"cycles   {format_count(cycles)}, {1e3 * seconds:,.4g} ms; one layer after the other, without fusion or overlap",
     ]
+    if limits := limits_text(((x.limit or "", x.repeat * (x.cycles or 0.0)) for x in result.layers), cycles):
+        lines.append(f"limits   {limits}")
     if between := between_text([(result.network, result.hardware, result.between)]):
         lines.append(f"besides  {between}")
     if result.lacks:

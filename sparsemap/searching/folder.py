@@ -36,11 +36,16 @@ def check_place(folder: Path, identity: Identity, overwrite: bool) -> None:
 def check_result(folder: Path, identity: Identity, apart: Sequence[str] = ()) -> None:
     """The same whether a search has begun or not; keys that are `apart` may differ."""
     table = _complete(folder)
-    if table and (differ := in_the_way(table.get("identity", {}), identity, apart)):
-        there = (
-            f"{shown(folder / RESULT_FILE)} is of another search, {table.get('workload')} on {table.get('hardware')}"
-        )
-        raise JournalMismatch(f"{there}; {differ}. Choose another folder, or overwrite it (--overwrite)")
+    if table:
+        about = f"{table.get('workload')} on {table.get('hardware')}"
+        check_file(folder / RESULT_FILE, about, table.get("identity", {}), identity, apart)
+
+
+def check_file(file: Path, about: str, there: Identity, wanted: Identity, apart: Sequence[str] = ()) -> None:
+    """The same of any file with the complete results of a search, of which it says what it is `about`."""
+    if differ := in_the_way(there, wanted, apart):
+        text = f"{shown(file)} is of another search, {about}; {differ}"
+        raise JournalMismatch(f"{text}. Choose another folder, or overwrite it (--overwrite)")
 
 
 def search_into(

@@ -61,6 +61,12 @@ COMPLETE = {
         {"extends": "full", "formats": {"candidates": ["uncompressed", "ellpack", "dense-block", "bitmask", "run-length"]}},
         "physical",
     ),
+    "narrow": (
+        SETTINGS["product"][0], "cloud",
+        {"extends": "full", "formats": {"candidates": [
+            "uncompressed", {"extends": "coordinate", "entry_bits": "4"}, {"extends": "ellpack", "count_bits": "3"}, "bitmask",
+        ]}}, "physical",
+    ),
 }  # fmt: skip
 
 

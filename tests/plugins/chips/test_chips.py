@@ -24,7 +24,7 @@ from sparsemap_plugins.chips.starts import starts_of, weights_of
 from sparsemap_plugins.chips.worth import STAGES, Leg, evaluated_chip
 from sparsemap_plugins.verify.run import verify
 
-from sparsemap import Search, SearchError, SpecError, __version__, load_problem, search
+from sparsemap import Search, SearchError, SpecError, load_problem, search
 from sparsemap.cli.check import check_files
 from sparsemap.errors import DesignError
 from sparsemap.pieces.loading import load
@@ -285,11 +285,13 @@ def test_a_command_that_is_killed_ends_the_same_when_it_is_run_again(task):
 def test_chips_of_another_search_stay_and_what_differs_is_named(task):
     designed(attrs.evolve(task, budget=1))
     file = task.out / "chips.jsonl"
-    older = file.read_text().replace(f'"sparsemap": "{__version__}"', '"sparsemap": "0.0.1"')
-    file.write_text(older)
-    with pytest.raises(SearchError, match=r'chips.jsonl is of a search that differs.*: sparsemap is "0.0.1" there'):
-        designed(task)
+    older = file.read_text()
+    other = attrs.evolve(task, seed=task.seed + 1, budget=1)
+    with pytest.raises(SearchError, match=r"chips.jsonl is of another search, .*; seed is .* \(--overwrite\)"):
+        designed(other)
     assert file.read_text() == older
+    designed(attrs.evolve(other, overwrite=True))
+    assert json.loads(file.read_text().splitlines()[0])["seed"] == other.seed
 
 
 @pytest.mark.parametrize(
