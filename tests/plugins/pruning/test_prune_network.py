@@ -159,5 +159,10 @@ def test_one_command_goes_from_a_model_to_totals_and_a_page_of_three_chips(tmp_p
     results = (*tmp_path.glob("again/runs/network.json"), *tmp_path.glob("runs/prune/runs/*crisp*/network.json"))
     own, other = (json.loads(file.read_text()) for file in results)
     assert own["cycles"] == other["cycles"]
+    assert "needs gradients" in run("prune", "m.onnx", "--sparsity", 0.5, "--out", "none", code=2)
+    assert "no layer 'x'" in run("prune", "m.onnx", "--sparsity", 0.5, "--layer", "x", "--out", "none", code=2)
+    assert not (tmp_path / "none").exists()  # nothing is left of what was refused
+    again = ("prune", "m.onnx", "--criterion", "l1", "--sparsity", 0.8, "--block", "8x8")
+    assert "wrote none" in run(*again, "--out", "none") and "wrote none" in run(*again, "--out", "none")
     assert "has its own layers" in run("prune", "m.onnx", "--network", "m.toml", "--sparsity", 0.5, code=2)
     assert "--run needs the network" in run("prune", "w.npz", "--sparsity", 0.5, "--run", "mobile", code=2)
