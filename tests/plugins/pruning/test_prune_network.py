@@ -50,6 +50,20 @@ def test_pruned_weights_become_a_network_with_all_layers_that_runs_on_other_chip
     assert [node["name"] for node in nodes] == ["stem", "deep", "conv", "pool", "fc"]
     told = run("run", folder / "network.toml", "--hardware", "mobile", "--budget", 20, "--out", "found")
     assert "Q 0.25" in (small / "found" / "layers.md").read_text(), told
+    run(
+        "run",
+        folder / "network.toml",
+        "--hardware",
+        "mobile,aie2-2x2",
+        "--budget",
+        5,
+        "--out",
+        "two",
+        "--report",
+        code=2,
+    )
+    page = (small / "two" / "report.html").read_text()
+    assert "aie2-2x2 has no total, since layers failed: deep (workload: type: depthwise: is compiled" in page
     chips = ("--hardware", "crisp-stc,dense-tc,nvidia-stc", "--budget", 20, "--out", "stc", "--json")
     rows = json.loads(run("run", folder / "network.toml", *chips).partition("]")[0] + "]")
     edp = {row["hardware"]: row["edp"] for row in rows}
