@@ -394,7 +394,10 @@ class CrispOccupancy(Occupancy):
 
     def _placed(self, x: Array, p: Array, kind: Any, kinds: int, layout: Lattice) -> Array:
         """(kinds, places) of what bands hold, between the nearest two places of the lattice."""
-        (place, rest), size = np.divmod(x, layout.step), layout.size
+        size = layout.size
+        if layout.step == 1:
+            return np.bincount(kind * size + x % size, p, kinds * size).reshape(kinds, size)
+        place, rest = np.divmod(x, layout.step)
         share = rest / layout.step
         found = np.bincount(kind * size + place % size, p * (1.0 - share), kinds * size)
         if rest.any():
