@@ -98,7 +98,8 @@ def _verdict(found: Mapping[str, Any]) -> list[str]:
 def _beside(found: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
     """What the chip is held against: the given hardware with units for all layers, or without a count of units."""
     if other := found.get("platform"):
-        return other, f"with the same units for all layers, on {area_text(other['area_mm2'])}"
+        beside = "" if other["allowed"] else ", which breaks a constraint"
+        return other, f"with the same units for all layers, on {area_text(other['area_mm2'])}{beside}"
     return found["reference"], "where each layer has any formats and units for free"
 
 
@@ -213,7 +214,7 @@ def _tried(found: Mapping[str, Any]) -> Chart:
         tipped(cross, [m.tip for m in given])
         base = found["reference"]["edp_js"]
         axes.axhline(base, color=COLOURS[2], linestyle="--", label=f"{found['base']}, any units")
-        scale(axes.yaxis, [*(m.at for m in [*marks, *given]), chosen.at, base])
+        scale(axes.yaxis, [*(m.at for m in [*marks, *given]), chosen.at, base], 2.0)  # chips that lost are far off
         scale(axes.xaxis, [*(m.value for m in [*marks, *given]), chosen.value])
         axes.set(xlabel="area, mm2", ylabel="EDP, J s")
         figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=2)
