@@ -39,7 +39,8 @@ class ChipResult:
     searched: Mapping[str, Any]
     """The same as the search of chips saw it."""
     reference: Mapping[str, Any]
-    """The given hardware, where every layer has formats and units of its own choosing, which nobody pays for."""
+    """The given hardware, where every layer has formats and units of its own choosing, which nobody pays for; never worse
+    than `platform`."""
     platform: Mapping[str, Any]
     """The given hardware with the units that its layers use most, searched as long as the chip; empty: it is not in the
     space."""

@@ -30,7 +30,7 @@ from sparsemap.study.cells import PLAN_FOLDER, not_of_a_search
 from .layers import Inner, KnownChip, folders_of, layers_of, registry_of
 from .model import ChipModel, Tried, digest_of, segment_of, source_of, whole
 from .neighbours import neighbours_of
-from .result import ChipResult
+from .result import ChipResult, edp_js
 from .starts import starts_of, weights_of
 from .worth import COSTS, evaluated_chip, executed_design
 
@@ -260,6 +260,8 @@ def _chosen(
 
     longer = partial(_longer, task, problem, tried, told)
     platform = _platform(problem, tried, reference, longer)
+    if platform and edp_js(platform) < edp_js(reference):  # designs with shared units are designs with any
+        reference = platform
     going = [ended[place] for place in model.ranked(problem, ended)]
     most = CLOSE * model.values(problem, going[:1])[0, 0]
     going = [row for row in going if model.values(problem, [row])[0, 0] <= most][:FINALISTS]
