@@ -123,7 +123,6 @@ def run_cells(
     runs them; without it they are loaded.
     """
     _loaded.cache_clear()  # plugins and specs may have changed since
-    _problem.cache_clear()
     ended: dict[str, Outcome] = {}
     args = {key: [os.path.abspath(item) for item in value] for key, value in (registry_args or {}).items()}
     if not overwrite:

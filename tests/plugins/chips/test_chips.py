@@ -489,7 +489,7 @@ def test_a_level_that_is_left_out_has_one_size():
 @pytest.mark.parametrize("fuse", [True, False])
 def test_no_result_is_worse_than_the_given_hardware_with_its_best_units(task, fuse):
     """Whatever the search tries after it, and however few chips."""
-    for seed in range(4):
+    for seed in range(2):
         for chips in (1, 4):
             out = task.out / f"{fuse}{seed}{chips}"
             result = designed(attrs.evolve(task, fuse=fuse, seed=seed, budget=chips, layer_budget=6, out=out))
