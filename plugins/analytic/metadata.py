@@ -134,21 +134,9 @@ def _entries(
         tile = nest.tile_words[t][level, design][None]
     drops = np.array([lay.parent(t, s) is not None for s in range(lay.S)], dtype=np.float64)[level]
     box = [np.minimum(part, whole) for part, whole in zip(box, tile, strict=True)]
-    found = tables.units(
-        Ranks(
-            tile,
-            np.stack(box),
-            np.stack(below),
-            length,
-            above,
-            chosen,
-            positions,
-            drops,
-            longest,
-            np.stack(group) if group else np.zeros((0, len(above))),
-        ),
-        pointed,
-    )
+    shapes, groups = (np.stack(box), np.stack(below)), np.stack(group) if group else np.zeros((0, len(above)))
+    asked = Ranks(tile, *shapes, length, above, chosen, positions, drops, longest, groups)
+    found = tables.units(asked, pointed)
     for bits in (found.metadata_bits, found.payload_bits):
         bits[len(design) - len(lone) :] *= formats.of_one_word[last_slot]
     inner = place > 0  # the payload of the innermost rank is the data

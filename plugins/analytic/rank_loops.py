@@ -64,10 +64,8 @@ def rank_ends(
     position = np.arange(len(ends))[:, None]
     last = np.maximum.accumulate(np.where(ends & ~flat, position, -1))  # the innermost loop of the rank has the format
     formats = np.take_along_axis(formats, np.maximum(last, 0), axis=0)
-    none, behind = (
-        len(ends),
-        np.where(ends, position, len(ends)),
-    )  # a rank goes on with the next one outside that is flat
-    behind = np.append(np.minimum.accumulate(behind[::-1], axis=0)[-2::-1], np.full_like(behind[:1], none), axis=0)
+    none = np.full((1, *ends.shape[1:]), len(ends))  # a rank goes on with the next one outside that is flat
+    outwards = np.minimum.accumulate(np.where(ends, position, len(ends))[::-1], axis=0)
+    behind = np.append(outwards[-2::-1], none, axis=0)
     goes_on = np.take_along_axis(np.append(flat, np.zeros_like(flat[:1]), axis=0), behind, axis=0)
     return moves, ends & ~goes_on, formats

@@ -54,10 +54,8 @@ def stored_of(known: ModelTables, nest: Nest, choices: DesignChoices) -> StoredT
             shapes = [nest.tile_words[t][: lay.S][:, rows].reshape(-1)]
         tile = table.tile(shapes)
         tile = type(tile)(*(part.reshape(lay.S, len(rows)) for part in tile))
-        drops, packed = (
-            sends_no_empty(lay, known.quirks, choices.packed, t)[:, rows],
-            kept[t] & choices.packed[t][:, rows],
-        )
+        drops = sends_no_empty(lay, known.quirks, choices.packed, t)[:, rows]
+        packed = kept[t] & choices.packed[t][:, rows]
         words[t][:, rows] = np.where(packed, tile.largest, words[t][:, rows])
         occupied[t][:, rows] = np.where(drops, tile.occupied, 1.0)
         left = np.where(drops, tile.density_occupied, tile.density)
