@@ -110,7 +110,8 @@ def explain_many(path: Path, quantity: str, registry: Registry) -> Explanation:
     plan = f", without the plan, whose designs are in {planned}" if planned else ""
     if len(sides) == 1:
         time, energy = time_text(totals[""][1]), format_energy(totals[""][0])
-        lines += [f"{time}, {energy}, {'layer by layer' if planned else 'one layer after the other'}{plan}", ""]
+        how = "layer by layer" if planned else "one layer after the other"
+        lines += [output.wrapped(f"{time}, {energy}, {how}{plan}"), ""]
     elif planned:
         lines += [f"layer by layer{plan}", ""]
     lines.append(output.table(_rows(layers, quantity), "<>>>>>><", less=LESS))

@@ -6,20 +6,19 @@ import math
 from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import cast
-from zlib import crc32
 
 from sparsemap.files import percent
-from sparsemap.plots import COLOURS, Figure, named_ticks, subplots, tipped
+from sparsemap.plots import Figure, named_ticks, subplots, tipped
 from sparsemap.searching.breakdown import WAITING, Breakdown
 from sparsemap.spec.units import PREFIXES, format_count, format_energy
 
-from .charts import COMPUTE, Chart, Mark, bars, colour
+from .charts import COMPUTE, Chart, Mark, bars, colour, with_charges
 from .design_charts import energy_scale
 from .sides import SidePart
 from .wording import time_text
 
-PALE = len(COLOURS)
-"""The place of the first paler colour."""
+WHOLE = "all levels"
+"""What operations, and cost models that tell no level, have."""
 Bar = tuple[str, Sequence[SidePart], str]
 """A name, the parts that it is the sum of, and a text at its end, by default the value."""
 
@@ -66,13 +65,8 @@ def coloured(parts: Sequence[SidePart], key: str) -> list[str]:
     levels = list(dict.fromkeys(named.format(row.name) for one in costs for row in one.rows[:-1]))
     last = dict.fromkeys(named.format(row.name) for one in costs for row in one.rows[-1:])
     first, *further = levels[:COMPUTE], levels[COMPUTE:][:1], levels[COMPUTE + 1 :]
-    known = [*first, *[""] * (COMPUTE - len(levels)), *last, *further[0], *[""] * 2, *further[1]]
-    found = [*known, *[""] * (2 * PALE - len(known))]
-    for name in sorted({name for one in costs for name in parts_of(one, key)} - set(known)):
-        place = PALE + crc32(name.encode()) % (PALE - 1)  # the last is that of what waits
-        found = [*found, *[""] * PALE]
-        found[next(i for i in range(place, len(found)) if not found[i])] = name
-    return found
+    known = [*first, *[""] * (COMPUTE - len(levels)), *(last or [""]), *(further[0] or [""]), WHOLE, "", *further[1]]
+    return with_charges(known, {name for one in costs for name in parts_of(one, key)} - set(known))
 
 
 def seconds_scale(seconds: float) -> tuple[float, str]:
@@ -84,10 +78,10 @@ def seconds_scale(seconds: float) -> tuple[float, str]:
 def parts_of(costs: Breakdown, key: str) -> dict[str, float]:
     """Energy in pJ by level and charge, or the cycles of what limits them, and of waiting; they add up to the whole."""
     if key == "energy_pj":
-        return {name: sum(spent.values()) for name, spent in costs.energies.items()} or {"all levels": costs.energy_pj}
+        return {name: sum(spent.values()) for name, spent in costs.energies.items()} or {WHOLE: costs.energy_pj}
     timed = [(row.cycles, row.name) for row in reversed(costs.rows) if row.cycles is not None]
     if not timed:
-        return {"all levels": costs.cycles}
+        return {WHOLE: costs.cycles}
     slowest, name = max(timed, key=itemgetter(0))
     return {f"limited by {name}": slowest, **({WAITING: costs.waiting_cycles} if costs.waiting_cycles else {})}
 
