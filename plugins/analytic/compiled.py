@@ -24,9 +24,8 @@ from sparsemap.problem.designs import Designs
 
 from . import native
 from .actions import Action
-from .charges.alike import blocks_of, rarity
 from .charges.maxima import DEVIATIONS, LANES, NORMAL, NORMAL_MAXIMA, Maxima, Rowed, limits_of, maxima_of, rank_of
-from .layout import decoded_of
+from .layout import Layout, decoded_of
 from .occupancy import Ranks, RankUnits, TensorTables
 from .occupancy.lookup import FACTORS, Number, Table, fingerprint
 from .prepared import COLUMNS, ModelTables
@@ -298,7 +297,7 @@ def _laid_out(known: ModelTables, chip: Chip, slots: int, maxima: Maxima | None)
         np.ones((lay.T, lay.S)) if known.copies is None else known.copies,
         np.log2(LANES), DEVIATIONS, NORMAL_MAXIMA, sparsity._BITS, NORMAL,
         [np.append(limits, np.ones(lay.D - len(limits))) for limits in map(partial(limits_of, known), lay.operands)],
-        [rarity(densities[t]) for t in lay.operands], [blocks_of(lay, t) for t in lay.operands],
+        *_alike(lay),
     ]  # fmt: skip
     for action in [*actions, *([] if unit is None else [unit])]:
         level, rest = action.place.storage, [0] * (TENSORS - len(action.leaders))
@@ -324,6 +323,17 @@ def _laid_out(known: ModelTables, chip: Chip, slots: int, maxima: Maxima | None)
         (chip.gated_residual * compute, chip.wire_pj_per_bit_mm),
     ]  # fmt: skip
     return wholes, reals
+
+
+def _alike(lay: Layout) -> tuple[Array, Array]:
+    """By operand, of those that are alike within blocks: how rare a word is (`rarity`), and words (`blocks_of`)."""
+    rare, blocks = np.zeros(len(lay.operands)), np.ones((len(lay.operands), lay.D))
+    for t in lay.alike:
+        from .charges.alike import blocks_of, rarity
+
+        i = lay.operands.index(t)
+        rare[i], blocks[i] = rarity(lay.occupancies[t].density), blocks_of(lay, t)
+    return rare, blocks
 
 
 def _or(level: int | None) -> int:

@@ -74,7 +74,7 @@ def remembered(method: Method) -> Method:
         value = memory.values.get(key, memory)
         if value is not memory:
             if 2 * memory.size > memory.limit:  # it may have to forget something soon
-                memory.values[key] = memory.values.pop(key)
+                memory.values[key] = memory.values.pop(key, value)
             return value
         value = memory.values[key] = method(self, *arguments)
         memory.size += _numbers(value)

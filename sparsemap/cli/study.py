@@ -210,13 +210,19 @@ def write_report(folder: str, plugin_dirs: tuple[str, ...]) -> None:
     _page((Path(folder),), plugin_dirs, "no report was written")
 
 
+def _chips(ctx: click.Context, option: click.Parameter, names: tuple[str, ...]) -> str:
+    from .networks import known_hardware
+
+    return known_hardware(names) if names else ""
+
+
 def run_options(verb: Any) -> Any:
     """Options of verbs that write a network: `hardware` that it is then run on (`run_written`), and `designs`."""
     of_run = click.option(
         "--run",
         "hardware",
         multiple=True,
-        callback=lambda ctx, option, names: ",".join(names),  # also with the option again
+        callback=_chips,
         metavar="HARDWARE,...",
         help="Run the network on these, with a report of all.",
     )

@@ -175,6 +175,9 @@ def test_one_command_goes_from_a_model_to_totals_and_a_page_of_three_chips(tmp_p
     assert own["cycles"] == other["cycles"]
     assert "needs gradients" in run("prune", "m.onnx", "--sparsity", 0.5, "--out", "none", code=2)
     assert "no layer 'x'" in run("prune", "m.onnx", "--sparsity", 0.5, "--layer", "x", "--out", "none", code=2)
+    chip = ("--criterion", "l1", "--sparsity", 0.8, "--out", "none", "--run", "mobile,mobil")
+    assert "no hardware 'mobil'; did you mean 'mobile'?" in run("prune", "m.onnx", *chip, code=2)
+    assert "no hardware 'mobil'" in run("import-model", "m.onnx", "--out", "none/m.toml", "--run", "mobil", code=2)
     assert not (tmp_path / "none").exists()  # nothing is left of what was refused
     again = ("prune", "m.onnx", "--criterion", "l1", "--sparsity", 0.8, "--block", "8x8")
     assert "wrote none" in run(*again, "--out", "none") and "wrote none" in run(*again, "--out", "none")
