@@ -53,7 +53,7 @@ def main() -> None:
         "--kinds", nargs="+", choices=[*KINDS][1:], default=[*KINDS][1:], help="what chips stand beside"
     )
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--thorough", action="store_true", help="execute the designs, and judge the chips beside")
+    parser.add_argument("--thorough", action="store_true", help="judge the chips beside")
     parser.add_argument("--work", type=Path, help="folder of the searches, which go on there")
     parser.add_argument("--out", type=Path, default=Path("chips.md"))
     given = parser.parse_args()

@@ -77,7 +77,7 @@ class DesignTask:
     fuse: bool = True
     """Whether tensors between layers may stay on chip."""
     thorough: bool = False
-    """Whether the designs of the chosen chip are executed, and the chips that differ from it in one choice or unit judged."""
+    """Whether the chips that differ from the chosen one in one choice or unit are judged."""
     constraints: tuple[str, ...] = ()
     plugin_dirs: tuple[str, ...] = ()
     overwrite: bool = False
@@ -281,7 +281,7 @@ def _chosen(
         shutil.rmtree(task.out / name, ignore_errors=True)
         shutil.move(task.out / FINALS / best["digest"] / name, task.out / name)
     shutil.rmtree(task.out / FINALS)
-    executed = _executed(task, tried, told) if task.thorough else []
+    executed = _executed(task, tried, told)
     beside = neighbours_of(problem, tried, best, partial(_told_as, told, "neighbours")) if task.thorough else []
     chip = task.layer_on(hardware)
     return ChipResult(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import itertools
 import json
 import math
@@ -201,6 +202,10 @@ def test_check_says_which_units_take_no_area(tmp_path, caplog):
 # -------------------------------------------------------------------------------------------------------- the search
 
 
+PLACES = {True: "plan/*.toml", False: "*/design.toml"}
+"""Of the designs in the folder of a network, by whether it is planned."""
+
+
 @pytest.mark.parametrize("fuse", [True, False])
 def test_a_chip_for_two_layers_adds_up_and_its_files_give_the_same(task, registry, fuse, monkeypatch):
     monkeypatch.undo()
@@ -218,6 +223,8 @@ def test_a_chip_for_two_layers_adds_up_and_its_files_give_the_same(task, registr
         pytest.approx(7.0),
         pytest.approx(7.0),
     )
+    executed = {row["design"] for row in csv.DictReader((task.out / "executed.csv").open())}
+    assert executed == {str(file.relative_to(task.out)) for file in (task.out / "network").glob(PLACES[fuse])}
     hardware = registry.resolve("hardware", str(task.out / "chip.toml"))
     assert hardware.units is not None and not hardware.choices
     problem = load_problem("small-sparse", hardware, "small", registry=registry)
