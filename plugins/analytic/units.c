@@ -17,7 +17,7 @@ enum { NOTHING, MARKER, SAME, EVEN, COUNT, PARENT }; /* what tells where a fiber
 enum { GROUPED, UPPER, UPPER_END, LIST, END, TOLD, PADDED, COMPRESSED, CODES };
 /* what is known of a rank at any occupancy; those of the list of groups, and of the list in a group or fiber */
 enum { SLOTS, LENGTH, LONGEST, GROUPS_OF, UPPER_WIDTH, UPPER_COUNT, INNER, WIDTH, COUNT_BITS, MOST, USUAL, COORD_BITS,
-       NUMBERS };
+       READABLE, READABLE_EVEN, NUMBERS };
 /* where numbers of its tile begin, and how many there are; those of its largest occupancy */
 enum { AT_P, AT_BOX, AT_BELOW, AT_GROUP, SIZE, MERGED, FORMAT, PLACES };
 enum { BOX, BELOW, GROUP, LARGEST };
@@ -104,10 +104,12 @@ static double best_bits(const Loops *f, double length, double usual, double most
     return best;
 }
 
-/* Bits of a format at n <= BLOCK points (`ExpressionFormat.encoded`), and how many offsets it has. */
-static void counted(const Loops *f, const int64_t *code, const double *rank, int n, const double *fibers, const double *occupied,
+/* Bits of a format at n <= BLOCK points (`ExpressionFormat.encoded`), and how many offsets it has; whether groups are equally full at
+ * the last point. */
+static int counted(const Loops *f, const int64_t *code, const double *rank, int n, const double *fibers, const double *occupied,
                     const double *groups, double *bits, double *offsets) {
     double filled[BLOCK] = {0.0}, each[BLOCK], slots = rank[SLOTS], length = rank[LENGTH], inner = rank[INNER], width = rank[WIDTH];
+    int even = 0;
     double count = rank[GROUPS_OF], all = code[GROUPED] ? slots * count : slots, most = rank[MOST], of_none = 0.0;
     if (code[LIST] == RUNS) {
         for (int i = 0; i < n; i++) {
@@ -120,7 +122,6 @@ static void counted(const Loops *f, const int64_t *code, const double *rank, int
     }
     for (int i = 0; i < n; i++) {
         double there = fibers[i], held = slots * occupied[i], upper = 0.0, own = 0.0;
-        int even = 0;
         offsets[i] = there + (code[COMPRESSED] ? held : there * length);
         if (code[PADDED]) held = max2(held, there * rank[LONGEST]);
         if (code[GROUPED]) {
@@ -137,6 +138,7 @@ static void counted(const Loops *f, const int64_t *code, const double *rank, int
         if (code[LIST] == RUNS) own = max2(all * each[i] - (all - there) * of_none, 0.0) * width + ends;
         bits[i] = upper + own;
     }
+    return even;
 }
 
 /* Of one column: the sum of p times it, its value at the largest occupancy, and the one that it has at all others, or NaN. */
@@ -216,8 +218,8 @@ static PyObject *rises(PyObject *self, PyObject *const *args, Py_ssize_t nargs) 
     return done(&views, count);
 }
 
-/* units(chances, lists, places, numbers, largest, actual, loops, codes, cut, pieces, out): out (n, 6), of bits and of offsets the sum,
- * the one at the largest occupancy, and the steady one of merged windows; `cut` (2, m): rank, ascending, and bin of pieces in place of
+/* units(chances, lists, places, numbers, largest, actual, loops, codes, cut, pieces, out): out (n, 7), of bits and of offsets the sum,
+ * the one at the largest occupancy, and the steady one of merged windows, and whether the code cannot be read; `cut` (2, m): rank, ascending, and bin of pieces in place of
  * bins; `pieces` (4, m): fibers, occupied, groups and probability. */
 static PyObject *units(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     Views views = {.count = 0};
@@ -234,7 +236,7 @@ static PyObject *units(PyObject *self, PyObject *const *args, Py_ssize_t nargs) 
     if (PyErr_Occurred()) PyErr_Clear();
     Py_ssize_t n = g.places->shape[0], m = cut->shape[1], piece = 0;
     if (codes->shape[1] != CODES || cut->shape[0] != 2 || pieces->shape[0] != 4 || pieces->shape[1] != m || out->shape[0] != n ||
-        out->shape[1] != 6)
+        out->shape[1] != 7)
         return none(&views);
     const int64_t *cut_rank = cut->buf, *cut_bin = cut_rank + m;
     double fibers[BLOCK], occupied[BLOCK], groups[BLOCK], p[BLOCK], bits[BLOCK], offsets[BLOCK];
@@ -252,6 +254,7 @@ static PyObject *units(PyObject *self, PyObject *const *args, Py_ssize_t nargs) 
         }
         Sum sums[2] = {{0.0}, {0.0}};
         Py_ssize_t stop = piece;
+        int even = 0;
         while (stop < m && cut_rank[stop] == i) stop++;
         for (int64_t start = 0; start <= at[SIZE]; start += BLOCK) {
             int64_t some = at[SIZE] + 1 - start < BLOCK ? at[SIZE] + 1 - start : BLOCK;
@@ -267,7 +270,7 @@ static PyObject *units(PyObject *self, PyObject *const *args, Py_ssize_t nargs) 
             }
             for (Py_ssize_t j = piece; j < stop; j++)
                 if (cut_bin[j] >= start && cut_bin[j] < start + some) p[cut_bin[j] - start] = 0.0;
-            counted(&f, code, rank, (int)some, fibers, occupied, groups, bits, offsets);
+            even = counted(&f, code, rank, (int)some, fibers, occupied, groups, bits, offsets);
             if (!add(&sums[0], p, bits, (int)some, !start, ends) || !add(&sums[1], p, offsets, (int)some, !start, ends))
                 return none(&views);
         }
@@ -279,9 +282,10 @@ static PyObject *units(PyObject *self, PyObject *const *args, Py_ssize_t nargs) 
                 !add(&sums[1], of_pieces + 3 * m + piece, offsets, some, 0, 0))
                 return none(&views);
         }
-        double *found = (double *)out->buf + i * 6;
+        double *found = (double *)out->buf + i * 7;
         for (int j = 0; j < 2; j++, found += 3)
             found[0] = sums[j].total, found[1] = sums[j].largest, found[2] = at[MERGED] ? sums[j].steady : NAN;
+        *found = rank[even ? READABLE_EVEN : READABLE] == 0.0;
     }
     return piece == m ? done(&views, n) : none(&views);
 }

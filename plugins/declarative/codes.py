@@ -64,6 +64,10 @@ class PositionList:
         """Expected bits of all fibers, (N,)."""
         return np.zeros(len(known.fibers))
 
+    def readable(self, known: Expected) -> Array:
+        """(N,) bool: the fields tell all that a fiber of this length may hold."""
+        return np.ones(len(known.fibers), dtype=bool)
+
 
 class All(PositionList):
     """Every position."""
@@ -76,6 +80,9 @@ class Mask(PositionList):
 
     def bits(self, known: Expected) -> Array:
         return known.fibers * known.length * known.width
+
+    def readable(self, known: Expected) -> Array:
+        return known.width >= 1.0
 
 
 class Counted(PositionList):
@@ -92,6 +99,11 @@ class Counted(PositionList):
             return np.minimum(known.fibers, 1.0) * known.count_bits
         return np.where(known.even, 0.0, counts) if self.end == "even" else counts
 
+    def readable(self, known: Expected) -> Array:
+        if self.told not in COUNTS:
+            return np.ones(len(known.fibers), dtype=bool)
+        return (2.0**known.count_bits > known.length - self.filled) | (known.even & (self.end == "even"))
+
 
 class Coordinates(Counted):
     """The position of every one that is there."""
@@ -101,6 +113,9 @@ class Coordinates(Counted):
     def bits(self, known: Expected) -> Array:
         return known.entries * known.width + self.header(known, known.width)
 
+    def readable(self, known: Expected) -> Array:
+        return super().readable(known) & (2.0**known.width >= known.length + (self.told == "marker"))
+
 
 class Runs(Counted):
     """The number of empty positions before every one that is there; longer runs take escapes."""
@@ -109,11 +124,14 @@ class Runs(Counted):
 
     def bits(self, known: Expected) -> Array:
         filled = np.clip(known.entries / (known.slots * known.length), 0.0, 1.0)
-        told = self.ended or self.end != "length"
-        each = runs.tokens(known.length, filled, known.width, told, known.slots * known.length)
-        of_none = 0.0 if told else np.ceil(known.length / (2.0**known.width - 1.0))
+        told, width = self.ended or self.end != "length", np.maximum(known.width, 1.0)
+        each = runs.tokens(known.length, filled, width, told, known.slots * known.length)
+        of_none = 0.0 if told else np.ceil(known.length / (2.0**width - 1.0))
         written = np.maximum(known.slots * each - (known.slots - known.fibers) * of_none, 0.0)
         return written * known.width + self.header(known, known.width)
+
+    def readable(self, known: Expected) -> Array:
+        return super().readable(known) & (known.width >= 1.0)
 
 
 COUNTS = "same", "even", "count", "parent"

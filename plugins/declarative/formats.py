@@ -175,6 +175,7 @@ class ExpressionFormat(Format):
         if self.padded:
             held = np.maximum(held, fiber.fibers * fiber.longest)
         bits, even = np.zeros(len(length)), np.zeros(len(length), dtype=bool)
+        readable: Array | bool = True
         listed, fibers = self._listed(outer), fiber.fibers
         if self.group > 1:
             count, groups = np.ceil(length / self.group), self._group_list(outer)
@@ -183,18 +184,19 @@ class ExpressionFormat(Format):
             width, count_bits = (self._widths(text, *shape) for text in (self._group_entry, self._count(groups)))
             each, whole = held / np.maximum(slots * count, 1e-300), length % np.minimum(length, self.group) == 0
             even = whole & (fiber.groups >= count * (1.0 - 1e-12)) & (np.abs(each - np.round(each)) < 1e-9)
-            bits = groups.bits(Expected(fibers, slots, count, some, width, count_bits, even))
+            known = Expected(fibers, slots, count, some, width, count_bits, even)
+            bits, readable = groups.bits(known), groups.readable(known)
             fibers = fibers * count if groups.complete else some
             slots, length = slots * count, np.minimum(length, self.group)
         shape = length, name_bits(length) if self.group > 1 else fiber.coord_bits, fiber.offset_bits, fiber.usual
         width, count_bits = (self._widths(text, *shape) for text in (self._entry, self._count(listed)))
         known = Expected(fibers, slots, length, held, width, count_bits, even)
-        return Units(metadata=bits + listed.bits(known), metadata_bits=1.0)
+        return Units(bits + listed.bits(known), 1.0, readable=readable & listed.readable(known))
 
     def lists_of(
         self, outer: Outer, length: Array, coord_bits: Array, offset_bits: Array, usual: Array
     ) -> tuple[Sequence[int], Sequence[Array]] | None:
-        """What `encoded` of fibers (N,) goes by, as `units.c` has it: the code in whole numbers, and (8, N) numbers that are the
+        """What `encoded` of fibers (N,) goes by, as `units.c` has it: the code in whole numbers, and (10, N) numbers that are the
         same at all occupancies. None: it does not know the format."""
         if type(self) is not ExpressionFormat or not self.decodable or self.groups == "runs":
             return None
@@ -220,8 +222,17 @@ class ExpressionFormat(Format):
             int(self.padded),
             int(self.compressed),
         )
-        most = 2.0 ** lists[1][0] - 1.0 if self.lists == "runs" else none
-        return flags, [*lists[0], inner, *lists[1], most, usual, coord_bits]
+        most = 2.0 ** np.maximum(lists[1][0], 1.0) - 1.0 if self.lists == "runs" else none
+        readable = []
+        for even in (none > 0.0, none == 0.0)[
+            : 1 + ("even" in (upper.told, listed.told))
+        ]:  # which the occupancy decides
+            shapes = zip((upper, listed), (count, inner), lists, strict=True)
+            parts = [
+                one.readable(Expected(none, none, n, none, np.abs(own[0]), own[1], even)) for one, n, own in shapes
+            ]
+            readable.append(parts[0] & parts[1])
+        return flags, [*lists[0], inner, *lists[1], most, usual, coord_bits, readable[0], readable[-1]]
 
     def _numbers(self, listed: PositionList, entry: str, *shape: Array) -> list[Array]:
         """Bits of an entry and of a count, (N,), where they matter; -1: those of `runs.best_bits`."""

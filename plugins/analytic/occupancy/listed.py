@@ -21,14 +21,14 @@ LOOPS = np.exp, np.expm1, np.log1p
 
 
 def expected_of_lists(parts: Sequence[tuple[UnitTables, RankPoints]]) -> list[Array] | None:
-    """Per part (n, 6): of bits and of offsets the sum, the one at the largest occupancy, and the one that is the same at all
-    others in merged windows, else NaN. None: a format is not known there, or what it says is no number from 0 on."""
+    """Per part (n, 7): of bits and of offsets the sum, the one at the largest occupancy, and the one that is the same at all
+    others in merged windows, else NaN; and `narrow`. None: a format is not known there, or says what is no number from 0 on."""
     formats = parts[0][0].formats
     names = "format", "length", "positions"
     joined = [np.concatenate([getattr(part.ranks, name) for _, part in parts]) for name in names]
     form_of, length, usual = joined[0].astype(np.int64), joined[1], np.concatenate([part.usual for _, part in parts])
     coord_bits, offset_bits = name_bits(length), name_bits(joined[2] + 1.0)
-    codes, known = np.zeros((len(formats), 8), dtype=np.int64), np.empty((len(length), 8))
+    codes, known = np.zeros((len(formats), 8), dtype=np.int64), np.empty((len(length), 10))
     for number in np.flatnonzero(np.bincount(form_of)):
         (form, outer), rows = formats[number], np.flatnonzero(form_of == number)
         if native.units is None or outer is None or not hasattr(form, "lists_of"):
@@ -67,7 +67,7 @@ def _summed(tables: UnitTables, part: RankPoints, codes: Array, known: Array, fo
             return None
         if count:
             cut = part.pieces(tables.tiles, at[0, :count], at[1, :count], values[0, :count], values[1:, :count])
-    out = np.empty((len(sizes), 6))
+    out = np.empty((len(sizes), 7))
     bins = np.stack([cut.rank, cut.bin])
     pieces = np.stack([cut.fibers, cut.occupied, cut.groups, cut.p])
     return None if native.units.units(*given, LOOPS, codes, bins, pieces, out) is None else out

@@ -32,6 +32,8 @@ class RankUnits(NamedTuple):
     offsets: Array
     """One for every position that is there, and for the end of every fiber."""
     largest_offsets: Array
+    narrow: Array
+    """1 where the code of the rank cannot be read, else 0."""
 
     def pointed(self, rows: Array, bits: Array) -> RankUnits:
         """With offsets of so many bits as payload where `rows` (N,) bool says so."""
@@ -117,7 +119,12 @@ def expected(parts: Sequence[tuple[UnitTables, RankPoints]]) -> RankUnits:
     found = RankUnits.zeros(sum(map(len, sums)))
     rows = np.concatenate(sums).T
     steady(parts, rows[0], rows[2])
-    found.metadata[:], found.largest_metadata[:], found.metadata_bits[:] = rows[0], rows[1], 1.0
+    found.metadata[:], found.largest_metadata[:], found.metadata_bits[:], found.narrow[:] = (
+        rows[0],
+        rows[1],
+        1.0,
+        rows[6],
+    )
     if parts[0][0].pointers:
         steady(parts, rows[3], rows[5])
         found.offsets[:], found.largest_offsets[:] = rows[3], rows[4]

@@ -100,12 +100,12 @@ def test_a_format_derived_from_that_of_toml_is_asked_itself():
 def given(count: int = 3):
     """Arguments of `units` for a rank of two occupancies and its largest one."""
     places = np.array([[0, 0, 0, 0, count - 1, 0, 0]])
-    numbers = np.array([[2.0, 4.0, 4.0, 4.0, 0.0, 0.0, 4.0, 1.0, 0.0, 1.0, 0.5, 2.0]])
+    numbers = np.array([[2.0, 4.0, 4.0, 4.0, 0.0, 0.0, 4.0, 1.0, 0.0, 1.0, 0.5, 2.0, 1.0, 1.0]])
     codes = np.array([[0, 0, 0, 1, 0, 0, 0, 1]])
     loops = np.exp, np.expm1, np.log1p
     none = np.zeros((2, 0), dtype=np.int64), np.zeros((4, 0))
     lists = np.array([0.25, 0.75, 0.5])
-    return [lists, lists, places, numbers, np.ones((1, 3)), True, loops, codes, *none, np.empty((1, 6))]
+    return [lists, lists, places, numbers, np.ones((1, 3)), True, loops, codes, *none, np.empty((1, 7))]
 
 
 def test_arrays_that_do_not_fit_each_other_are_left_to_numpy(compiled):
@@ -114,7 +114,7 @@ def test_arrays_that_do_not_fit_each_other_are_left_to_numpy(compiled):
         0: [np.zeros(1), np.zeros(3, np.float32), None],
         1: [np.zeros(1)],
         2: [np.array([[2, 0, 0, 0, 2, 0, 0]]), np.array([[0, -1, 0, 0, 2, 0, 0]]), np.array([[0, 0, 0, 0, 2, 0, 1]])],
-        3: [np.full((1, 12), np.nan), np.zeros((1, 9)), given()[3] - 3.0 * (np.arange(12) == 0)],
+        3: [np.full((1, 14), np.nan), np.zeros((1, 9)), given()[3] - 3.0 * (np.arange(14) == 0)],
         4: [np.zeros((2, 3))],
         6: [(np.exp,), (np.exp, np.exp, 1), (np.exp, np.add, np.exp)],
         7: [np.zeros((1, 7), dtype=np.int64)],
@@ -126,7 +126,7 @@ def test_arrays_that_do_not_fit_each_other_are_left_to_numpy(compiled):
             arguments = given()
             arguments[place] = value
             assert compiled.units(*arguments) is None, place
-    far = [*given()[:8], np.array([[7], [0]]), np.ones((4, 1)), np.empty((1, 6))]
+    far = [*given()[:8], np.array([[7], [0]]), np.ones((4, 1)), np.empty((1, 7))]
     assert compiled.units(*far) is None
     room = np.empty((2, 0), dtype=np.int64), np.empty((3, 0))
     assert compiled.rises(*given()[:5], False, 1e-13, 9.0, np.array([True]), *room) is None
