@@ -23,7 +23,6 @@ from sparsemap.pieces.contracts import Array, BitReader, Code, Fiber, Format, Ou
 from sparsemap.pieces.contracts.sparsity import name_bits
 from sparsemap.spec.expressions import Expression
 
-from . import runs
 from .codes import COUNTS, ENDS, LISTS, All, Expected, PositionList, position_list
 
 COUNT_NAMES = frozenset({"fibers", "length", "occupied", "coord_bits", "offset_bits", "slots", "longest"})
@@ -262,6 +261,8 @@ class ExpressionFormat(Format):
         expression = self._parse(text, RUN_NAMES)
         values = {"length": length, "coord_bits": coord_bits, "offset_bits": offset_bits}
         if "run_bits" in expression.names:
+            from . import runs
+
             values["run_bits"] = runs.best_bits(length, usual, coord_bits)
         return np.zeros(len(length)) + np.ceil(expression(values))
 
