@@ -25,7 +25,7 @@ from sparsemap.problem.hardware_space import fixed_table, without_area, wrong_ch
 from sparsemap.problem.load import make_problem, objective_of
 from sparsemap.searching.driver import searcher_of
 from sparsemap.spec.unstructuring import unstructure
-from sparsemap.study.cells import PLAN_FOLDER
+from sparsemap.study.cells import PLAN_FOLDER, not_of_a_search
 
 from .layers import Inner, KnownChip, folders_of, layers_of, registry_of
 from .model import ChipModel, Tried, digest_of, segment_of, source_of, whole
@@ -80,6 +80,8 @@ class DesignTask:
     """Whether the chips that differ from the chosen one in one choice or unit are judged."""
     constraints: tuple[str, ...] = ()
     plugin_dirs: tuple[str, ...] = ()
+    overwrite: bool = False
+    """Whether the results of another search in `out` are discarded."""
 
     @property
     def inner(self) -> Inner:
@@ -149,7 +151,8 @@ def designed(task: DesignTask, told: Told | None = None) -> ChipResult:
     assert isinstance(model, ChipModel)
     tried = model.tried(problem)
     tried.path, tried.jobs = task.out / TRIED_FILE, task.jobs
-    tried.read(_about(task, problem, searcher))
+    not_of_a_search(task.out)
+    tried.read(_about(task, problem, searcher), task.overwrite)
     try:
         reference = _reference(task, problem, tried, told)
         table = fixed_table(problem.hardware)
