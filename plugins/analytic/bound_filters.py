@@ -25,6 +25,7 @@ class LeastAccesses:
         self.chances: dict[int, Array] = {}
         """By leader, `_there` of 2 ** (i / 8) words."""
         self.one_by_one = [self.touched[t] * layout.sizes[~layout.relevant[t]].prod() for t in range(layout.T)]
+        self.meets_all = [[self._meets_all(t, c) for c in range(layout.T)] for t in range(layout.T)]
 
     def _touched(self, t: int) -> float:
         """Words of the tensor that some compute touches; holes of strides are not, nor, with `padding`, is padding."""
@@ -99,7 +100,7 @@ class LeastAccesses:
         for action in () if every else self.filters(t, level):
             share: Array = np.ones_like(words)
             for c in action.leaders:
-                if self._meets_all(t, c):
+                if self.meets_all[t][c]:
                     together = self.one_by_one[t] / np.maximum(1.0, words)
                     together = np.maximum(1.0, together if self.stay else np.minimum(together, stays))
                     share = share * self._there_in_steps(c, np.log2(together))
@@ -125,7 +126,7 @@ class LeastAccesses:
     def _beside(self, t: int, c: int) -> list[list[tuple[int, int]]]:
         """The ranks of a leader of which an access of `t` is only known to meet what the leader's tile in a child has."""
         ranks = list(self.layout.ranks[c])
-        whole = self.stay and self._meets_all(t, c)
+        whole = self.stay and self.meets_all[t][c]
         return [rank for rank in ranks if self.layout.relevant[t, [d for d, _ in rank]].all()] if whole else ranks
 
     def kept_in_tiles(self, t: int, level: int, log_words: Array, log_extents: Array) -> Array:
@@ -138,7 +139,7 @@ class LeastAccesses:
             for c in action.leaders:
                 wide = [log_extents[[d for d, _ in rank]].max(axis=0) for rank in self._beside(t, c)]
                 met = np.maximum(0.0, np.log2(self.one_by_one[t]) - log_words)
-                words = sum(wide, start=met if self.stay and self._meets_all(t, c) else 0.0 * met)
+                words = sum(wide, start=met if self.stay and self.meets_all[t][c] else 0.0 * met)
                 there = there * self._there_in_steps(c, np.maximum(0.0, words - 1e-6))
             kept = np.minimum(kept, there)
         return kept

@@ -10,7 +10,8 @@ are not counted: so searches under `timeloop` stay as they are.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
 
 SLOWER = 1.15, 1.6, 2.5, 5.0
 """Few children save energy and take longer: times, over those of the outermost level, that are told apart."""
-Share = tuple[Array, Array, Array, float]
-"""`TileGrid.shares`"""
+Way = tuple[Any, ...]
+"""A tier of cycles, and of each tensor how many children have the same words, and the ways along dimensions of its filters."""
+Ways = dict[Way, Array]
+"""For which tiles (n,) bool there is one of these."""
 
 
 class InnerTiles:
@@ -38,6 +41,7 @@ class InnerTiles:
         self.extents = grid.extents[:, self.tiles]
         self.volumes, self.loops = grid.words(self.extents), self.layout.sizes[:, None] / self.extents
         lay = self.layout
+        self.stays = [self.extents[~lay.relevant[t]].prod(axis=0) for t in range(lay.T)]
         self.known = [t for t in range(lay.T) if not lay.holes[t] and lay.stored[t, s] and lay.child(t, s) == s + 1]
         self.sent = {
             t: delivered(
@@ -49,6 +53,8 @@ class InnerTiles:
         finer = self.known if self.words.network and s == 1 else []
         self.filtered = [t for t in finer if self.accesses.filters(t, s)]
         """Tensors of which filters hold back what the tiles need."""
+        self.promise: tuple[Array, Array] | None = None
+        """Of the whole grid (K, n): pJ, infinity where none fits, with the loop that is cheapest around it, and this loop."""
 
     def costs(self, own: list[Handed], work: float, least: float) -> tuple[Array, Array] | None:
         """pJ (K, N), by tiers of cycles, those of `SLOWER` times `least`, and cycles (N,); None: none fits. `own`: what the
@@ -59,21 +65,24 @@ class InnerTiles:
             shares = list(grid.shares(self.fits, limit, self.tiles))
         ends = least * np.array(SLOWER) if words.network and s == lay.S - 2 == 1 else np.zeros(0)
         tier = [int((most * ends <= work).sum()) for *_, most in shares]
-        ways: dict[tuple[float, ...], Share] = {}
+        alone = [np.flatnonzero(~lay.relevant[t]) for t in self.known]
+        judged = [self.accesses.judged(t, s) if t in self.filtered else [] for t in self.known]
+        ways: Ways = {}
         for k, (copies, most, some, _) in zip(tier, shares, strict=True):
-            times = [copies[~lay.relevant[t]].prod() for t in self.known]
-            key = k, *times, *(size for t in self.filtered for size in most[self.accesses.judged(t, s)])
-            ways[key] = copies, most, some | ways[key][2] if key in ways else some, k
+            times = [float(copies[dims].prod()) for dims in alone]
+            way = k, *((n, *most[dims].tolist()) for n, dims in zip(times, judged, strict=True))
+            ways[way] = some | ways[way] if way in ways else some
         energy, busy = np.full((max(tier) + 1, lay.D, len(self.fits)), np.inf), np.full((lay.D, len(self.fits)), np.inf)
         still: Array = np.zeros((lay.D, lay.T))
         """pJ of tensors that a loop does not move, as `energy` has them."""
         for d, rows in (one for one in possible(self.loops) if one[1].size):
             parts = [self._part(t, d, rows) for t in range(lay.T)]
             still[d] = [part.pj.max() for part in parts]
-            energy[:, d, self.tiles[rows]] = self._least(d, rows, parts, list(ways.values()))
+            energy[:, d, self.tiles[rows]] = self._least(d, rows, parts, ways, judged)
             busy[d, self.tiles[rows]] = self.links.busy(s, parts)
         if np.isinf(energy).all():
             return None
+        self.promise = energy.min(axis=1).astype(np.float32), energy.argmin(axis=1).astype(np.int8)
         cycles = grid.least_inside(busy.min(axis=0))[self.outer.tile]
         if s > 1 or not words.network:
             return grid.least_inside(energy[0].min(axis=0))[None, self.outer.tile], cycles
@@ -83,8 +92,8 @@ class InnerTiles:
         return np.maximum(self.sent[t][d][rows] if t in self.sent else np.zeros(len(rows)), self.accesses.touched[t])
 
     def _part(self, t: int, d: int, rows: Array, every: bool = False) -> Handed:
-        stays = self.extents[~self.layout.relevant[t]][:, rows].prod(axis=0)
-        return self.links.handed(t, self.s, self._words(t, d, rows), stays, self.volumes[t][rows], every)
+        words, stays = self._words(t, d, rows), self.stays[t][rows]
+        return self.links.handed(t, self.s, words, stays, self.volumes[t][rows], every)
 
     def _in_classes(self, energy: Array, still: Array, own: list[Handed]) -> Array:
         """(K, N) the least by class: what no loop inside moves stays, or comes again with every tile of the level."""
@@ -105,34 +114,39 @@ class InnerTiles:
                     found[k] = np.minimum(found[k], least + np.maximum(0.0, own[t].pj - still[d, t]))
         return found
 
-    def _least(self, d: int, rows: Array, parts: list[Handed], ways: list[Share]) -> Array:
+    def _least(self, d: int, rows: Array, parts: list[Handed], ways: Ways, judged: list[list[int]]) -> Array:
         """pJ (K, n) of the tiles `rows` with this innermost loop, over all ways to share the fan-out among the children."""
         log_extents = np.log2(self.extents[:, rows])
         every = {t: self._part(t, d, rows, every=True) for t in self.filtered if self.layout.relevant[t, d]}
         log_words = {t: np.log2(self._words(t, d, rows)) for t in every}
         alone: Array = sum((part.pj for t, part in enumerate(parts) if t not in every), start=np.zeros(len(rows)))
-        found = np.full((int(max(k for *_, k in ways)) + 1, len(rows)), np.inf)
-        kept_by: dict[tuple[float, ...], Array] = {}
-        for copies, most, some, k in ways:
+        found = np.full((max(k for k, *_ in ways) + 1, len(rows)), np.inf)
+
+        @cache
+        def kept(t: int, dims: tuple[int, ...], most: tuple[float, ...]) -> Array:
+            child = log_extents.copy()
+            child[[*dims]] = np.maximum(0.0, log_extents[[*dims]] - np.log2(most)[:, None])
+            share = self.accesses.kept_in_tiles(t, self.s, log_words[t], child)
+            return np.minimum(1.0, np.maximum(share, parts[t].pj / np.maximum(every[t].pj, 1e-300)))
+
+        @cache
+        def added(i: int, times: float, *most: float) -> Array | float:
+            t = self.known[i]
+            if t not in every:
+                return self._more(parts[t], times)
+            return kept(t, tuple(judged[i]), most) * (every[t].pj + self._more(every[t], times))
+
+        for (k, *way), some in ways.items():
             pj = alone
-            for t in self.known:
-                times = float(copies[~self.layout.relevant[t]].prod())
-                if t not in every:
-                    pj = pj + self._more(parts[t], times)
-                    continue
-                key = t, *most[self.accesses.judged(t, self.s)]
-                if key not in kept_by:
-                    child = np.maximum(0.0, log_extents - np.log2(most)[:, None])
-                    kept = self.accesses.kept_in_tiles(t, self.s, log_words[t], child)
-                    kept_by[key] = np.maximum(kept, parts[t].pj / np.maximum(every[t].pj, 1e-300))
-                pj = pj + np.minimum(1.0, kept_by[key]) * (every[t].pj + self._more(every[t], times))
-            np.minimum(found[int(k)], pj, out=found[int(k)], where=some[rows])
+            for i, one in enumerate(way):
+                pj = pj + added(i, *one)
+            np.minimum(found[k], pj, out=found[k], where=some[rows])
         return found
 
     def _more(self, part: Handed, times: float) -> Array | float:
         """(n,) pJ of so many children for each word in place of one."""
         if times <= 1.0:
             return 0.0
-        wires = self.words.wires_pj(self.s, np.full(1, times)) - self.words.wires_pj(self.s, np.ones(1))
-        wire = max(0.0, float(wires[0])) / float(self.links.chip.word_bits[self.s])
+        wires = self.words.wires_pj(self.s, np.array([1.0, times]))
+        wire = max(0.0, float(wires[-1] - wires[0])) / float(self.links.chip.word_bits[self.s])
         return part.bits * wire + (times - 1.0) * part.child_pj

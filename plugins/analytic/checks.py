@@ -58,7 +58,7 @@ def formats(
     tensors have metadata, bool."""
     lay, compressing = reasons.layout, []
     for t, tensor in enumerate(lay.tensors):
-        compresses, broken = formats.check(slots[t], counts[t])
+        compresses, broken = _order(formats, slots[t], counts[t])
         compressing.append(compresses)
         reasons.mark(found, f"format-order:{tensor.name}", broken)
     packed = np.broadcast_to(np.stack(compressing)[:, None], (lay.T, lay.S, len(found)))
@@ -82,6 +82,33 @@ def formats(
             wrong |= lay.windowed[t] or lay.holes[t] or lay.child(t, lay.holder(t, deal.level)) is not None
         reasons.mark(found, f"mechanism:{place.name}", wrong & deal.chosen[mechanisms[deal.gene]])
     return packed
+
+
+def _order(tables: FormatTables, slots: Array, ranks: RankCounts) -> tuple[PerDesign, PerDesign]:
+    """Slots (R, B), number of ranks -> (compresses the tensor, breaks the order), bool.
+
+    The last ones are in use. An uncompressed rank below a compressed one breaks the order, unless its format
+    allows it, and so does one that needs the ends of its fibers told below one without offsets. Ranks of several
+    loops have neither blocks nor padding, nor lists of groups, and none reaches beyond a level's tile.
+    """
+    width, count = len(slots), ranks.count
+    alone = (tables.block > 1) | tables.padded | np.array([f.group > 1 for f in tables.formats], dtype=bool)
+    flags = tables.compressed, tables.anywhere, tables.flattened, alone, tables.needs_ends, tables.offsets
+    any_packed, several = np.zeros((2, *count.shape), dtype=bool)
+    told, broken = ((count > width) & flag[tables.beyond] for flag in (tables.offsets, tables.flattened))
+    chosen = zip(*(flag[slots] for flag in flags), strict=True)
+    for slot, (packed, anywhere, flat, lone, needs_ends, offsets) in enumerate(chosen):
+        used = count >= width - slot
+        flat &= used
+        broken |= flat & (ranks.tiles == width - 1 - slot).any(axis=0)
+        if slot == width - 1:
+            several = several | ranks.several
+        broken |= used & several & lone
+        several, used = flat, used & ~flat
+        broken |= used & ((any_packed & ~anywhere) | (needs_ends & ~told))
+        told = offsets & used
+        any_packed |= packed & used
+    return any_packed, broken
 
 
 def data(reasons: Reasons, words: PerLevel, chip: Chip, found: PerDesign) -> None:

@@ -73,7 +73,7 @@ def _amount(units: dict[str, float]) -> Any:
 @click.option(
     "--thorough",
     is_flag=True,
-    help="Judge the chips beside the chosen one, that differ in one choice or unit, and execute its designs on samples.",
+    help="Judge the chips beside the chosen one, that differ in one choice or unit.",
 )
 @click.option("--plugin-dir", "plugin_dirs", multiple=True, metavar="DIR", type=click.Path(), help="Folder of plugins.")
 @click.option("--overwrite", is_flag=True, help="Discard the chips of another search in DIR.")
@@ -132,3 +132,6 @@ def counted_progress(quiet: bool) -> Iterator[Callable[[str, int, int, float], N
                 update(done, total, what + (f"   best {score:.3e}" if score < float("inf") else ""))
 
         yield report
+
+
+VERBS = (design,)

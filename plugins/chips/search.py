@@ -30,7 +30,7 @@ from sparsemap.study.cells import PLAN_FOLDER, not_of_a_search
 from .layers import Inner, KnownChip, folders_of, layers_of, registry_of
 from .model import ChipModel, Tried, digest_of, segment_of, source_of, whole
 from .neighbours import neighbours_of
-from .result import ChipResult
+from .result import ChipResult, edp_js
 from .starts import starts_of, weights_of
 from .worth import COSTS, evaluated_chip, executed_design
 
@@ -77,7 +77,7 @@ class DesignTask:
     fuse: bool = True
     """Whether tensors between layers may stay on chip."""
     thorough: bool = False
-    """Whether the designs of the chosen chip are executed, and the chips that differ from it in one choice or unit judged."""
+    """Whether the chips that differ from the chosen one in one choice or unit are judged."""
     constraints: tuple[str, ...] = ()
     plugin_dirs: tuple[str, ...] = ()
     overwrite: bool = False
@@ -260,6 +260,8 @@ def _chosen(
 
     longer = partial(_longer, task, problem, tried, told)
     platform = _platform(problem, tried, reference, longer)
+    if platform and edp_js(platform) < edp_js(reference):  # designs with shared units are designs with any
+        reference = platform
     going = [ended[place] for place in model.ranked(problem, ended)]
     most = CLOSE * model.values(problem, going[:1])[0, 0]
     going = [row for row in going if model.values(problem, [row])[0, 0] <= most][:FINALISTS]
@@ -279,7 +281,7 @@ def _chosen(
         shutil.rmtree(task.out / name, ignore_errors=True)
         shutil.move(task.out / FINALS / best["digest"] / name, task.out / name)
     shutil.rmtree(task.out / FINALS)
-    executed = _executed(task, tried, told) if task.thorough else []
+    executed = _executed(task, tried, told)
     beside = neighbours_of(problem, tried, best, partial(_told_as, told, "neighbours")) if task.thorough else []
     chip = task.layer_on(hardware)
     return ChipResult(

@@ -66,3 +66,6 @@ def paper(name: str, **asked: Any) -> None:
     paths = report.write(asked["out"])
     click.echo("\n".join(output.wrapped(line, "  ") for line in report.headline.splitlines()))
     click.echo(f"wrote {', '.join(readable(str(path)) for path in paths)}")
+
+
+VERBS = (paper,)

@@ -214,10 +214,10 @@ def strips(marks: Sequence[Mark], axis: str, parts: Sequence[str], title: str = 
     return Chart(marks, draw, title)
 
 
-def scale(axis: Any, values: Iterable[float]) -> None:
-    """Logarithmic if the values differ by more than `LOG_FROM`."""
+def scale(axis: Any, values: Iterable[float], log_from: float = LOG_FROM) -> None:
+    """Logarithmic if the values differ by more than `log_from`."""
     known = [value for value in values if math.isfinite(value)]
-    if known and min(known) > 0 and max(known) > LOG_FROM * min(known):
+    if known and min(known) > 0 and max(known) > log_from * min(known):
         axis.axes.set(**{f"{axis.axis_name}scale": "log"})
         few = max(known) > 1e3 * min(known)
         if max(known) < 1e4:

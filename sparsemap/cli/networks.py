@@ -184,6 +184,16 @@ def study_progress(quiet: bool, cells: Sequence[Cell], folder: object) -> Iterat
         raise SystemExit(INTERRUPTED) from None
 
 
+def known_hardware(names: Iterable[str]) -> str:
+    """Names and lists of names in one list; SparseMapError for one that nobody has, before anything is written."""
+    from ..pieces.loading import load
+
+    registry, found = load(), [name for given in names for name in given.split(",") if name]
+    for name in found:
+        registry.resolve("hardware", name)
+    return ",".join(found)
+
+
 def comparison_of(network: str, hardware: str, given: dict[str, Any]) -> dict[str, Any]:
     """The table of a study of one network on several hardware."""
     from ..study.cells import labels_of

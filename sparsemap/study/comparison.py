@@ -168,7 +168,7 @@ class Comparison:
         texts = []
         for row in self.means[-len(self.others) :]:
             if row.ratio is None:
-                texts.append(f"{row.variant} and {self.reference} have no cell in common")
+                texts.append(f"{row.variant} has no result where {self.reference} has one")
                 continue
             within = f" ({row.range} at 95 %)" if row.range != "-" else ""
             text = f"{row.variant} has {times(row.ratio.mean)} the {NAMED[self.cost]} of {self.reference}{within}"
