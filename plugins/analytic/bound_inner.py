@@ -53,6 +53,8 @@ class InnerTiles:
         finer = self.known if self.words.network and s == 1 else []
         self.filtered = [t for t in finer if self.accesses.filters(t, s)]
         """Tensors of which filters hold back what the tiles need."""
+        self.promise: tuple[Array, Array] | None = None
+        """Of the whole grid (K, n): pJ, infinity where none fits, with the loop that is cheapest around it, and this loop."""
 
     def costs(self, own: list[Handed], work: float, least: float) -> tuple[Array, Array] | None:
         """pJ (K, N), by tiers of cycles, those of `SLOWER` times `least`, and cycles (N,); None: none fits. `own`: what the
@@ -80,6 +82,7 @@ class InnerTiles:
             busy[d, self.tiles[rows]] = self.links.busy(s, parts)
         if np.isinf(energy).all():
             return None
+        self.promise = energy.min(axis=1).astype(np.float32), energy.argmin(axis=1).astype(np.int8)
         cycles = grid.least_inside(busy.min(axis=0))[self.outer.tile]
         if s > 1 or not words.network:
             return grid.least_inside(energy[0].min(axis=0))[None, self.outer.tile], cycles

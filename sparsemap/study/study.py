@@ -30,10 +30,9 @@ from ..problem.load import load_problem, piece_of
 from ..problem.problem import Problem
 from ..searching.budget import Budget
 from ..searching.driver import Search
-from ..searching.folder import check_result, finished
+from ..searching.folder import check_result, finished, search_into
 from ..searching.journal import JournalBusy, JournalMismatch
 from ..searching.result import DESIGN_FILE, RESULT_FILE, Result
-from ..searching.run import search_into
 from ..searching.start import Start, start_of
 from ..spec.units import scaled_text
 from .cells import AXES, KEPT, NAMES, NUMBERS, TABLE_FILES, Cell, Outcome, cells_of, folder_of, placed

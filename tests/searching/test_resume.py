@@ -11,9 +11,8 @@ from toy_problem import toy_problem
 
 from sparsemap import load_problem
 from sparsemap.pieces.loading import load
-from sparsemap.searching.folder import unfinished
+from sparsemap.searching.folder import search_into, unfinished
 from sparsemap.searching.journal import Journal
-from sparsemap.searching.run import search_into
 from sparsemap.spec import toml_io
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")

@@ -16,7 +16,7 @@ import sparsemap
 from sparsemap.cli.main import cli
 from sparsemap.pieces.contracts.hardware import LEVEL_ACTIONS
 from sparsemap.pieces.loading import load
-from sparsemap.searching.run import search_into
+from sparsemap.searching.folder import search_into
 
 REGISTRY = load()
 HARDWARE = {
