@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 
 import numpy as np
 
@@ -64,8 +65,14 @@ class LeastAccesses:
 
     def filters(self, t: int, level: int) -> list[Action]:
         """The filters of a tensor that count for its accesses at a level: those there and further out."""
-        found = [a for a in self.places.actions if a.target == t and a.place.storage is not None and a.kind.any()]
-        return [a for a in found if self.layout.holder(t, a.place.storage or 0) <= level]
+        return [action for holder, action in self._filters[t] if holder <= level]
+
+    @cached_property
+    def _filters(self) -> list[list[tuple[int, Action]]]:
+        """By tensor all of them, and the levels that hand it over there."""
+        some = [a for a in self.places.actions if a.place.storage is not None and a.kind.any()]
+        lay = self.layout
+        return [[(lay.holder(t, a.place.storage or 0), a) for a in some if a.target == t] for t in range(lay.T)]
 
     def _there_in_steps(self, c: int, log_words: Array) -> Array:
         """The same of no more than 2 ** `log_words` words: down to the next one of eight between powers of two."""

@@ -10,7 +10,7 @@ are not counted: so searches under `timeloop` stay as they are.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -23,8 +23,18 @@ if TYPE_CHECKING:
 
 SLOWER = 1.15, 1.6, 2.5, 5.0
 """Few children save energy and take longer: times, over those of the outermost level, that are told apart."""
-Share = tuple[Array, Array, Array, float]
-"""`TileGrid.shares`"""
+
+
+class Way(NamedTuple):
+    """A way to share the fan-out among the children, or several that cost the same."""
+
+    most: Array
+    """(D,) children along every dimension, at most."""
+    told: tuple[tuple[float, ...], ...]
+    """By tensor how many children each word has at least, and `most` along the dimensions that matter to its filters."""
+    some: Array
+    """(n,) 0 for tiles that they might hold, else infinity."""
+    tier: int
 
 
 class InnerTiles:
@@ -47,30 +57,44 @@ class InnerTiles:
         }
         self.limit = float(splits.prod(axis=0).max())
         finer = self.known if self.words.network and s == 1 else []
-        self.filtered = [t for t in finer if self.accesses.filters(t, s)]
-        """Tensors of which filters hold back what the tiles need."""
+        self.filtered = {t: self.accesses.judged(t, s) for t in finer if self.accesses.filters(t, s)}
+        """Tensors of which filters hold back what the tiles need, and the dimensions that matter to these."""
+        self.wires: dict[float, float] = {}
+        """By how many children a word goes to, pJ of a bit on the further wires."""
 
     def costs(self, own: list[Handed], work: float, least: float) -> tuple[Array, Array] | None:
         """pJ (K, N), by tiers of cycles, those of `SLOWER` times `least`, and cycles (N,); None: none fits. `own`: what the
         tiles of the level need; `work`: cycles of computing for one child."""
         lay, s, words, grid, limit = self.layout, self.s, self.words, self.grid, self.limit
-        shares = [(np.ones(lay.D), np.full(lay.D, limit), np.ones(len(self.tiles), dtype=bool), limit)]
+        copies, most, every = (
+            np.ones((lay.D, 1)),
+            np.full((lay.D, 1), limit),
+            iter([np.ones(len(self.tiles), dtype=bool)]),
+        )
         if words.network:
-            shares = list(grid.shares(self.fits, limit, self.tiles))
+            copies, most, every = grid.shares(self.fits, limit, self.tiles)
         ends = least * np.array(SLOWER) if words.network and s == lay.S - 2 == 1 else np.zeros(0)
-        tier = [int((most * ends <= work).sum()) for *_, most in shares]
-        ways: dict[tuple[float, ...], Share] = {}
-        for k, (copies, most, some, _) in zip(tier, shares, strict=True):
-            times = [copies[~lay.relevant[t]].prod() for t in self.known]
-            key = k, *times, *(size for t in self.filtered for size in most[self.accesses.judged(t, s)])
-            ways[key] = copies, most, some | ways[key][2] if key in ways else some, k
-        energy, busy = np.full((max(tier) + 1, lay.D, len(self.fits)), np.inf), np.full((lay.D, len(self.fits)), np.inf)
+        tiers = (np.multiply.outer(np.minimum(limit, most.prod(axis=0)), ends) <= work).sum(axis=1).tolist()
+        times = [copies[~lay.relevant[t]].prod(axis=0)[None] for t in self.known]
+        seen = [most[self.filtered.get(t, [])] for t in self.known]
+        told = zip(
+            *([*map(tuple, np.concatenate(both).T.tolist())] for both in zip(times, seen, strict=True)), strict=True
+        )
+        ways: dict[tuple[object, ...], Way] = {}
+        for tier, tells, one, some in zip(tiers, told, most.T, every, strict=True):
+            known = ways.get((tier, tells))
+            some = np.where(some, 0.0, np.inf)
+            ways[tier, tells] = Way(one, tells, some if known is None else np.minimum(some, known.some), tier)
+        energy, busy = (
+            np.full((max(tiers) + 1, lay.D, len(self.fits)), np.inf),
+            np.full((lay.D, len(self.fits)), np.inf),
+        )
         still: Array = np.zeros((lay.D, lay.T))
         """pJ of tensors that a loop does not move, as `energy` has them."""
         for d, rows in (one for one in possible(self.loops) if one[1].size):
             parts = [self._part(t, d, rows) for t in range(lay.T)]
             still[d] = [part.pj.max() for part in parts]
-            energy[:, d, self.tiles[rows]] = self._least(d, rows, parts, list(ways.values()))
+            energy[:, d, self.tiles[rows]] = self._least(d, rows, parts, [*ways.values()])
             busy[d, self.tiles[rows]] = self.links.busy(s, parts)
         if np.isinf(energy).all():
             return None
@@ -105,34 +129,37 @@ class InnerTiles:
                     found[k] = np.minimum(found[k], least + np.maximum(0.0, own[t].pj - still[d, t]))
         return found
 
-    def _least(self, d: int, rows: Array, parts: list[Handed], ways: list[Share]) -> Array:
+    def _least(self, d: int, rows: Array, parts: list[Handed], ways: list[Way]) -> Array:
         """pJ (K, n) of the tiles `rows` with this innermost loop, over all ways to share the fan-out among the children."""
         log_extents = np.log2(self.extents[:, rows])
         every = {t: self._part(t, d, rows, every=True) for t in self.filtered if self.layout.relevant[t, d]}
         log_words = {t: np.log2(self._words(t, d, rows)) for t in every}
         alone: Array = sum((part.pj for t, part in enumerate(parts) if t not in every), start=np.zeros(len(rows)))
-        found = np.full((int(max(k for *_, k in ways)) + 1, len(rows)), np.inf)
+        found = np.full((max(way.tier for way in ways) + 1, len(rows)), np.inf)
         kept_by: dict[tuple[float, ...], Array] = {}
-        for copies, most, some, k in ways:
-            pj = alone
-            for t in self.known:
-                times = float(copies[~self.layout.relevant[t]].prod())
-                if t not in every:
-                    pj = pj + self._more(parts[t], times)
-                    continue
-                key = t, *most[self.accesses.judged(t, self.s)]
-                if key not in kept_by:
-                    child = np.maximum(0.0, log_extents - np.log2(most)[:, None])
-                    kept = self.accesses.kept_in_tiles(t, self.s, log_words[t], child)
-                    kept_by[key] = np.maximum(kept, parts[t].pj / np.maximum(every[t].pj, 1e-300))
-                pj = pj + np.minimum(1.0, kept_by[key]) * (every[t].pj + self._more(every[t], times))
-            np.minimum(found[int(k)], pj, out=found[int(k)], where=some[rows])
+        more: dict[tuple[float, ...], Array | float] = {}
+        for way in ways:
+            pj = alone + way.some[rows]
+            for t, (times, *seen) in zip(self.known, way.told, strict=True):
+                key = (t, times, *seen) if t in every else (t, times)
+                if key not in more:
+                    more[key] = self._more(every.get(t, parts[t]), times)
+                    if t in every:
+                        if (t, *seen) not in kept_by:
+                            child = np.maximum(0.0, log_extents - np.log2(way.most)[:, None])
+                            kept = self.accesses.kept_in_tiles(t, self.s, log_words[t], child)
+                            kept = np.maximum(kept, parts[t].pj / np.maximum(every[t].pj, 1e-300))
+                            kept_by[t, *seen] = np.minimum(1.0, kept)
+                        more[key] = kept_by[t, *seen] * (every[t].pj + more[key])
+                pj = pj + more[key]
+            np.minimum(found[way.tier], pj, out=found[way.tier])
         return found
 
     def _more(self, part: Handed, times: float) -> Array | float:
         """(n,) pJ of so many children for each word in place of one."""
         if times <= 1.0:
             return 0.0
-        wires = self.words.wires_pj(self.s, np.full(1, times)) - self.words.wires_pj(self.s, np.ones(1))
-        wire = max(0.0, float(wires[0])) / float(self.links.chip.word_bits[self.s])
-        return part.bits * wire + (times - 1.0) * part.child_pj
+        if times not in self.wires:
+            wires = self.words.wires_pj(self.s, np.full(1, times)) - self.words.wires_pj(self.s, np.ones(1))
+            self.wires[times] = max(0.0, float(wires[0])) / float(self.links.chip.word_bits[self.s])
+        return part.bits * self.wires[times] + (times - 1.0) * part.child_pj
