@@ -66,29 +66,21 @@ class InnerTiles:
         """pJ (K, N), by tiers of cycles, those of `SLOWER` times `least`, and cycles (N,); None: none fits. `own`: what the
         tiles of the level need; `work`: cycles of computing for one child."""
         lay, s, words, grid, limit = self.layout, self.s, self.words, self.grid, self.limit
-        copies, most, every = (
-            np.ones((lay.D, 1)),
-            np.full((lay.D, 1), limit),
-            iter([np.ones(len(self.tiles), dtype=bool)]),
-        )
+        copies, most = np.ones((lay.D, 1)), np.full((lay.D, 1), limit)
+        every = iter(np.ones((1, len(self.tiles)), dtype=bool))
         if words.network:
             copies, most, every = grid.shares(self.fits, limit, self.tiles)
         ends = least * np.array(SLOWER) if words.network and s == lay.S - 2 == 1 else np.zeros(0)
         tiers = (np.multiply.outer(np.minimum(limit, most.prod(axis=0)), ends) <= work).sum(axis=1).tolist()
-        times = [copies[~lay.relevant[t]].prod(axis=0)[None] for t in self.known]
-        seen = [most[self.filtered.get(t, [])] for t in self.known]
-        told = zip(
-            *([*map(tuple, np.concatenate(both).T.tolist())] for both in zip(times, seen, strict=True)), strict=True
-        )
+        both = [(copies[~lay.relevant[t]].prod(axis=0)[None], most[self.filtered.get(t, [])]) for t in self.known]
+        told = [np.concatenate(one).T.tolist() for one in both]
         ways: dict[tuple[object, ...], Way] = {}
-        for tier, tells, one, some in zip(tiers, told, most.T, every, strict=True):
-            known = ways.get((tier, tells))
-            some = np.where(some, 0.0, np.inf)
-            ways[tier, tells] = Way(one, tells, some if known is None else np.minimum(some, known.some), tier)
-        energy, busy = (
-            np.full((max(tiers) + 1, lay.D, len(self.fits)), np.inf),
-            np.full((lay.D, len(self.fits)), np.inf),
-        )
+        for i, (tier, some) in enumerate(zip(tiers, every, strict=True)):
+            tells = tuple([tuple(one[i]) for one in told])
+            known, some = ways.get((tier, tells)), np.where(some, 0.0, np.inf)
+            ways[tier, tells] = Way(most[:, i], tells, some if known is None else np.minimum(some, known.some), tier)
+        energy = np.full((max(tiers) + 1, lay.D, len(self.fits)), np.inf)
+        busy = np.full(energy.shape[1:], np.inf)
         still: Array = np.zeros((lay.D, lay.T))
         """pJ of tensors that a loop does not move, as `energy` has them."""
         for d, rows in (one for one in possible(self.loops) if one[1].size):
