@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 
@@ -25,6 +25,7 @@ class LeastAccesses:
         self.volumes = [float(math.prod(tensor.shape(layout.problem.sizes))) for tensor in layout.tensors]
         self.chances: dict[int, Array] = {}
         """By leader, `_there` of 2 ** (i / 8) words."""
+        self._met: dict[tuple[int, int], bool] = {}
         self.one_by_one = [self.touched[t] * layout.sizes[~layout.relevant[t]].prod() for t in range(layout.T)]
 
     def _touched(self, t: int) -> float:
@@ -79,8 +80,7 @@ class LeastAccesses:
         if c not in self.chances:
             most = int(8.0 * np.log2(max(1.0, self.volumes[c]))) + 1
             self.chances[c] = self._there(c, 2.0 ** (np.arange(most) / 8.0))
-        known = self.chances[c]
-        return known[np.minimum((8.0 * log_words).astype(np.intp), len(known) - 1)]
+        return self.chances[c].take((8.0 * log_words).astype(np.intp), mode="clip")
 
     def _there(self, c: int, words: Array) -> Array:
         """(n,) chance that so many words of a leader are not all empty; that of one word where shapes matter."""
@@ -120,9 +120,11 @@ class LeastAccesses:
 
     def _meets_all(self, t: int, c: int) -> bool:
         """Whether each step of the dimensions over which a word of `t` stays brings it other words of the leader."""
-        alone = ~self.layout.relevant[t]
-        of_ranks = [sum(alone[dim] for dim, _ in rank) for rank in self.layout.ranks[c]]
-        return sum(of_ranks) == alone.sum() and all(count < 2 for count in of_ranks)
+        if (t, c) not in self._met:
+            alone = ~self.layout.relevant[t]
+            of_ranks = [sum(alone[dim] for dim, _ in rank) for rank in self.layout.ranks[c]]
+            self._met[t, c] = sum(of_ranks) == alone.sum() and all(count < 2 for count in of_ranks)
+        return self._met[t, c]
 
     def judged(self, t: int, level: int) -> list[int]:
         """The dimensions along which tiles of children matter to what filters of a tensor leave."""
@@ -135,17 +137,18 @@ class LeastAccesses:
         whole = self.stay and self._meets_all(t, c)
         return [rank for rank in ranks if self.layout.relevant[t, [d for d, _ in rank]].all()] if whole else ranks
 
-    def kept_in_tiles(self, t: int, level: int, log_words: Array, log_extents: Array) -> Array:
-        """(n,) the same share, of accesses that together hand out 2 ** `log_words` (n,) words, to children whose tiles have
-        extents of 2 ** `log_extents` (D, n) or more: what an access is judged by is no smaller than the leader's tile there,
+    def kept_in_tiles(self, t: int, level: int, log_words: Array, log_extents: Array, log_most: Array) -> Array:
+        """(n,) the same share, of accesses that together hand out 2 ** `log_words` (n,) words, to children, 2 ** `log_most`
+        (D,) or fewer along every dimension, that share tiles with extents of 2 ** `log_extents` (D, n): what an access is judged by is no smaller than the leader's tile there,
         and has all that it meets over the dimensions over which it stays."""
         kept: Array = np.ones(len(log_words))
+        met = np.maximum(0.0, np.log2(self.one_by_one[t]) - log_words)
         for action in self.filters(t, level):
             there: Array = np.ones_like(kept)
             for c in action.leaders:
-                wide = [log_extents[[d for d, _ in rank]].max(axis=0) for rank in self._beside(t, c)]
-                met = np.maximum(0.0, np.log2(self.one_by_one[t]) - log_words)
-                words = sum(wide, start=met if self.stay and self._meets_all(t, c) else 0.0 * met)
+                words = met if self.stay and self._meets_all(t, c) else 0.0 * met
+                for rank in self._beside(t, c):
+                    words = words + reduce(np.maximum, [log_extents[d] - log_most[d] for d, _ in rank], 0.0)
                 there = there * self._there_in_steps(c, np.maximum(0.0, words - 1e-6))
             kept = np.minimum(kept, there)
         return kept

@@ -130,20 +130,21 @@ class InnerTiles:
         found = np.full((max(way.tier for way in ways) + 1, len(rows)), np.inf)
         kept_by: dict[tuple[float, ...], Array] = {}
         more: dict[tuple[float, ...], Array | float] = {}
+        pj = np.empty(len(rows))
         for way in ways:
-            pj = alone + way.some[rows]
+            np.add(alone, way.some.take(rows, out=pj, mode="clip"), out=pj)
             for t, (times, *seen) in zip(self.known, way.told, strict=True):
                 key = (t, times, *seen) if t in every else (t, times)
                 if key not in more:
                     more[key] = self._more(every.get(t, parts[t]), times)
                     if t in every:
                         if (t, *seen) not in kept_by:
-                            child = np.maximum(0.0, log_extents - np.log2(way.most)[:, None])
-                            kept = self.accesses.kept_in_tiles(t, self.s, log_words[t], child)
+                            given = t, self.s, log_words[t], log_extents, np.log2(way.most)
+                            kept = self.accesses.kept_in_tiles(*given)
                             kept = np.maximum(kept, parts[t].pj / np.maximum(every[t].pj, 1e-300))
                             kept_by[t, *seen] = np.minimum(1.0, kept)
                         more[key] = kept_by[t, *seen] * (every[t].pj + more[key])
-                pj = pj + more[key]
+                pj += more[key]
             np.minimum(found[way.tier], pj, out=found[way.tier])
         return found
 

@@ -188,7 +188,9 @@ def test_filters_leave_what_tiles_of_children_meet_and_pass_the_others_in_time()
         every = cell.read + cell.gone_read
         rows = np.flatnonzero((cell.gone_read > 0.0) & (every > 100.0) & evaluation.valid)
         log_words = np.log2(detail.dense_reads[t, 1, rows])
-        least = accesses.kept_in_tiles(t, 1, log_words, np.log2(bounds[3:].prod(axis=0)[:, rows]))
+        least = accesses.kept_in_tiles(
+            t, 1, log_words, np.log2(bounds[3:].prod(axis=0)[:, rows]), np.zeros(len(bounds[0]))
+        )
         kept = cell.read[rows] / every[rows]
         assert (kept + 1.0 / every[rows] >= least * (1.0 - 1e-9)).all()
         tiles = detail.dense_fills[t, 2, rows] / detail.tile_words[t, 2, rows]
