@@ -138,9 +138,9 @@ class LeastAccesses:
         return [rank for rank in ranks if self.layout.relevant[t, [d for d, _ in rank]].all()] if whole else ranks
 
     def kept_in_tiles(self, t: int, level: int, log_words: Array, log_extents: Array, log_most: Array) -> Array:
-        """(n,) the same share, of accesses that together hand out 2 ** `log_words` (n,) words, to children, 2 ** `log_most`
-        (D,) or fewer along every dimension, that share tiles with extents of 2 ** `log_extents` (D, n): what an access is judged by is no smaller than the leader's tile there,
-        and has all that it meets over the dimensions over which it stays."""
+        """(n,) the same share, of accesses that together hand out 2 ** `log_words` (n,) words. Children, 2 ** `log_most` (D,) or
+        fewer along every dimension, share tiles with extents of 2 ** `log_extents` (D, n): what an access is judged by is
+        no smaller than the leader's tile in a child, and has all that it meets over the dimensions over which it stays."""
         kept: Array = np.ones(len(log_words))
         met = np.maximum(0.0, np.log2(self.one_by_one[t]) - log_words)
         for action in self.filters(t, level):
