@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property, reduce
+from functools import cached_property
 
 import numpy as np
 
@@ -25,8 +25,8 @@ class LeastAccesses:
         self.volumes = [float(math.prod(tensor.shape(layout.problem.sizes))) for tensor in layout.tensors]
         self.chances: dict[int, Array] = {}
         """By leader, `_there` of 2 ** (i / 8) words."""
-        self._met: dict[tuple[int, int], bool] = {}
         self.one_by_one = [self.touched[t] * layout.sizes[~layout.relevant[t]].prod() for t in range(layout.T)]
+        self.meets_all = [[self._meets_all(t, c) for c in range(layout.T)] for t in range(layout.T)]
 
     def _touched(self, t: int) -> float:
         """Words of the tensor that some compute touches; holes of strides are not, nor, with `padding`, is padding."""
@@ -106,7 +106,7 @@ class LeastAccesses:
         for action in () if every else self.filters(t, level):
             share: Array = np.ones_like(words)
             for c in action.leaders:
-                if self._meets_all(t, c):
+                if self.meets_all[t][c]:
                     together = self.one_by_one[t] / np.maximum(1.0, words)
                     together = np.maximum(1.0, together if self.stay else np.minimum(together, stays))
                     share = share * self._there_in_steps(c, np.log2(together))
@@ -120,11 +120,9 @@ class LeastAccesses:
 
     def _meets_all(self, t: int, c: int) -> bool:
         """Whether each step of the dimensions over which a word of `t` stays brings it other words of the leader."""
-        if (t, c) not in self._met:
-            alone = ~self.layout.relevant[t]
-            of_ranks = [sum(alone[dim] for dim, _ in rank) for rank in self.layout.ranks[c]]
-            self._met[t, c] = sum(of_ranks) == alone.sum() and all(count < 2 for count in of_ranks)
-        return self._met[t, c]
+        alone = ~self.layout.relevant[t]
+        of_ranks = [sum(alone[dim] for dim, _ in rank) for rank in self.layout.ranks[c]]
+        return sum(of_ranks) == alone.sum() and all(count < 2 for count in of_ranks)
 
     def judged(self, t: int, level: int) -> list[int]:
         """The dimensions along which tiles of children matter to what filters of a tensor leave."""
@@ -134,21 +132,20 @@ class LeastAccesses:
     def _beside(self, t: int, c: int) -> list[list[tuple[int, int]]]:
         """The ranks of a leader of which an access of `t` is only known to meet what the leader's tile in a child has."""
         ranks = list(self.layout.ranks[c])
-        whole = self.stay and self._meets_all(t, c)
+        whole = self.stay and self.meets_all[t][c]
         return [rank for rank in ranks if self.layout.relevant[t, [d for d, _ in rank]].all()] if whole else ranks
 
-    def kept_in_tiles(self, t: int, level: int, log_words: Array, log_extents: Array, log_most: Array) -> Array:
-        """(n,) the same share, of accesses that together hand out 2 ** `log_words` (n,) words. Children, 2 ** `log_most` (D,) or
-        fewer along every dimension, share tiles with extents of 2 ** `log_extents` (D, n): what an access is judged by is
-        no smaller than the leader's tile in a child, and has all that it meets over the dimensions over which it stays."""
+    def kept_in_tiles(self, t: int, level: int, log_words: Array, log_extents: Array) -> Array:
+        """(n,) the same share, of accesses that together hand out 2 ** `log_words` (n,) words, to children whose tiles have
+        extents of 2 ** `log_extents` (D, n) or more: what an access is judged by is no smaller than the leader's tile there,
+        and has all that it meets over the dimensions over which it stays."""
         kept: Array = np.ones(len(log_words))
-        met = np.maximum(0.0, np.log2(self.one_by_one[t]) - log_words)
         for action in self.filters(t, level):
             there: Array = np.ones_like(kept)
             for c in action.leaders:
-                words = met if self.stay and self._meets_all(t, c) else 0.0 * met
-                for rank in self._beside(t, c):
-                    words = words + reduce(np.maximum, [log_extents[d] - log_most[d] for d, _ in rank], 0.0)
+                wide = [log_extents[[d for d, _ in rank]].max(axis=0) for rank in self._beside(t, c)]
+                met = np.maximum(0.0, np.log2(self.one_by_one[t]) - log_words)
+                words = sum(wide, start=met if self.stay and self.meets_all[t][c] else 0.0 * met)
                 there = there * self._there_in_steps(c, np.maximum(0.0, words - 1e-6))
             kept = np.minimum(kept, there)
         return kept

@@ -10,7 +10,8 @@ are not counted: so searches under `timeloop` stay as they are.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,18 +24,10 @@ if TYPE_CHECKING:
 
 SLOWER = 1.15, 1.6, 2.5, 5.0
 """Few children save energy and take longer: times, over those of the outermost level, that are told apart."""
-
-
-class Way(NamedTuple):
-    """A way to share the fan-out among the children, or several that cost the same."""
-
-    most: Array
-    """(D,) children along every dimension, at most."""
-    told: tuple[tuple[float, ...], ...]
-    """By tensor how many children each word has at least, and `most` along the dimensions that matter to its filters."""
-    some: Array
-    """(n,) 0 for tiles that they might hold, else infinity."""
-    tier: int
+Way = tuple[Any, ...]
+"""A tier of cycles, and of each tensor how many children have the same words, and the ways along dimensions of its filters."""
+Ways = dict[Way, Array]
+"""For which tiles (n,) bool there is one of these."""
 
 
 class InnerTiles:
@@ -48,6 +41,7 @@ class InnerTiles:
         self.extents = grid.extents[:, self.tiles]
         self.volumes, self.loops = grid.words(self.extents), self.layout.sizes[:, None] / self.extents
         lay = self.layout
+        self.stays = [self.extents[~lay.relevant[t]].prod(axis=0) for t in range(lay.T)]
         self.known = [t for t in range(lay.T) if not lay.holes[t] and lay.stored[t, s] and lay.child(t, s) == s + 1]
         self.sent = {
             t: delivered(
@@ -57,39 +51,38 @@ class InnerTiles:
         }
         self.limit = float(splits.prod(axis=0).max())
         finer = self.known if self.words.network and s == 1 else []
-        self.filtered = {t: self.accesses.judged(t, s) for t in finer if self.accesses.filters(t, s)}
-        """Tensors of which filters hold back what the tiles need, and the dimensions that matter to these."""
-        self.wires: dict[float, float] = {}
-        """By how many children a word goes to, pJ of a bit on the further wires."""
+        self.filtered = [t for t in finer if self.accesses.filters(t, s)]
+        """Tensors of which filters hold back what the tiles need."""
+        self.promise: tuple[Array, Array] | None = None
+        """Of the whole grid (K, n): pJ, infinity where none fits, with the loop that is cheapest around it, and this loop."""
 
     def costs(self, own: list[Handed], work: float, least: float) -> tuple[Array, Array] | None:
         """pJ (K, N), by tiers of cycles, those of `SLOWER` times `least`, and cycles (N,); None: none fits. `own`: what the
         tiles of the level need; `work`: cycles of computing for one child."""
         lay, s, words, grid, limit = self.layout, self.s, self.words, self.grid, self.limit
-        copies, most = np.ones((lay.D, 1)), np.full((lay.D, 1), limit)
-        every = iter(np.ones((1, len(self.tiles)), dtype=bool))
+        shares = [(np.ones(lay.D), np.full(lay.D, limit), np.ones(len(self.tiles), dtype=bool), limit)]
         if words.network:
-            copies, most, every = grid.shares(self.fits, limit, self.tiles)
+            shares = list(grid.shares(self.fits, limit, self.tiles))
         ends = least * np.array(SLOWER) if words.network and s == lay.S - 2 == 1 else np.zeros(0)
-        tiers = (np.multiply.outer(np.minimum(limit, most.prod(axis=0)), ends) <= work).sum(axis=1).tolist()
-        both = [(copies[~lay.relevant[t]].prod(axis=0)[None], most[self.filtered.get(t, [])]) for t in self.known]
-        told = [np.concatenate(one).T.tolist() for one in both]
-        ways: dict[tuple[object, ...], Way] = {}
-        for i, (tier, some) in enumerate(zip(tiers, every, strict=True)):
-            tells = tuple([tuple(one[i]) for one in told])
-            known, some = ways.get((tier, tells)), np.where(some, 0.0, np.inf)
-            ways[tier, tells] = Way(most[:, i], tells, some if known is None else np.minimum(some, known.some), tier)
-        energy = np.full((max(tiers) + 1, lay.D, len(self.fits)), np.inf)
-        busy = np.full(energy.shape[1:], np.inf)
+        tier = [int((most * ends <= work).sum()) for *_, most in shares]
+        alone = [np.flatnonzero(~lay.relevant[t]) for t in self.known]
+        judged = [self.accesses.judged(t, s) if t in self.filtered else [] for t in self.known]
+        ways: Ways = {}
+        for k, (copies, most, some, _) in zip(tier, shares, strict=True):
+            times = [float(copies[dims].prod()) for dims in alone]
+            way = k, *((n, *most[dims].tolist()) for n, dims in zip(times, judged, strict=True))
+            ways[way] = some | ways[way] if way in ways else some
+        energy, busy = np.full((max(tier) + 1, lay.D, len(self.fits)), np.inf), np.full((lay.D, len(self.fits)), np.inf)
         still: Array = np.zeros((lay.D, lay.T))
         """pJ of tensors that a loop does not move, as `energy` has them."""
         for d, rows in (one for one in possible(self.loops) if one[1].size):
             parts = [self._part(t, d, rows) for t in range(lay.T)]
             still[d] = [part.pj.max() for part in parts]
-            energy[:, d, self.tiles[rows]] = self._least(d, rows, parts, [*ways.values()])
+            energy[:, d, self.tiles[rows]] = self._least(d, rows, parts, ways, judged)
             busy[d, self.tiles[rows]] = self.links.busy(s, parts)
         if np.isinf(energy).all():
             return None
+        self.promise = energy.min(axis=1).astype(np.float32), energy.argmin(axis=1).astype(np.int8)
         cycles = grid.least_inside(busy.min(axis=0))[self.outer.tile]
         if s > 1 or not words.network:
             return grid.least_inside(energy[0].min(axis=0))[None, self.outer.tile], cycles
@@ -99,8 +92,8 @@ class InnerTiles:
         return np.maximum(self.sent[t][d][rows] if t in self.sent else np.zeros(len(rows)), self.accesses.touched[t])
 
     def _part(self, t: int, d: int, rows: Array, every: bool = False) -> Handed:
-        stays = self.extents[~self.layout.relevant[t]][:, rows].prod(axis=0)
-        return self.links.handed(t, self.s, self._words(t, d, rows), stays, self.volumes[t][rows], every)
+        words, stays = self._words(t, d, rows), self.stays[t][rows]
+        return self.links.handed(t, self.s, words, stays, self.volumes[t][rows], every)
 
     def _in_classes(self, energy: Array, still: Array, own: list[Handed]) -> Array:
         """(K, N) the least by class: what no loop inside moves stays, or comes again with every tile of the level."""
@@ -121,38 +114,39 @@ class InnerTiles:
                     found[k] = np.minimum(found[k], least + np.maximum(0.0, own[t].pj - still[d, t]))
         return found
 
-    def _least(self, d: int, rows: Array, parts: list[Handed], ways: list[Way]) -> Array:
+    def _least(self, d: int, rows: Array, parts: list[Handed], ways: Ways, judged: list[list[int]]) -> Array:
         """pJ (K, n) of the tiles `rows` with this innermost loop, over all ways to share the fan-out among the children."""
         log_extents = np.log2(self.extents[:, rows])
         every = {t: self._part(t, d, rows, every=True) for t in self.filtered if self.layout.relevant[t, d]}
         log_words = {t: np.log2(self._words(t, d, rows)) for t in every}
         alone: Array = sum((part.pj for t, part in enumerate(parts) if t not in every), start=np.zeros(len(rows)))
-        found = np.full((max(way.tier for way in ways) + 1, len(rows)), np.inf)
-        kept_by: dict[tuple[float, ...], Array] = {}
-        more: dict[tuple[float, ...], Array | float] = {}
-        pj = np.empty(len(rows))
-        for way in ways:
-            np.add(alone, way.some.take(rows, out=pj, mode="clip"), out=pj)
-            for t, (times, *seen) in zip(self.known, way.told, strict=True):
-                key = (t, times, *seen) if t in every else (t, times)
-                if key not in more:
-                    more[key] = self._more(every.get(t, parts[t]), times)
-                    if t in every:
-                        if (t, *seen) not in kept_by:
-                            given = t, self.s, log_words[t], log_extents, np.log2(way.most)
-                            kept = self.accesses.kept_in_tiles(*given)
-                            kept = np.maximum(kept, parts[t].pj / np.maximum(every[t].pj, 1e-300))
-                            kept_by[t, *seen] = np.minimum(1.0, kept)
-                        more[key] = kept_by[t, *seen] * (every[t].pj + more[key])
-                pj += more[key]
-            np.minimum(found[way.tier], pj, out=found[way.tier])
+        found = np.full((max(k for k, *_ in ways) + 1, len(rows)), np.inf)
+
+        @cache
+        def kept(t: int, dims: tuple[int, ...], most: tuple[float, ...]) -> Array:
+            child = log_extents.copy()
+            child[[*dims]] = np.maximum(0.0, log_extents[[*dims]] - np.log2(most)[:, None])
+            share = self.accesses.kept_in_tiles(t, self.s, log_words[t], child)
+            return np.minimum(1.0, np.maximum(share, parts[t].pj / np.maximum(every[t].pj, 1e-300)))
+
+        @cache
+        def added(i: int, times: float, *most: float) -> Array | float:
+            t = self.known[i]
+            if t not in every:
+                return self._more(parts[t], times)
+            return kept(t, tuple(judged[i]), most) * (every[t].pj + self._more(every[t], times))
+
+        for (k, *way), some in ways.items():
+            pj = alone
+            for i, one in enumerate(way):
+                pj = pj + added(i, *one)
+            np.minimum(found[k], pj, out=found[k], where=some[rows])
         return found
 
     def _more(self, part: Handed, times: float) -> Array | float:
         """(n,) pJ of so many children for each word in place of one."""
         if times <= 1.0:
             return 0.0
-        if times not in self.wires:
-            wires = self.words.wires_pj(self.s, np.full(1, times)) - self.words.wires_pj(self.s, np.ones(1))
-            self.wires[times] = max(0.0, float(wires[0])) / float(self.links.chip.word_bits[self.s])
-        return part.bits * self.wires[times] + (times - 1.0) * part.child_pj
+        wires = self.words.wires_pj(self.s, np.array([1.0, times]))
+        wire = max(0.0, float(wires[-1] - wires[0])) / float(self.links.chip.word_bits[self.s])
+        return part.bits * wire + (times - 1.0) * part.child_pj

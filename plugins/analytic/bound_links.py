@@ -37,6 +37,8 @@ class LeastLinks:
         self.words, self.accesses, self.layout, self.chip = words, accesses, words.layout, words.chip
         self.inside, self.instances, self.touched = inside, instances, accesses.touched
         self.fewer_updates = words.known.options.sums
+        self.promise: tuple[Array, Array] | None = None
+        """Of the level next to the outermost one, `InnerTiles.promise`."""
 
     def between(
         self, s: int, outer: OuterTiles, splits: Array | None, work: float, least: float
@@ -51,7 +53,9 @@ class LeastLinks:
         energy, cycles = sum((part.pj for part in own), start=np.zeros(1)), self.busy(s, own)
         if outer.grid is None or splits is None:
             return energy, cycles
-        inside = InnerTiles(self, s, outer, outer.grid, splits).costs(own, work, least)
+        inner = InnerTiles(self, s, outer, outer.grid, splits)
+        inside = inner.costs(own, work, least)
+        self.promise = inner.promise if s == 1 else self.promise
         if inside is None:
             return energy, cycles  # no design fits
         slowest = least * np.array([0.0, *SLOWER])[: len(inside[0]), None]

@@ -88,10 +88,10 @@ class TileGrid:
             found = less.swapaxes(0, axis)
         return found.reshape(-1)
 
-    def shares(self, fits: Array, limit: float, tiles: Rows) -> tuple[Array, Array, Iterator[Array]]:
-        """Ways to share a fan-out of at most `limit` children, many at a time: how many (D, w) they are at least along every
-        dimension, and at most; and by way for which of the `tiles` (n,) bool one of them might hold its part, one that `fits`
-        (N,)."""
+    def shares(self, fits: Array, limit: float, tiles: Rows) -> Iterator[tuple[Array, Array, Array, float]]:
+        """Ways to share a fan-out of at most `limit` children, many at a time: how many (D,) they are at least along every
+        dimension, and at most, for which of the `tiles` (n,) bool one of them might hold its part, one that `fits` (N,), and
+        how many they are at most."""
         for wide in itertools.count(1):  # bits
             steps = [np.arange(int(np.log2(min(limit, size))) // wide + 1) for size in self.layout.sizes]
             ways = np.stack(np.meshgrid(*steps, indexing="ij")).reshape(len(steps), -1)
@@ -110,9 +110,10 @@ class TileGrid:
             else:
                 place = place + smallest[0]
             largest.append(np.array([each.max() for each in most])[way])
-        chosen = ways[[len(step) > 1 for step in steps]].T
-        held = (fits[sum((part[e] for part, e in zip(parts, way, strict=True)), start=place)] for way in chosen)
-        return 2.0 ** (wide * ways), np.array(largest), held
+        several = [len(step) > 1 for step in steps]
+        for way, count in zip(ways.T, np.array(largest).T, strict=True):
+            held = fits[sum((part[e] for part, e in zip(parts, way[several], strict=True)), start=place)]
+            yield 2.0 ** (wide * way), count, held, min(limit, float(count.prod()))
 
     def spread(self, fits: Array, splits: Array) -> Array:
         """(n,) bool: a superset of the tiles that the children of a level hold together: one that `fits` times one of the
@@ -243,7 +244,7 @@ def delivered(
         step = np.array([c * extents[d] for d, c in rank])
         none = (idlest > 1.0) & (len(rank) > 1) & (not single or step[0] == step[-1])
         anew = anew * np.where(none, idlest, along.prod(axis=0))
-    found = [words * anew for _ in lay.dims]
+    found, every = [words * anew for _ in lay.dims], loops.prod(axis=0)
     for rank, width in zip(lay.ranks[t], widths, strict=True):
         along = np.array([loops[d] for d, _ in rank]).prod(axis=0)
         for d, c in rank:
@@ -252,5 +253,5 @@ def delivered(
             for o, other in rank:
                 if o != d and single:
                     inner = np.where((loops[d] > 1.0) & (other * extents[o] != 2.0 * c * extents[d]), loops[d], along)
-            found[d] = loops.prod(axis=0) / inner * (words + (inner - 1.0) * uncovered)
+            found[d] = every / inner * (words + (inner - 1.0) * uncovered)
     return found

@@ -68,13 +68,15 @@ def test_every_way_to_share_a_fan_out_is_among_those_that_are_tried_together(lim
     grid = TileGrid.of(tables(sized(0.5, m=12, k=8, n=6)).layout)
     assert grid is not None
     fits = grid.extents.prod(axis=0) <= 6
-    fewest, most, held = grid.shares(fits, limit, np.arange(len(fits)))
-    shares = [*zip(fewest.T, most.T, held, strict=True)]
+    shares = list(grid.shares(fits, limit, np.arange(len(fits))))
     for split in grid.extents[:, grid.extents.prod(axis=0) <= limit].T:
         for place, tile in enumerate(grid.extents.T):
             part = tile / split
             if (part == np.floor(part)).all() and part.prod() <= 6:
-                assert any((low <= split).all() and (split <= high).all() and some[place] for low, high, some in shares)
+                assert any(
+                    (low <= split).all() and (split <= high).all() and some[place] and split.prod() <= most
+                    for low, high, some, most in shares
+                )
 
 
 def test_all_that_children_hold_together_are_among_the_spread_tiles() -> None:
@@ -188,9 +190,7 @@ def test_filters_leave_what_tiles_of_children_meet_and_pass_the_others_in_time()
         every = cell.read + cell.gone_read
         rows = np.flatnonzero((cell.gone_read > 0.0) & (every > 100.0) & evaluation.valid)
         log_words = np.log2(detail.dense_reads[t, 1, rows])
-        least = accesses.kept_in_tiles(
-            t, 1, log_words, np.log2(bounds[3:].prod(axis=0)[:, rows]), np.zeros(len(bounds[0]))
-        )
+        least = accesses.kept_in_tiles(t, 1, log_words, np.log2(bounds[3:].prod(axis=0)[:, rows]))
         kept = cell.read[rows] / every[rows]
         assert (kept + 1.0 / every[rows] >= least * (1.0 - 1e-9)).all()
         tiles = detail.dense_fills[t, 2, rows] / detail.tile_words[t, 2, rows]
