@@ -74,7 +74,8 @@ class LowerBound:
         self.layout, self.places, self.chip, self.words = layout, places, layout.problem.chip, words
         self.fewer_updates = fewer_updates
         problem = layout.problem
-        self.accesses = LeastAccesses(layout, places, padding, words.known.options.stay)
+        options = words.known.options
+        self.accesses = LeastAccesses(layout, places, padding, options.stay, options.filter_metadata)
         self.inside = layout.word_share if padding else [1.0] * layout.T
         """Of what tiles bring, words are no smaller a share: the edges of a tensor are in the fewest tiles."""
         self.taken = [1.0] * layout.T

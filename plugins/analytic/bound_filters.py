@@ -16,9 +16,11 @@ from .layout import Layout
 class LeastAccesses:
     """By tensor and level, what no filter can remove."""
 
-    def __init__(self, layout: Layout, places: PlaceTables, padding: bool = False, stay: bool = False) -> None:
-        """`stay`: a tile that stays is judged by all of a leader's tiles that it meets."""
-        self.layout, self.places, self.padding, self.stay = layout, places, padding, stay
+    def __init__(
+        self, layout: Layout, places: PlaceTables, padding: bool = False, stay: bool = False, looks: bool = False
+    ) -> None:
+        """`stay`: a tile that stays is judged by all of a leader's tiles that it meets; `looks`: filters read metadata."""
+        self.layout, self.places, self.padding, self.stay, self.looks = layout, places, padding, stay, looks
         self.densities = [occupancy.density for occupancy in layout.occupancies]
         self.touched = [self._touched(t) for t in range(layout.T)]
         self.volumes = [float(math.prod(tensor.shape(layout.problem.sizes))) for tensor in layout.tensors]
@@ -66,6 +68,20 @@ class LeastAccesses:
         """The filters of a tensor that count for its accesses at a level: those there and further out."""
         found = [a for a in self.places.actions if a.target == t and a.place.storage is not None and a.kind.any()]
         return [a for a in found if self.layout.holder(t, a.place.storage or 0) <= level]
+
+    def choices(self, level: int) -> list[tuple[frozenset[int], frozenset[int]]]:
+        """What mechanisms may do at a level: the tensors that they hold back there, and those that they look at, whose
+        metadata they read; none where that is not charged, or where filters further out may hold back as well."""
+        lay, known = self.layout, [a for a in self.places.actions if a.place.storage is not None and a.kind.any()]
+        if not (self.stay and self.looks and lay.stored.all()) or any((a.place.storage or 0) < level for a in known):
+            return []
+        here = [a for a in known if a.place.storage == level]
+        found = dict[tuple[frozenset[int], frozenset[int]], None]()
+        for m in range(len(self.places.mechanisms)):
+            acts = [a for a in here if a.kind[m]]
+            leaders = frozenset(c for a in acts for c in a.leaders)
+            found[frozenset(a.target for a in acts), leaders] = None
+        return list(found)
 
     def _there_in_steps(self, c: int, log_words: Array) -> Array:
         """The same of no more than 2 ** `log_words` words: down to the next one of eight between powers of two."""

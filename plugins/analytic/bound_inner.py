@@ -4,8 +4,9 @@ They hold a tile that is one of theirs times the way to share the fan-out. If it
 inside that is the innermost around it. What this loop moves is delivered in each of its steps. Any other tensor either stays,
 as no loop inside moves it, or comes again with every tile of the level. A filter looks at what the tile of a child meets: the
 finer the tiles, the more it removes, and the more of them come. A word that R children use crosses the tree to all of them
-and is written R times: the R of tensors that share a fan-out cannot all be small. Without the charge `network` the last two
-are not counted: so searches under `timeloop` stay as they are.
+and is written R times: the R of tensors that share a fan-out cannot all be small. Filters read the metadata of what they look
+at, held back or not (`filter-metadata`): by tiny tiles they hold back nearly all words, and read all metadata with every one.
+Without the charge `network` the last three are not counted: so searches under `timeloop` stay as they are.
 """
 
 from __future__ import annotations
@@ -17,12 +18,15 @@ import numpy as np
 from sparsemap.pieces.contracts.base import Array
 
 from .bound_tiles import OuterTiles, TileGrid, delivered, possible
+from .bound_words import SHARE
 
 if TYPE_CHECKING:
     from .bound_links import Handed, LeastLinks
 
 SLOWER = 1.15, 1.6, 2.5, 5.0
 """Few children save energy and take longer: times, over those of the outermost level, that are told apart."""
+WORTH = 1e-3
+"""Of the least energy: where what filters look at adds less, it is left out."""
 Share = tuple[Array, Array, Array, float]
 """`TileGrid.shares`"""
 
@@ -49,6 +53,7 @@ class InnerTiles:
         finer = self.known if self.words.network and s == 1 else []
         self.filtered = [t for t in finer if self.accesses.filters(t, s)]
         """Tensors of which filters hold back what the tiles need."""
+        self.choices = self.accesses.choices(s) if self.filtered else []
 
     def costs(self, own: list[Handed], work: float, least: float) -> tuple[Array, Array] | None:
         """pJ (K, N), by tiers of cycles, those of `SLOWER` times `least`, and cycles (N,); None: none fits. `own`: what the
@@ -67,17 +72,35 @@ class InnerTiles:
         energy, busy = np.full((max(tier) + 1, lay.D, len(self.fits)), np.inf), np.full((lay.D, len(self.fits)), np.inf)
         still: Array = np.zeros((lay.D, lay.T))
         """pJ of tensors that a loop does not move, as `energy` has them."""
-        for d, rows in (one for one in possible(self.loops) if one[1].size):
+        loops, some = [one for one in possible(self.loops) if one[1].size], list(ways.values())
+        for d, rows in loops:
             parts = [self._part(t, d, rows) for t in range(lay.T)]
             still[d] = [part.pj.max() for part in parts]
-            energy[:, d, self.tiles[rows]] = self._least(d, rows, parts, list(ways.values()))
+            energy[:, d, self.tiles[rows]] = self._least(d, rows, some)
             busy[d, self.tiles[rows]] = self.links.busy(s, parts)
         if np.isinf(energy).all():
             return None
         cycles = grid.least_inside(busy.min(axis=0))[self.outer.tile]
         if s > 1 or not words.network:
             return grid.least_inside(energy[0].min(axis=0))[None, self.outer.tile], cycles
-        return self._in_classes(energy, still, own), cycles
+        found = self._in_classes(energy, still, own)
+        best = [(d, rows[[energy[:, d, self.tiles[rows]].min(axis=0).argmin()]]) for d, rows in loops]
+        least = min(self._least(d, row, some, looks=True).min() for d, row in best) if self.choices else 0.0
+        if least > energy.min() * (1.0 + WORTH):
+            told = self._told()
+            for d, rows in loops:
+                energy[:, d, self.tiles[rows]] = self._least(d, rows, some, looks=True)
+            more = self._in_classes(energy, still, own)
+            found = np.where(np.isinf(found), found, (1.0 - told) * found + told * more)
+        return found, cycles
+
+    def _told(self) -> Array:
+        """(N,) by class, the metadata of a word in the level's tiles over those in the largest one, at least."""
+        found: Array = np.ones(1)
+        for t in self.layout.operands:
+            most = self.words.told_bits(t, np.full(1, self.words.volumes[t]))
+            found = np.minimum(found, self.words.told_bits(t, self.outer.words[t]) / most) if most > 0.0 else found
+        return found
 
     def _words(self, t: int, d: int, rows: Array) -> Array:
         return np.maximum(self.sent[t][d][rows] if t in self.sent else np.zeros(len(rows)), self.accesses.touched[t])
@@ -105,29 +128,61 @@ class InnerTiles:
                     found[k] = np.minimum(found[k], least + np.maximum(0.0, own[t].pj - still[d, t]))
         return found
 
-    def _least(self, d: int, rows: Array, parts: list[Handed], ways: list[Share]) -> Array:
-        """pJ (K, n) of the tiles `rows` with this innermost loop, over all ways to share the fan-out among the children."""
+    def _least(self, d: int, rows: Array, ways: list[Share], looks: bool = False) -> Array:
+        """pJ (K, n) of the tiles `rows` with this innermost loop, over all ways to share the fan-out among the children.
+        `looks`: with what filters look at, in tiles of the largest size."""
+        parts = [self._part(t, d, rows) for t in range(self.layout.T)]
         log_extents = np.log2(self.extents[:, rows])
-        every = {t: self._part(t, d, rows, every=True) for t in self.filtered if self.layout.relevant[t, d]}
-        log_words = {t: np.log2(self._words(t, d, rows)) for t in every}
-        alone: Array = sum((part.pj for t, part in enumerate(parts) if t not in every), start=np.zeros(len(rows)))
+        moved = [t for t in self.filtered if self.layout.relevant[t, d]]
+        every = {t: self._part(t, d, rows, every=True) for t in (self.filtered if looks else moved)}
+        share = {t: np.minimum(1.0, parts[t].pj / np.maximum(part.pj, 1e-300)) for t, part in every.items()}
+        looked = {t: self._looked(t, d, rows) for t in every if looks}
+        log_words = {t: np.log2(self._words(t, d, rows)) for t in moved}
+        alone: Array = sum((part.pj for t, part in enumerate(parts) if t not in moved), start=np.zeros(len(rows)))
         found = np.full((int(max(k for *_, k in ways)) + 1, len(rows)), np.inf)
         kept_by: dict[tuple[float, ...], Array] = {}
         for copies, most, some, k in ways:
-            pj = alone
+            pj, whole, left = alone, dict[int, Array](), dict(share)
             for t in self.known:
                 times = float(copies[~self.layout.relevant[t]].prod())
-                if t not in every:
+                if t in every:
+                    whole[t] = every[t].pj + self._more(every[t], times)
+                if t not in moved:
                     pj = pj + self._more(parts[t], times)
                     continue
                 key = t, *most[self.accesses.judged(t, self.s)]
                 if key not in kept_by:
                     child = np.maximum(0.0, log_extents - np.log2(most)[:, None])
                     kept = self.accesses.kept_in_tiles(t, self.s, log_words[t], child)
-                    kept_by[key] = np.maximum(kept, parts[t].pj / np.maximum(every[t].pj, 1e-300))
-                pj = pj + np.minimum(1.0, kept_by[key]) * (every[t].pj + self._more(every[t], times))
+                    kept_by[key] = np.minimum(1.0, np.maximum(kept, share[t]))
+                left[t] = kept_by[key]
+                pj = pj + left[t] * whole[t]
+            if looks:
+                pj = pj + self._looking(left, whole, looked)
             np.minimum(found[int(k)], pj, out=found[int(k)], where=some[rows])
         return found
+
+    def _looking(self, share: dict[int, Array], whole: dict[int, Array], looked: dict[int, Array]) -> Array:
+        """(n,) pJ that are added to the shares of what moves: whatever the filters are, they let through `whole` of what they
+        do not hold back, and read all metadata of what they look at, `looked`."""
+        found = np.full(1, np.inf)
+        for targets, leaders in self.choices:
+            more = np.zeros(1)
+            for t, part in share.items():
+                added = whole[t] if t not in targets else looked[t] if t in leaders else 0.0
+                more = more + (1.0 - part) * added
+            found = np.minimum(found, more)
+        return found
+
+    def _looked(self, t: int, d: int, rows: Array) -> Array:
+        """(n,) pJ of reading all metadata of a tensor, in tiles of the largest size, or of words with zeros in their place."""
+        if t == self.layout.output:
+            return np.zeros(1)
+        words, density = self.words, self.words.density[t]
+        packed = words.each(self.s, "read", words.told_bits(t, np.full(1, words.volumes[t])))
+        plain = words.each(self.s, "read", None) / density if density > 0.0 else np.inf
+        told = np.minimum(packed, plain) - words.each(self.s, "read", np.zeros(1))
+        return self.accesses.needed(t, self.s, self._words(t, d, rows), every=True) * np.maximum(0.0, told) * SHARE
 
     def _more(self, part: Handed, times: float) -> Array | float:
         """(n,) pJ of so many children for each word in place of one."""
