@@ -55,44 +55,51 @@ class InnerTiles:
         """Tensors of which filters hold back what the tiles need."""
         self.choices = self.accesses.choices(s) if self.filtered else []
 
-    def costs(self, own: list[Handed], work: float, least: float) -> tuple[Array, Array] | None:
-        """pJ (K, N), by tiers of cycles, those of `SLOWER` times `least`, and cycles (N,); None: none fits. `own`: what the
-        tiles of the level need; `work`: cycles of computing for one child."""
+    def costs(
+        self, own: list[Handed], work: float, least: float, copies: list[float]
+    ) -> tuple[Array, Array, Array] | None:
+        """pJ (K, N), cycles (N,) and (K,) tiers: of cycles, those of `SLOWER` times `least`, and of the most children that
+        share a word of the output, by the place in `copies`, which changes first. None: none fits. `own`: what the tiles of
+        the level need; `work`: cycles of computing for one child."""
         lay, s, words, grid, limit = self.layout, self.s, self.words, self.grid, self.limit
+        alone, inner, tiers = ~lay.relevant[lay.output], s == lay.S - 2 == 1 and words.network, list[int]()
         shares = [(np.ones(lay.D), np.full(lay.D, limit), np.ones(len(self.tiles), dtype=bool), limit)]
         if words.network:
             shares = list(grid.shares(self.fits, limit, self.tiles))
-        ends = least * np.array(SLOWER) if words.network and s == lay.S - 2 == 1 else np.zeros(0)
-        tier = [int((most * ends <= work).sum()) for *_, most in shares]
+        ends = least * np.array(SLOWER) if inner else np.zeros(0)
         ways: dict[tuple[float, ...], Share] = {}
-        for k, (copies, most, some, _) in zip(tier, shares, strict=True):
-            times = [copies[~lay.relevant[t]].prod() for t in self.known]
+        for same, most, some, children in shares:
+            summed = np.searchsorted(copies, most[alone].prod()) if inner else len(copies) - 1
+            tier = int((children * ends <= work).sum()) * len(copies) + int(summed)
+            k = tiers.index(tier) if tier in tiers else len(tiers)
+            tiers += [tier] * (k == len(tiers))
+            times = [same[~lay.relevant[t]].prod() for t in self.known]
             key = k, *times, *(size for t in self.filtered for size in most[self.accesses.judged(t, s)])
-            ways[key] = copies, most, some | ways[key][2] if key in ways else some, k
-        energy, busy = np.full((max(tier) + 1, lay.D, len(self.fits)), np.inf), np.full((lay.D, len(self.fits)), np.inf)
+            ways[key] = same, most, some | ways[key][2] if key in ways else some, k
+        energy, busy = np.full((len(tiers), lay.D, len(self.fits)), np.inf), np.full((lay.D, len(self.fits)), np.inf)
         still: Array = np.zeros((lay.D, lay.T))
         """pJ of tensors that a loop does not move, as `energy` has them."""
-        loops, some = [one for one in possible(self.loops) if one[1].size], list(ways.values())
+        loops, shared = [one for one in possible(self.loops) if one[1].size], list(ways.values())
         for d, rows in loops:
             parts = [self._part(t, d, rows) for t in range(lay.T)]
             still[d] = [part.pj.max() for part in parts]
-            energy[:, d, self.tiles[rows]] = self._least(d, rows, some)
+            energy[:, d, self.tiles[rows]] = self._least(d, rows, shared)
             busy[d, self.tiles[rows]] = self.links.busy(s, parts)
         if np.isinf(energy).all():
             return None
         cycles = grid.least_inside(busy.min(axis=0))[self.outer.tile]
         if s > 1 or not words.network:
-            return grid.least_inside(energy[0].min(axis=0))[None, self.outer.tile], cycles
-        found = self._in_classes(energy, still, own)
+            return grid.least_inside(energy[0].min(axis=0))[None, self.outer.tile], cycles, np.array(tiers)
+        pj = self._in_classes(energy, still, own)
         best = [(d, rows[[energy[:, d, self.tiles[rows]].min(axis=0).argmin()]]) for d, rows in loops]
-        least = min(self._least(d, row, some, looks=True).min() for d, row in best) if self.choices else 0.0
+        least = min(self._least(d, row, shared, looks=True).min() for d, row in best) if self.choices else 0.0
         if least > energy.min() * (1.0 + WORTH):
             told = self._told()
             for d, rows in loops:
-                energy[:, d, self.tiles[rows]] = self._least(d, rows, some, looks=True)
+                energy[:, d, self.tiles[rows]] = self._least(d, rows, shared, looks=True)
             more = self._in_classes(energy, still, own)
-            found = np.where(np.isinf(found), found, (1.0 - told) * found + told * more)
-        return found, cycles
+            pj = np.where(np.isinf(pj), pj, (1.0 - told) * pj + told * more)
+        return pj, cycles, np.array(tiers)
 
     def _told(self) -> Array:
         """(N,) by class, the metadata of a word in the level's tiles over those in the largest one, at least."""
