@@ -79,9 +79,9 @@ def all_rows(options: argparse.Namespace) -> list[Row]:
     cells = [(w, h) for w in (FEW if options.few else WORKLOADS) for h in HARDWARE]
     asked_for = [(searched, *cell, 0, options.budget) for cell in cells]
     asked_for += [(proved, *cell, 0, options.budget, options.within) for cell in cells]
+    asked_for += [(searched, *cell, seed, options.budget) for seed in range(1, options.seeds) for cell in cells]
     if options.long:
         asked_for += [(searched, *cell, LONG, options.long) for cell in cells]
-    asked_for += [(searched, *cell, seed, options.budget) for seed in range(1, options.seeds) for cell in cells]
     begin = time.monotonic()
     with ProcessPoolExecutor(options.jobs) as pool:
         jobs = [pool.submit(kept, options.work, *one) for one in asked_for]
