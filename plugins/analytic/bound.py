@@ -254,10 +254,10 @@ class LowerBound:
         for copies in 2.0 ** np.arange(np.ceil(np.log2(instances)) if alike else 0.0, -1.0, -1.0):
             once = self.volumes[lay.output] * (min(copies, instances) if alike else instances)
             again = np.maximum(0.0, np.maximum(sums - once, 0.0) * kept_sums * (1.0 - 1e-6) - 4.0 * instances)
-            cycles = np.maximum(self.links.transfer(level, read + again / instances, written), steps)
-            pairs = _front(energy + again * get_sums, cycles)
-            if not found or pairs[0][0] > found[-1][1][0][0] + TOLD_APART * least:
-                found.append((float(copies) if found else np.inf, pairs))
+            pj = energy + again * get_sums
+            if not found or pj.min() > found[-1][1][0][0] + TOLD_APART * least:
+                cycles = np.maximum(self.links.transfer(level, read + again / instances, written), steps)
+                found.append((float(copies) if found else np.inf, _front(pj, cycles)))
         return found[::-1]
 
     def _price(self, level: int, action: str) -> float:

@@ -83,7 +83,7 @@ class InnerTiles:
         for d, rows in loops:
             parts = [self._part(t, d, rows) for t in range(lay.T)]
             still[d] = [part.pj.max() for part in parts]
-            energy[:, d, self.tiles[rows]] = self._least(d, rows, shared)
+            energy[:, d, self.tiles[rows]] = self._least(d, rows, parts, shared)
             busy[d, self.tiles[rows]] = self.links.busy(s, parts)
         if np.isinf(energy).all():
             return None
@@ -91,15 +91,21 @@ class InnerTiles:
         if s > 1 or not words.network:
             return grid.least_inside(energy[0].min(axis=0))[None, self.outer.tile], cycles, np.array(tiers)
         pj = self._in_classes(energy, still, own)
-        best = [(d, rows[[energy[:, d, self.tiles[rows]].min(axis=0).argmin()]]) for d, rows in loops]
-        least = min(self._least(d, row, shared, looks=True).min() for d, row in best) if self.choices else 0.0
-        if least > energy.min() * (1.0 + WORTH):
+        if self.choices and self._matters(energy.min(axis=0), shared):
             told = self._told()
             for d, rows in loops:
-                energy[:, d, self.tiles[rows]] = self._least(d, rows, shared, looks=True)
+                parts = [self._part(t, d, rows) for t in range(lay.T)]
+                energy[:, d, self.tiles[rows]] = self._least(d, rows, parts, shared, looks=True)
             more = self._in_classes(energy, still, own)
             pj = np.where(np.isinf(pj), pj, (1.0 - told) * pj + told * more)
         return pj, cycles, np.array(tiers)
+
+    def _matters(self, energy: Array, ways: list[Share]) -> bool:
+        """Whether what filters look at adds to the least of `energy` (D, n)."""
+        d, tile = np.unravel_index(energy.argmin(), energy.shape)
+        row = np.flatnonzero(self.tiles == tile)
+        parts = [self._part(t, int(d), row) for t in range(self.layout.T)]
+        return bool(self._least(int(d), row, parts, ways, looks=True).min() > energy.min() * (1.0 + WORTH))
 
     def _told(self) -> Array:
         """(N,) by class, the metadata of a word in the level's tiles over those in the largest one, at least."""
@@ -135,10 +141,9 @@ class InnerTiles:
                     found[k] = np.minimum(found[k], least + np.maximum(0.0, own[t].pj - still[d, t]))
         return found
 
-    def _least(self, d: int, rows: Array, ways: list[Share], looks: bool = False) -> Array:
+    def _least(self, d: int, rows: Array, parts: list[Handed], ways: list[Share], looks: bool = False) -> Array:
         """pJ (K, n) of the tiles `rows` with this innermost loop, over all ways to share the fan-out among the children.
         `looks`: with what filters look at, in tiles of the largest size."""
-        parts = [self._part(t, d, rows) for t in range(self.layout.T)]
         log_extents = np.log2(self.extents[:, rows])
         moved = [t for t in self.filtered if self.layout.relevant[t, d]]
         every = {t: self._part(t, d, rows, every=True) for t in (self.filtered if looks else moved)}
@@ -147,15 +152,19 @@ class InnerTiles:
         log_words = {t: np.log2(self._words(t, d, rows)) for t in moved}
         alone: Array = sum((part.pj for t, part in enumerate(parts) if t not in moved), start=np.zeros(len(rows)))
         found = np.full((int(max(k for *_, k in ways)) + 1, len(rows)), np.inf)
-        kept_by: dict[tuple[float, ...], Array] = {}
+        kept_by, more_by = dict[tuple[float, ...], Array](), dict[tuple[int, float], Array | float]()
         for copies, most, some, k in ways:
+            if not some[rows].any():
+                continue
             pj, whole, left = alone, dict[int, Array](), dict(share)
             for t in self.known:
                 times = float(copies[~self.layout.relevant[t]].prod())
-                if t in every:
-                    whole[t] = every[t].pj + self._more(every[t], times)
+                if (t, times) not in more_by:
+                    more_by[t, times] = self._more(every[t] if t in moved else parts[t], times)
+                if looks and t in every:
+                    whole[t] = every[t].pj + (more_by[t, times] if t in moved else self._more(every[t], times))
                 if t not in moved:
-                    pj = pj + self._more(parts[t], times)
+                    pj = pj + more_by[t, times]
                     continue
                 key = t, *most[self.accesses.judged(t, self.s)]
                 if key not in kept_by:
@@ -163,7 +172,7 @@ class InnerTiles:
                     kept = self.accesses.kept_in_tiles(t, self.s, log_words[t], child)
                     kept_by[key] = np.minimum(1.0, np.maximum(kept, share[t]))
                 left[t] = kept_by[key]
-                pj = pj + left[t] * whole[t]
+                pj = pj + left[t] * (every[t].pj + more_by[t, times])
             if looks:
                 pj = pj + self._looking(left, whole, looked)
             np.minimum(found[int(k)], pj, out=found[int(k)], where=some[rows])
