@@ -18,7 +18,6 @@ import numpy as np
 from sparsemap.pieces.contracts.base import Array
 
 from .bound_tiles import OuterTiles, TileGrid, delivered, possible
-from .bound_words import SHARE
 
 if TYPE_CHECKING:
     from .bound_links import Handed, LeastLinks
@@ -62,7 +61,7 @@ class InnerTiles:
         share a word of the output, by the place in `copies`, which changes first. None: none fits. `own`: what the tiles of
         the level need; `work`: cycles of computing for one child."""
         lay, s, words, grid, limit = self.layout, self.s, self.words, self.grid, self.limit
-        alone, inner, tiers = ~lay.relevant[lay.output], s == lay.S - 2 == 1 and words.network, list[int]()
+        alone, inner, tiers = ~lay.relevant[lay.output], s == lay.S - 2 == 1 and words.network, dict[int, int]()
         shares = [(np.ones(lay.D), np.full(lay.D, limit), np.ones(len(self.tiles), dtype=bool), limit)]
         if words.network:
             shares = list(grid.shares(self.fits, limit, self.tiles))
@@ -71,8 +70,7 @@ class InnerTiles:
         for same, most, some, children in shares:
             summed = np.searchsorted(copies, most[alone].prod()) if inner else len(copies) - 1
             tier = int((children * ends <= work).sum()) * len(copies) + int(summed)
-            k = tiers.index(tier) if tier in tiers else len(tiers)
-            tiers += [tier] * (k == len(tiers))
+            k = tiers.setdefault(tier, len(tiers))
             times = [same[~lay.relevant[t]].prod() for t in self.known]
             key = k, *times, *(size for t in self.filtered for size in most[self.accesses.judged(t, s)])
             ways[key] = same, most, some | ways[key][2] if key in ways else some, k
@@ -89,31 +87,27 @@ class InnerTiles:
             return None
         cycles = grid.least_inside(busy.min(axis=0))[self.outer.tile]
         if s > 1 or not words.network:
-            return grid.least_inside(energy[0].min(axis=0))[None, self.outer.tile], cycles, np.array(tiers)
+            return grid.least_inside(energy[0].min(axis=0))[None, self.outer.tile], cycles, np.array([*tiers])
         pj = self._in_classes(energy, still, own)
         if self.choices and self._matters(energy.min(axis=0), shared):
-            told = self._told()
+            from .bound_looks import told_of_classes
+
+            told = told_of_classes(self)
             for d, rows in loops:
                 parts = [self._part(t, d, rows) for t in range(lay.T)]
                 energy[:, d, self.tiles[rows]] = self._least(d, rows, parts, shared, looks=True)
             more = self._in_classes(energy, still, own)
             pj = np.where(np.isinf(pj), pj, (1.0 - told) * pj + told * more)
-        return pj, cycles, np.array(tiers)
+        return pj, cycles, np.array([*tiers])
 
     def _matters(self, energy: Array, ways: list[Share]) -> bool:
         """Whether what filters look at adds to the least of `energy` (D, n)."""
-        d, tile = np.unravel_index(energy.argmin(), energy.shape)
+        d, tile = (int(i) for i in np.unravel_index(energy.argmin(), energy.shape))
         row = np.flatnonzero(self.tiles == tile)
-        parts = [self._part(t, int(d), row) for t in range(self.layout.T)]
-        return bool(self._least(int(d), row, parts, ways, looks=True).min() > energy.min() * (1.0 + WORTH))
-
-    def _told(self) -> Array:
-        """(N,) by class, the metadata of a word in the level's tiles over those in the largest one, at least."""
-        found: Array = np.ones(1)
-        for t in self.layout.operands:
-            most = self.words.told_bits(t, np.full(1, self.words.volumes[t]))
-            found = np.minimum(found, self.words.told_bits(t, self.outer.words[t]) / most) if most > 0.0 else found
-        return found
+        parts = [self._part(t, d, row) for t in range(self.layout.T)]
+        if all(parts[t].pj >= (1.0 - WORTH) * self._part(t, d, row, every=True).pj for t in self.filtered):
+            return False  # filters hold back nothing
+        return bool(self._least(d, row, parts, ways, looks=True).min() > energy.min() * (1.0 + WORTH))
 
     def _words(self, t: int, d: int, rows: Array) -> Array:
         return np.maximum(self.sent[t][d][rows] if t in self.sent else np.zeros(len(rows)), self.accesses.touched[t])
@@ -148,7 +142,10 @@ class InnerTiles:
         moved = [t for t in self.filtered if self.layout.relevant[t, d]]
         every = {t: self._part(t, d, rows, every=True) for t in (self.filtered if looks else moved)}
         share = {t: np.minimum(1.0, parts[t].pj / np.maximum(part.pj, 1e-300)) for t, part in every.items()}
-        looked = {t: self._looked(t, d, rows) for t in every if looks}
+        if looks:
+            from .bound_looks import looked_at, looking
+
+            looked = {t: looked_at(self, t, self._words(t, d, rows)) for t in every}
         log_words = {t: np.log2(self._words(t, d, rows)) for t in moved}
         alone: Array = sum((part.pj for t, part in enumerate(parts) if t not in moved), start=np.zeros(len(rows)))
         found = np.full((int(max(k for *_, k in ways)) + 1, len(rows)), np.inf)
@@ -174,31 +171,9 @@ class InnerTiles:
                 left[t] = kept_by[key]
                 pj = pj + left[t] * (every[t].pj + more_by[t, times])
             if looks:
-                pj = pj + self._looking(left, whole, looked)
+                pj = pj + looking(self.choices, left, whole, looked)
             np.minimum(found[int(k)], pj, out=found[int(k)], where=some[rows])
         return found
-
-    def _looking(self, share: dict[int, Array], whole: dict[int, Array], looked: dict[int, Array]) -> Array:
-        """(n,) pJ that are added to the shares of what moves: whatever the filters are, they let through `whole` of what they
-        do not hold back, and read all metadata of what they look at, `looked`."""
-        found = np.full(1, np.inf)
-        for targets, leaders in self.choices:
-            more = np.zeros(1)
-            for t, part in share.items():
-                added = whole[t] if t not in targets else looked[t] if t in leaders else 0.0
-                more = more + (1.0 - part) * added
-            found = np.minimum(found, more)
-        return found
-
-    def _looked(self, t: int, d: int, rows: Array) -> Array:
-        """(n,) pJ of reading all metadata of a tensor, in tiles of the largest size, or of words with zeros in their place."""
-        if t == self.layout.output:
-            return np.zeros(1)
-        words, density = self.words, self.words.density[t]
-        packed = words.each(self.s, "read", words.told_bits(t, np.full(1, words.volumes[t])))
-        plain = words.each(self.s, "read", None) / density if density > 0.0 else np.inf
-        told = np.minimum(packed, plain) - words.each(self.s, "read", np.zeros(1))
-        return self.accesses.needed(t, self.s, self._words(t, d, rows), every=True) * np.maximum(0.0, told) * SHARE
 
     def _more(self, part: Handed, times: float) -> Array | float:
         """(n,) pJ of so many children for each word in place of one."""
