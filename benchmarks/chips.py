@@ -49,8 +49,11 @@ def main() -> None:
     parser.add_argument(
         "--layers", type=int, help="only so many layers of each network, those with the most work, unplanned"
     )
+    parser.add_argument(
+        "--kinds", nargs="+", choices=[*KINDS][1:], default=[*KINDS][1:], help="what chips stand beside"
+    )
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--thorough", action="store_true", help="execute the designs, and judge the chips beside")
+    parser.add_argument("--thorough", action="store_true", help="judge the chips beside")
     parser.add_argument("--work", type=Path, help="folder of the searches, which go on there")
     parser.add_argument("--out", type=Path, default=Path("chips.md"))
     given = parser.parse_args()
@@ -98,29 +101,27 @@ def several(tasks: Mapping[Any, DesignTask], jobs: int) -> dict[Any, dict[str, A
 
 
 def found(given: argparse.Namespace, networks: Sequence[str], work: Path) -> str:
-    results = {}
+    results, kinds = {}, ["chip", *given.kinds]
     for name in networks:
         before = None
-        for kind, more in KINDS.items():
+        for kind in kinds:
             out = work / f"{label(name)}--{kind.replace(' ', '-')}"
             if before and not (out / REFERENCE).exists():  # it is the same
                 shutil.copytree(before / REFERENCE, out / REFERENCE)
             thorough = {"thorough": given.thorough and kind == "chip"}
-            results[name, kind] = run(task_of(given, [name], out, given.jobs, **thorough, **more))
+            results[name, kind] = run(task_of(given, [name], out, given.jobs, **thorough, **KINDS[kind]))
             before = out
-    head = ["network", "EDP of the chip, J s", f"{given.platform}, best shared units", "better by", "best random chip"]
-    rows, chips = [[*head, "better by", "each layer any units"]], [
-        ["network", "chip", "sizes", "mm2", "W", "formats", "mechanisms", "searched whole", "stopped"]
-    ]  # fmt: skip
+    rows: list[list[str]] = []
+    chips = [["network", "chip", "sizes", "mm2", "W", "formats", "mechanisms", "searched whole", "stopped"]]
     for name in networks:
-        chip, same, drawn = (results[name, kind] for kind in KINDS)
-        own, one, two = (result["edp_js"] for result in (chip, same, drawn))
-        free = chip["reference"]["edp_js"]
+        mine = {kind: results[name, kind] for kind in kinds}
+        own, others = mine["chip"]["edp_js"], beside(mine, given.platform)
+        head = ["network", "EDP of the chip, J s", *(cell for other in others for cell in (other, "better by"))]
+        rows = rows or [head]
         rows.append(
-            [label(name), f"{own:.4g}", f"{one:.4g}", less(own, one), f"{two:.4g}", less(own, two), f"{free:.4g}"]
+            [label(name), f"{own:.4g}", *(cell for one in others.values() for cell in (f"{one:.4g}", less(own, one)))]
         )
-        for kind in KINDS:
-            chips.append([label(name), kind, *described(results[name, kind])])
+        chips += [[label(name), kind, *described(result)] for kind, result in mine.items()]
     told = [f"{label(name)}: {needs}" for name in networks if (needs := executed(results[name, "chip"]))]
     return (
         f"{given.budget} chips of `{given.hardware}`, {given.layer_budget} designs a layer on each, at most the "
@@ -131,6 +132,17 @@ def found(given: argparse.Namespace, networks: Sequence[str], work: Path) -> str
         + "\n\n"
         "Designs of the chips executed on sampled tensors, over what is claimed: " + "; ".join(told or ["none"]) + ".\n"
     )
+
+
+def beside(results: Mapping[str, Mapping[str, Any]], platform: str) -> dict[str, float]:
+    """EDP, J s, of what a chip stands beside."""
+    found = {f"{platform}, units that layers use most": results["chip"]["platform"]["edp_js"]}
+    if same := results.get("same sizes"):
+        found[f"{platform}, best shared units"] = same["edp_js"]
+    if drawn := results.get("random"):
+        found["best random chip"] = drawn["edp_js"]
+        found["best one as it was tried"] = min(row["edp_js"] for row in drawn["tried"])
+    return found
 
 
 def judged(given: argparse.Namespace) -> str:
@@ -157,7 +169,8 @@ def less(mine: float, other: float) -> str:
 def described(result: Mapping[str, Any]) -> list[str]:
     """Sizes, area, power, units and counts of a chip."""
     levels = {level["name"]: level for level in result["hardware"]["levels"][1:]}
-    sizes = "; ".join(f"{name} {level['capacity']}, {level['fanout']} below" for name, level in levels.items())
+    keys = ("capacity", "cells", "double_buffered", "read_bandwidth", "write_bandwidth", "fanout")
+    sizes = "; ".join(f"{name} {', '.join(str(x[key]) for key in keys if key in x)}" for name, x in levels.items())
     units = [
         "; ".join(f"{of} {', '.join(names)}" for of, names in result["units"][key].items() if names)
         for key in ("formats", "mechanisms")

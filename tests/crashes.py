@@ -5,9 +5,9 @@ import multiprocessing
 import os
 from pathlib import Path
 
+from sparsemap.searching.folder import search_into
 from sparsemap.searching.journal import JOURNAL_FILE
 from sparsemap.searching.result import DESIGN_FILE, HISTORY_FILE, RESULT_FILE
-from sparsemap.searching.run import search_into
 
 FORK = multiprocessing.get_context("fork")
 

@@ -133,7 +133,7 @@ def test_formats_that_store_zeros(keys, result, text):
     assert text in fails(testing.check_format, Bits(result=lambda f: Units(result(f), 1.0), **keys))
 
 
-@pytest.mark.parametrize(("lists", "bits"), [("runs", "0"), ("coordinates", "3"), ("mask", "0"), ("runs", "200")])
+@pytest.mark.parametrize(("lists", "bits"), [("runs", "0"), ("coordinates", "2"), ("mask", "0"), ("runs", "200")])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_codec_that_fails_is_told_as_all_else(lists, bits):
     piece = registry().build("format", {"name": "odd", "compressed": True, "lists": lists, "entry_bits": bits})

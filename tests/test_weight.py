@@ -23,8 +23,8 @@ print("\\n" + json.dumps({"files": sorted(filter(None, files)), "numpy": "numpy"
 @pytest.mark.parametrize(
     ("arguments", "limit", "numpy"),
     [
-        (["--help"], 3_550, False),
-        (["search", "mm3", "cloud", "--budget", "300"], 18_400 if native.kernel else 21_600, True),
+        (["--help"], 3_500, False),
+        (["search", "mm3", "cloud", "--budget", "300"], 18_000 if native.kernel else 21_200, True),
     ],
     ids=lambda value: " ".join(value[:3]) if isinstance(value, list) else "",
 )

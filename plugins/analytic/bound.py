@@ -20,9 +20,9 @@ What no mapping and no sparse strategy can avoid, by the rules of this model (fi
   largest x, or, with several leaders, for 1.
 * *Innermost level.* Each compute reads its operands and updates its output there; one access serves the computes that the
   innermost fan-out shares it with. All ways to share the fan-out among the dimensions are tried.
-* *Cycles.* Computes over the units that the factors of the sizes can fill (with each way to share the innermost fan-out,
-  over those), the words of the outermost level over its bandwidth, and those of the innermost; the first two one after the
-  other where the next level is not double-buffered (`overlap`).
+* *Cycles.* Computes, those too that no skip can remove, over the units that the factors of the sizes can fill (with each way
+  to share the innermost fan-out, over those), the words of the outermost level over its bandwidth, and those of the
+  innermost; the first two one after the other where the next level is not double-buffered (`overlap`).
 
 Charges add to this, but for `sums`. Then a level next to the compute units has the fewest updates that keep every compute:
 C / R * (1 - (1 - actual/C)^R) where R of them share one. And of a word that is visited V times the sums that are not zero yet
@@ -42,7 +42,7 @@ import numpy as np
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.primes import divisors, largest_product
 
-from .actions import PlaceTables
+from .actions import SKIP, PlaceTables
 from .bound_filters import LeastAccesses
 from .bound_links import LeastLinks
 from .bound_tiles import MOST_TILES, OuterTiles
@@ -76,8 +76,7 @@ class LowerBound:
         self.layout, self.places, self.chip, self.words = layout, places, layout.problem.chip, words
         self.fewer_updates = fewer_updates
         problem = layout.problem
-        options = words.known.options
-        self.accesses = LeastAccesses(layout, places, padding, options.stay, options.filter_metadata)
+        self.accesses = LeastAccesses(layout, places, padding, words.known.options.stay)
         self.inside = layout.word_share if padding else [1.0] * layout.T
         """Of what tiles bring, words are no smaller a share: the edges of a tensor are in the fewest tiles."""
         self.taken = [1.0] * layout.T
@@ -94,7 +93,9 @@ class LowerBound:
         self.instances = [largest_product(limits, sizes.values()) for limits in inside]
         self.volumes = words.volumes
         self.kept = [float(self.accesses.kept(t, layout.S)[0]) for t in range(layout.T)]
-        self.actual = max(0.0, np.floor(self.computes * self._effectual() * (1.0 - 1e-9)) - 4.0)
+        self.actual = self._left_of_all(self._effectual())
+        self.busy = max(self.actual, self._left_of_all(self._timed()))
+        """Computes that take a place in time, carried out or gated."""
         self.outer = OuterTiles.of(layout, words, self.inside)
         self.links = LeastLinks(words, self.accesses, self.inside, self.instances)
         self.ways = self._outermost()
@@ -110,7 +111,7 @@ class LowerBound:
 
     def _joined(self, energy: Array, cycles: Array, waiting: Array, pj: Array, steps: Array) -> tuple[Array, Array]:
         """Pairs (N, n) of classes (N,) with `pj` and `steps` (n,) of what is the same in all."""
-        least = np.ceil(self.actual / self.units * (1.0 - 1e-9)) if self.actual > 0 else 0.0
+        least = np.ceil(self.busy / self.units * (1.0 - 1e-9))
         computes, steps = self.actual * float(self.chip.mac_pj["compute"]), np.maximum(steps, least)
         energy = (computes + np.add.outer(energy, pj)) * (1.0 - 1e-9)
         return energy, np.maximum(np.maximum.outer(cycles, steps), np.add.outer(waiting, steps) * (1.0 - 1e-9))
@@ -129,6 +130,26 @@ class LowerBound:
         filters = [action for action in self.places.actions if action.target in operands and action.kind.any()]
         outputs = {c for action in filters for c in action.leaders if c not in operands}
         return math.prod(_rounded(self.densities[t]) for t in (*operands, *outputs))
+
+    def _timed(self) -> float:
+        """Share of the computes that take their cycle whatever is skipped; 0 where that is no more than `_effectual`.
+
+        Only filters that save time on operands, and a skip at the unit, let none pass. Where the unit has none, what is
+        empty in all operands vanishes at most (without `positions`).
+        """
+        lay, places, options = self.layout, self.places, self.words.known.options
+        if places.deals or (places.compute is not None and (places.compute.kind == SKIP).any()):
+            return 0.0
+        saves = [a for a in places.actions if (a.kind.astype(bool) & ~(a.passes & options.gate_time)).any()]
+        left = dict.fromkeys(lay.operands, 1.0)
+        for action in saves:
+            if action.target in left:
+                left[action.target] *= math.prod(_rounded(self.densities[c]) for c in action.leaders)
+        return math.prod(left.values()) * (1.0 if options.positions else max(self.densities[t] for t in left))
+
+    def _left_of_all(self, share: float) -> float:
+        """Of all computes, but for what rounding takes."""
+        return max(0.0, float(np.floor(self.computes * share * (1.0 - 1e-9))) - 4.0)
 
     def _splits(self, level: int) -> Array | None:
         """(D, n) every way to share the instances below one instance of a level among the dimensions; None: too many."""
@@ -207,7 +228,7 @@ class LowerBound:
         for s in range(1, lay.S - 1):
             one = math.prod([m.limit for m in lay.problem.mapping_levels if m.spatial and m.storage > s])
             least = max(1.0, float(cycles.min()))
-            between, busy, found = self.links.between(s, outer, self._splits(s), self.actual / one, least, copies)
+            between, busy, found = self.links.between(s, outer, self._splits(s), self.busy / one, least, copies)
             energy, cycles = energy + between, np.maximum(cycles, busy)
         energy, cycles, waiting = np.broadcast_arrays(np.atleast_2d(energy), cycles, waiting)
         return [(*some, *rests[i][1]) for *some, i in zip(energy, cycles, waiting, found.tolist(), strict=True)]
@@ -249,8 +270,9 @@ class LowerBound:
                 energy = energy + accesses * get
                 read = read + accesses / instances
         lanes = self.units if splits is None else np.minimum(self.units, splits.prod(axis=0) * instances)
-        steps, found = np.ceil(self.actual / lanes * (1.0 - 1e-9)), list[tuple[float, tuple[Array, Array]]]()
-        alike = self.words.network and lay.S == 3 and lay.stored.all() and not lay.holes[lay.output]
+        steps, found = np.ceil(self.busy / lanes * (1.0 - 1e-9)), list[tuple[float, tuple[Array, Array]]]()
+        plain = not (lay.windowed[lay.output] or lay.holes[lay.output])
+        alike = self.words.network and lay.S == 3 and lay.stored.all() and plain
         for copies in 2.0 ** np.arange(np.ceil(np.log2(instances)) if alike else 0.0, -1.0, -1.0):
             once = self.volumes[lay.output] * (min(copies, instances) if alike else instances)
             again = np.maximum(0.0, np.maximum(sums - once, 0.0) * kept_sums * (1.0 - 1e-6) - 4.0 * instances)

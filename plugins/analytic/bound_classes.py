@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import attrs
 import numpy as np
 
@@ -17,13 +19,20 @@ from .bound_tiles import OuterTiles, TileGrid
 from .bound_words import LeastWords
 from .layout import Layout
 
+DRAWN = 512
+"""Tiles of the children of which the cheapest is taken."""
+
 
 def classes_of(found: LowerBound, least: Evaluation) -> Classes | None:
     """`least`: rows for every class; None where the bound has tried no tiles."""
     if found.outer.grid is None:
         return None
     tiles = ClassTable.of(found.words, found.outer, found.outer.grid)
-    return Classes(least, tiles.of_designs, tiles.moved, tiles.holds, ("bounds", "order"), tiles.labels())
+    promising = None
+    if found.links.promise is not None:
+        way = (least.energy_pj * least.cycles).reshape(-1, len(found.outer.tile)).argmin(axis=0)
+        promising = partial(tiles.promising, *found.links.promise, np.minimum(way, len(found.links.promise[0]) - 1))
+    return Classes(least, tiles.of_designs, tiles.moved, tiles.holds, ("bounds", "order"), tiles.labels(), promising)
 
 
 @attrs.frozen(eq=False)
@@ -79,19 +88,49 @@ class ClassTable:
         return self.least.fits(1, self.grid.extents[:, self.outer.tile[number]])
 
     def moved(self, designs: Designs, classes: Array) -> dict[str, Array]:
-        """Bounds and order with this tile and this loop. Factors that come go to the loops in time next to the outermost
-        level; of those that go, the ones there go first, then those further in, then those over instances."""
-        lay, wanted = self.layout, self.grid.extents[:, self.outer.tile[classes]]
+        """Bounds and order with this tile and this loop."""
+        return self._exchanged(designs, 0, self.grid.extents[:, self.outer.tile[classes]], self.outer.loop[classes])
+
+    def promising(
+        self, energy: Array, loops: Array, way: Array, designs: Designs, classes: Array, rng: np.random.Generator
+    ) -> dict[str, Array]:
+        """Bounds and order with the cheapest of some tiles that the children may hold together, drawn from those inside the
+        tile of the class: `energy`, `loops` (K, n) as `InnerTiles.promise` has them, `way` (N,) the K of a class."""
+        mine = way[classes]
+        inside = [self._drawn(d, self.outer.tile[classes], rng) for d in range(self.layout.D)]
+        place = np.ravel_multi_index(inside, self.grid.shape)  # (B, DRAWN)
+        found = np.take_along_axis(place, energy[mine[:, None], place].argmin(axis=1)[:, None], axis=1)[:, 0]
+        fits = np.isfinite(energy[mine, found])
+        wanted, loop = self.grid.extents[:, found], loops[mine, found].astype(np.int64)
+        columns = self._exchanged(designs, 1, wanted, loop)
+        return {name: np.where(fits, column, designs.columns[name]) for name, column in columns.items()}
+
+    def _drawn(self, d: int, tiles: Array, rng: np.random.Generator) -> Array:
+        """(B, DRAWN) places among the options of a dimension of divisors of the extents of `tiles` (B,)."""
+        option = self.grid.options[d]
+        divides = option[:, None] % option == 0.0
+        at = np.searchsorted(option, self.grid.extents[d, tiles])
+        nth = (rng.random((len(tiles), DRAWN)) * divides.sum(axis=1)[at, None]).astype(np.int64)
+        ordered = np.argsort(~divides, axis=1, kind="stable")  # the divisors first, ascending
+        drawn: Array = ordered[at[:, None], nth]
+        return drawn
+
+    def _exchanged(self, designs: Designs, outer: int, wanted: Array, loop: Array) -> dict[str, Array]:
+        """Bounds and order in which the mapping levels inside `outer` have extents `wanted` (D, B), with `loop` (B,)
+        innermost around them. Factors that come go to the first loops in time inside; of those that go, the ones there go
+        first, then those further in, then those over instances."""
         bounds, order = designs.columns["bounds"].copy(), designs.columns["order"].copy()
-        spatial = [m.spatial for m in lay.problem.mapping_levels]
-        giving = sorted(range(1, len(bounds)), key=lambda group: (spatial[group], group))
-        loop = self.outer.loop[classes]
-        given = bounds, order, lay.sizes, wanted, loop, *self.primes, np.array(giving)
+        part, turns, D = bounds[outer:], order[outer:], self.layout.D
+        spatial = [m.spatial for m in self.layout.problem.mapping_levels[outer:]]
+        giving = sorted(range(1, len(part)), key=lambda group: (spatial[group], group))
+        whole = part.prod(axis=0)
+        wanted = np.ascontiguousarray(wanted)  # columns that were picked are not
+        given = part, turns, whole, wanted, loop, *self.primes, np.array(giving)
         if native.fast is not None and native.fast.moved(*given) is not None:
             return {"bounds": bounds, "order": order}
-        for d, size in enumerate(lay.sizes):
+        for d, size in enumerate(self.layout.sizes):
             divisors = Divisors.of(int(size))
-            held = divisors.within(bounds[:, d])  # (primes, L, B)
+            held = divisors.within(part[:, d])  # (primes, L, B)
             spare = held[:, 1:].sum(axis=1) - divisors.within(wanted[d])
             held[:, giving[0]] += np.maximum(-spare, 0)
             np.maximum(spare, 0, out=spare)
@@ -99,10 +138,10 @@ class ClassTable:
                 gone = np.minimum(spare, held[:, group])
                 held[:, group] -= gone
                 spare -= gone
-            bounds[1:, d] = 1.0
+            part[1:, d] = 1.0
             for powers, count in zip(divisors.powers, held, strict=True):
-                bounds[1:, d] *= powers[count[1:]]
-            bounds[0, d] = size / bounds[1:, d].prod(axis=0)
-        position = np.where(order[0] == loop, lay.D, np.arange(lay.D)[:, None])
-        order[0] = np.take_along_axis(order[0], np.argsort(position, axis=0, kind="stable"), axis=0)
+                part[1:, d] *= powers[count[1:]]
+            part[0, d] = whole[d] / part[1:, d].prod(axis=0)
+        position = np.where(turns[0] == loop, D, np.arange(D)[:, None])
+        turns[0] = np.take_along_axis(turns[0], np.argsort(position, axis=0, kind="stable"), axis=0)
         return {"bounds": bounds, "order": order}

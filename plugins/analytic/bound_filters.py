@@ -16,17 +16,16 @@ from .layout import Layout
 class LeastAccesses:
     """By tensor and level, what no filter can remove."""
 
-    def __init__(
-        self, layout: Layout, places: PlaceTables, padding: bool = False, stay: bool = False, looks: bool = False
-    ) -> None:
-        """`stay`: a tile that stays is judged by all of a leader's tiles that it meets; `looks`: filters read metadata."""
-        self.layout, self.places, self.padding, self.stay, self.looks = layout, places, padding, stay, looks
+    def __init__(self, layout: Layout, places: PlaceTables, padding: bool = False, stay: bool = False) -> None:
+        """`stay`: a tile that stays is judged by all of a leader's tiles that it meets."""
+        self.layout, self.places, self.padding, self.stay = layout, places, padding, stay
         self.densities = [occupancy.density for occupancy in layout.occupancies]
         self.touched = [self._touched(t) for t in range(layout.T)]
         self.volumes = [float(math.prod(tensor.shape(layout.problem.sizes))) for tensor in layout.tensors]
         self.chances: dict[int, Array] = {}
         """By leader, `_there` of 2 ** (i / 8) words."""
         self.one_by_one = [self.touched[t] * layout.sizes[~layout.relevant[t]].prod() for t in range(layout.T)]
+        self.meets_all = [[self._meets_all(t, c) for c in range(layout.T)] for t in range(layout.T)]
 
     def _touched(self, t: int) -> float:
         """Words of the tensor that some compute touches; holes of strides are not, nor, with `padding`, is padding."""
@@ -69,20 +68,6 @@ class LeastAccesses:
         found = [a for a in self.places.actions if a.target == t and a.place.storage is not None and a.kind.any()]
         return [a for a in found if self.layout.holder(t, a.place.storage or 0) <= level]
 
-    def choices(self, level: int) -> list[tuple[frozenset[int], frozenset[int]]]:
-        """What mechanisms may do at a level: the tensors that they hold back there, and those that they look at, whose
-        metadata they read; none where that is not charged, or where filters further out may hold back as well."""
-        lay, known = self.layout, [a for a in self.places.actions if a.place.storage is not None and a.kind.any()]
-        if not (self.stay and self.looks and lay.stored.all()) or any((a.place.storage or 0) < level for a in known):
-            return []
-        here = [a for a in known if a.place.storage == level]
-        found = dict[tuple[frozenset[int], frozenset[int]], None]()
-        for m in range(len(self.places.mechanisms)):
-            acts = [a for a in here if a.kind[m]]
-            leaders = frozenset(c for a in acts for c in a.leaders)
-            found[frozenset(a.target for a in acts), leaders] = None
-        return list(found)
-
     def _there_in_steps(self, c: int, log_words: Array) -> Array:
         """The same of no more than 2 ** `log_words` words: down to the next one of eight between powers of two."""
         if c not in self.chances:
@@ -115,7 +100,7 @@ class LeastAccesses:
         for action in () if every else self.filters(t, level):
             share: Array = np.ones_like(words)
             for c in action.leaders:
-                if self._meets_all(t, c):
+                if self.meets_all[t][c]:
                     together = self.one_by_one[t] / np.maximum(1.0, words)
                     together = np.maximum(1.0, together if self.stay else np.minimum(together, stays))
                     share = share * self._there_in_steps(c, np.log2(together))
@@ -141,7 +126,7 @@ class LeastAccesses:
     def _beside(self, t: int, c: int) -> list[list[tuple[int, int]]]:
         """The ranks of a leader of which an access of `t` is only known to meet what the leader's tile in a child has."""
         ranks = list(self.layout.ranks[c])
-        whole = self.stay and self._meets_all(t, c)
+        whole = self.stay and self.meets_all[t][c]
         return [rank for rank in ranks if self.layout.relevant[t, [d for d, _ in rank]].all()] if whole else ranks
 
     def kept_in_tiles(self, t: int, level: int, log_words: Array, log_extents: Array) -> Array:
@@ -154,7 +139,7 @@ class LeastAccesses:
             for c in action.leaders:
                 wide = [log_extents[[d for d, _ in rank]].max(axis=0) for rank in self._beside(t, c)]
                 met = np.maximum(0.0, np.log2(self.one_by_one[t]) - log_words)
-                words = sum(wide, start=met if self.stay and self._meets_all(t, c) else 0.0 * met)
+                words = sum(wide, start=met if self.stay and self.meets_all[t][c] else 0.0 * met)
                 there = there * self._there_in_steps(c, np.maximum(0.0, words - 1e-6))
             kept = np.minimum(kept, there)
         return kept

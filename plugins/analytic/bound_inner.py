@@ -11,7 +11,8 @@ Without the charge `network` the last three are not counted: so searches under `
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,13 +22,14 @@ from .bound_tiles import OuterTiles, TileGrid, delivered, possible
 
 if TYPE_CHECKING:
     from .bound_links import Handed, LeastLinks
+    from .bound_looks import Looks
 
 SLOWER = 1.15, 1.6, 2.5, 5.0
 """Few children save energy and take longer: times, over those of the outermost level, that are told apart."""
-WORTH = 1e-3
-"""Of the least energy: where what filters look at adds less, it is left out."""
-Share = tuple[Array, Array, Array, float]
-"""`TileGrid.shares`"""
+Way = tuple[Any, ...]
+"""A tier of cycles, and of each tensor how many children have the same words, and the ways along dimensions of its filters."""
+Ways = dict[Way, Array]
+"""For which tiles (n,) bool there is one of these."""
 
 
 class InnerTiles:
@@ -41,6 +43,7 @@ class InnerTiles:
         self.extents = grid.extents[:, self.tiles]
         self.volumes, self.loops = grid.words(self.extents), self.layout.sizes[:, None] / self.extents
         lay = self.layout
+        self.stays = [self.extents[~lay.relevant[t]].prod(axis=0) for t in range(lay.T)]
         self.known = [t for t in range(lay.T) if not lay.holes[t] and lay.stored[t, s] and lay.child(t, s) == s + 1]
         self.sent = {
             t: delivered(
@@ -52,7 +55,8 @@ class InnerTiles:
         finer = self.known if self.words.network and s == 1 else []
         self.filtered = [t for t in finer if self.accesses.filters(t, s)]
         """Tensors of which filters hold back what the tiles need."""
-        self.choices = self.accesses.choices(s) if self.filtered else []
+        self.promise: tuple[Array, Array] | None = None
+        """Of the whole grid (K, n): pJ, infinity where none fits, with the loop that is cheapest around it, and this loop."""
 
     def costs(
         self, own: list[Handed], work: float, least: float, copies: list[float]
@@ -61,62 +65,57 @@ class InnerTiles:
         share a word of the output, by the place in `copies`, which changes first. None: none fits. `own`: what the tiles of
         the level need; `work`: cycles of computing for one child."""
         lay, s, words, grid, limit = self.layout, self.s, self.words, self.grid, self.limit
-        alone, inner, tiers = ~lay.relevant[lay.output], s == lay.S - 2 == 1 and words.network, dict[int, int]()
+        inner, tiers = s == lay.S - 2 == 1 and words.network, dict[int, int]()
         shares = [(np.ones(lay.D), np.full(lay.D, limit), np.ones(len(self.tiles), dtype=bool), limit)]
         if words.network:
             shares = list(grid.shares(self.fits, limit, self.tiles))
         ends = least * np.array(SLOWER) if inner else np.zeros(0)
-        ways: dict[tuple[float, ...], Share] = {}
+        alone = [np.flatnonzero(~lay.relevant[t]) for t in self.known]
+        judged = [self.accesses.judged(t, s) if t in self.filtered else [] for t in self.known]
+        ways: Ways = {}
         for same, most, some, children in shares:
-            summed = np.searchsorted(copies, most[alone].prod()) if inner else len(copies) - 1
-            tier = int((children * ends <= work).sum()) * len(copies) + int(summed)
-            k = tiers.setdefault(tier, len(tiers))
-            times = [same[~lay.relevant[t]].prod() for t in self.known]
-            key = k, *times, *(size for t in self.filtered for size in most[self.accesses.judged(t, s)])
-            ways[key] = same, most, some | ways[key][2] if key in ways else some, k
+            summed = int(np.searchsorted(copies, most[~lay.relevant[lay.output]].prod())) if inner else len(copies) - 1
+            tier = int((children * ends <= work).sum()) * len(copies) + summed
+            times = [float(same[dims].prod()) for dims in alone]
+            pairs = ((n, *most[dims].tolist()) for n, dims in zip(times, judged, strict=True))
+            way = tiers.setdefault(tier, len(tiers)), *pairs
+            ways[way] = some | ways[way] if way in ways else some
         energy, busy = np.full((len(tiers), lay.D, len(self.fits)), np.inf), np.full((lay.D, len(self.fits)), np.inf)
         still: Array = np.zeros((lay.D, lay.T))
         """pJ of tensors that a loop does not move, as `energy` has them."""
-        loops, shared = [one for one in possible(self.loops) if one[1].size], list(ways.values())
-        for d, rows in loops:
-            parts = [self._part(t, d, rows) for t in range(lay.T)]
+        for d, rows in (one for one in possible(self.loops) if one[1].size):
+            parts = [self.part(t, d, rows) for t in range(lay.T)]
             still[d] = [part.pj.max() for part in parts]
-            energy[:, d, self.tiles[rows]] = self._least(d, rows, parts, shared)
+            energy[:, d, self.tiles[rows]] = self.least(d, rows, parts, ways, judged)
             busy[d, self.tiles[rows]] = self.links.busy(s, parts)
         if np.isinf(energy).all():
             return None
+        self.promise = energy.min(axis=1).astype(np.float32), energy.argmin(axis=1).astype(np.int8)
         cycles = grid.least_inside(busy.min(axis=0))[self.outer.tile]
         if s > 1 or not words.network:
             return grid.least_inside(energy[0].min(axis=0))[None, self.outer.tile], cycles, np.array([*tiers])
-        pj = self._in_classes(energy, still, own)
-        if self.choices and self._matters(energy.min(axis=0), shared):
-            from .bound_looks import told_of_classes
+        pj = self.in_classes(energy, still, own)
+        if self.filtered and words.known.options.filter_metadata and self._held_back(energy.min(axis=0)):
+            from .bound_looks import Looks
 
-            told = told_of_classes(self)
-            for d, rows in loops:
-                parts = [self._part(t, d, rows) for t in range(lay.T)]
-                energy[:, d, self.tiles[rows]] = self._least(d, rows, parts, shared, looks=True)
-            more = self._in_classes(energy, still, own)
-            pj = np.where(np.isinf(pj), pj, (1.0 - told) * pj + told * more)
+            pj = Looks.of(self).added(pj, energy, still, own, ways, judged)
+            self.promise = energy.min(axis=1).astype(np.float32), energy.argmin(axis=1).astype(np.int8)
         return pj, cycles, np.array([*tiers])
 
-    def _matters(self, energy: Array, ways: list[Share]) -> bool:
-        """Whether what filters look at adds to the least of `energy` (D, n)."""
+    def _held_back(self, energy: Array) -> bool:
+        """Whether filters hold back anything that the cheapest tile with its loop, of `energy` (D, n), moves."""
         d, tile = (int(i) for i in np.unravel_index(energy.argmin(), energy.shape))
         row = np.flatnonzero(self.tiles == tile)
-        parts = [self._part(t, d, row) for t in range(self.layout.T)]
-        if all(parts[t].pj >= (1.0 - WORTH) * self._part(t, d, row, every=True).pj for t in self.filtered):
-            return False  # filters hold back nothing
-        return bool(self._least(d, row, parts, ways, looks=True).min() > energy.min() * (1.0 + WORTH))
+        return any(self.part(t, d, row).pj < 0.999 * self.part(t, d, row, every=True).pj for t in self.filtered)
 
     def _words(self, t: int, d: int, rows: Array) -> Array:
         return np.maximum(self.sent[t][d][rows] if t in self.sent else np.zeros(len(rows)), self.accesses.touched[t])
 
-    def _part(self, t: int, d: int, rows: Array, every: bool = False) -> Handed:
-        stays = self.extents[~self.layout.relevant[t]][:, rows].prod(axis=0)
-        return self.links.handed(t, self.s, self._words(t, d, rows), stays, self.volumes[t][rows], every)
+    def part(self, t: int, d: int, rows: Array, every: bool = False) -> Handed:
+        words, stays = self._words(t, d, rows), self.stays[t][rows]
+        return self.links.handed(t, self.s, words, stays, self.volumes[t][rows], every)
 
-    def _in_classes(self, energy: Array, still: Array, own: list[Handed]) -> Array:
+    def in_classes(self, energy: Array, still: Array, own: list[Handed]) -> Array:
         """(K, N) the least by class: what no loop inside moves stays, or comes again with every tile of the level."""
         lay, grid, outer = self.layout, self.grid, self.outer
         again, steps = {}, (lay.sizes[:, None] / grid.extents).prod(axis=0)
@@ -135,50 +134,54 @@ class InnerTiles:
                     found[k] = np.minimum(found[k], least + np.maximum(0.0, own[t].pj - still[d, t]))
         return found
 
-    def _least(self, d: int, rows: Array, parts: list[Handed], ways: list[Share], looks: bool = False) -> Array:
-        """pJ (K, n) of the tiles `rows` with this innermost loop, over all ways to share the fan-out among the children.
-        `looks`: with what filters look at, in tiles of the largest size."""
+    def least(
+        self, d: int, rows: Array, parts: list[Handed], ways: Ways, judged: list[list[int]], looks: Looks | None = None
+    ) -> Array:
+        """pJ (K, n) of the tiles `rows` with this innermost loop, over all ways to share the fan-out among the children;
+        `looks`: with what filters look at."""
         log_extents = np.log2(self.extents[:, rows])
         moved = [t for t in self.filtered if self.layout.relevant[t, d]]
-        every = {t: self._part(t, d, rows, every=True) for t in (self.filtered if looks else moved)}
-        share = {t: np.minimum(1.0, parts[t].pj / np.maximum(part.pj, 1e-300)) for t, part in every.items()}
-        if looks:
-            from .bound_looks import looked_at, looking
-
-            looked = {t: looked_at(self, t, self._words(t, d, rows)) for t in every}
+        every = {t: self.part(t, d, rows, every=True) for t in (self.filtered if looks else moved)}
         log_words = {t: np.log2(self._words(t, d, rows)) for t in moved}
         alone: Array = sum((part.pj for t, part in enumerate(parts) if t not in moved), start=np.zeros(len(rows)))
-        found = np.full((int(max(k for *_, k in ways)) + 1, len(rows)), np.inf)
-        kept_by, more_by = dict[tuple[float, ...], Array](), dict[tuple[int, float], Array | float]()
-        for copies, most, some, k in ways:
+        found = np.full((max(k for k, *_ in ways) + 1, len(rows)), np.inf)
+
+        @cache
+        def kept(t: int, dims: tuple[int, ...], most: tuple[float, ...]) -> Array:
+            least = np.minimum(1.0, parts[t].pj / np.maximum(every[t].pj, 1e-300))
+            if t not in moved:
+                return least
+            child = log_extents.copy()
+            child[[*dims]] = np.maximum(0.0, log_extents[[*dims]] - np.log2(most)[:, None])
+            return np.minimum(1.0, np.maximum(self.accesses.kept_in_tiles(t, self.s, log_words[t], child), least))
+
+        whole = cache(lambda t, times: every[t].pj + self._more(every[t], times))
+
+        @cache
+        def added(i: int, times: float, *most: float) -> Array | float:
+            t = self.known[i]
+            if t not in moved:
+                return self._more(parts[t], times)
+            return kept(t, tuple(judged[i]), most) * whole(t, times)
+
+        looked = {t: looks.metadata(t, self._words(t, d, rows)) for t in every} if looks else {}
+        for (k, *way), some in ways.items():
             if not some[rows].any():
                 continue
-            pj, whole, left = alone, dict[int, Array](), dict(share)
-            for t in self.known:
-                times = float(copies[~self.layout.relevant[t]].prod())
-                if (t, times) not in more_by:
-                    more_by[t, times] = self._more(every[t] if t in moved else parts[t], times)
-                if looks and t in every:
-                    whole[t] = every[t].pj + (more_by[t, times] if t in moved else self._more(every[t], times))
-                if t not in moved:
-                    pj = pj + more_by[t, times]
-                    continue
-                key = t, *most[self.accesses.judged(t, self.s)]
-                if key not in kept_by:
-                    child = np.maximum(0.0, log_extents - np.log2(most)[:, None])
-                    kept = self.accesses.kept_in_tiles(t, self.s, log_words[t], child)
-                    kept_by[key] = np.minimum(1.0, np.maximum(kept, share[t]))
-                left[t] = kept_by[key]
-                pj = pj + left[t] * (every[t].pj + more_by[t, times])
+            pj = alone
+            for i, one in enumerate(way):
+                pj = pj + added(i, *one)
             if looks:
-                pj = pj + looking(self.choices, left, whole, looked)
-            np.minimum(found[int(k)], pj, out=found[int(k)], where=some[rows])
+                mine = [(t, i, one) for i, (t, one) in enumerate(zip(self.known, way, strict=True)) if t in every]
+                through = {t: (kept(t, tuple(judged[i]), tuple(most)), whole(t, n)) for t, i, (n, *most) in mine}
+                pj = pj + looks.looking(through, looked)
+            np.minimum(found[k], pj, out=found[k], where=some[rows])
         return found
 
     def _more(self, part: Handed, times: float) -> Array | float:
         """(n,) pJ of so many children for each word in place of one."""
         if times <= 1.0:
             return 0.0
-        wires = self.words.wires_pj(self.s, np.full(1, times)) - self.words.wires_pj(self.s, np.ones(1))
-        wire = max(0.0, float(wires[0])) / float(self.links.chip.word_bits[self.s])
+        wires = self.words.wires_pj(self.s, np.array([1.0, times]))
+        wire = max(0.0, float(wires[-1] - wires[0])) / float(self.links.chip.word_bits[self.s])
         return part.bits * wire + (times - 1.0) * part.child_pj

@@ -37,6 +37,8 @@ class LeastLinks:
         self.words, self.accesses, self.layout, self.chip = words, accesses, words.layout, words.chip
         self.inside, self.instances, self.touched = inside, instances, accesses.touched
         self.fewer_updates = words.known.options.sums
+        self.promise: tuple[Array, Array] | None = None
+        """Of the level next to the outermost one, `InnerTiles.promise`."""
 
     def between(
         self, s: int, outer: OuterTiles, splits: Array | None, work: float, least: float, copies: list[float]
@@ -53,7 +55,9 @@ class LeastLinks:
         any_ = np.full(1, len(copies) - 1)
         if outer.grid is None or splits is None:
             return energy, cycles, any_
-        inside = InnerTiles(self, s, outer, outer.grid, splits).costs(own, work, least, copies)
+        inner = InnerTiles(self, s, outer, outer.grid, splits)
+        inside = inner.costs(own, work, least, copies)
+        self.promise = inner.promise if s == 1 else self.promise
         if inside is None:
             return energy, cycles, any_  # no design fits
         slowest = least * np.array([0.0, *SLOWER])[inside[2] // len(copies), None]

@@ -229,7 +229,7 @@ def delivered(
         step = np.array([c * extents[d] for d, c in rank])
         none = (idlest > 1.0) & (len(rank) > 1) & (not single or step[0] == step[-1])
         anew = anew * np.where(none, idlest, along.prod(axis=0))
-    found = [words * anew for _ in lay.dims]
+    found, every = [words * anew for _ in lay.dims], loops.prod(axis=0)
     for rank, width in zip(lay.ranks[t], widths, strict=True):
         along = np.array([loops[d] for d, _ in rank]).prod(axis=0)
         for d, c in rank:
@@ -238,5 +238,5 @@ def delivered(
             for o, other in rank:
                 if o != d and single:
                     inner = np.where((loops[d] > 1.0) & (other * extents[o] != 2.0 * c * extents[d]), loops[d], along)
-            found[d] = loops.prod(axis=0) / inner * (words + (inner - 1.0) * uncovered)
+            found[d] = every / inner * (words + (inner - 1.0) * uncovered)
     return found

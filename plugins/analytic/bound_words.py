@@ -18,8 +18,7 @@ from sparsemap.pieces.contracts import box
 from sparsemap.pieces.contracts.base import Array
 
 from .bound_formats import LeastRanks
-from .charges.network import length_mm, tree_sides
-from .prices import PRICES
+from .prices import PRICES, length_mm, tree_sides
 
 if TYPE_CHECKING:
     from .prepared import ModelTables

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 
 from sparsemap import Detail, Evaluation
-from sparsemap.pieces.contracts.base import Array, PerLevel
+from sparsemap.pieces.contracts.base import Array, PerLevel, Rows
 from sparsemap.problem.chip import Chip
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.evaluation import ShortfallRow, TensorAtLevel, TileRanks
@@ -20,8 +20,8 @@ from .counts import Counts, counts_of, temporal_reductions
 from .cycles import Cycles, cycles_of
 from .layout import decoded_of
 from .metadata import Metadata, metadata_of
-from .nest import Nest
-from .prepared import COLUMNS, DesignChoices, ModelTables
+from .nest import DesignChoices, Nest
+from .prepared import COLUMNS, ModelTables
 from .rank_loops import rank_counts
 from .removal import removals_of
 from .stored import StoredTiles, stored_of
@@ -47,10 +47,10 @@ class Chain:
     """.. and bits of metadata."""
 
     @classmethod
-    def of(cls, known: ModelTables, nest: Nest, choices: DesignChoices, stored: StoredTiles, detail: bool) -> Chain:
+    def of(cls, known: ModelTables, nest: Nest, choices: DesignChoices, stored: StoredTiles) -> Chain:
         traffic = dense_traffic(nest, known.options.drains, "first-fills" in known.quirks, known.options.holes)
         removals = removals_of(known, nest, choices, stored)
-        metadata = metadata_of(known, nest, choices, removals.energy, detail)
+        metadata = metadata_of(known, nest, choices, removals.energy)
         asked = known, nest, choices, traffic, stored, removals
         counts = timed = counts_of(*asked, removals.energy, metadata)
         if removals.time is not removals.energy:
@@ -92,15 +92,10 @@ class Chain:
         def some(parts: Array | Sequence[Array]) -> tuple[Array, Array]:
             return parts[0][rows], parts[1][rows]
 
-        def lost(parts: Sequence[Array]) -> tuple[Array, Array]:
-            found = np.zeros((2, len(metadata.cell)))
-            found[:, accesses.gone] = parts
-            return some(found)
-
         return TileRanks(
             batch, metadata.cell[rows] % batch, metadata.place[rows], units.metadata_bits[rows],
             units.payload_bits[rows], some((units.largest_metadata, units.largest_payload)), some(accesses.read),
-            some(accesses.fill), some(accesses.update), lost(accesses.gone_read), lost(accesses.gone_update),
+            some(accesses.fill), some(accesses.update), some(accesses.gone_read), some(accesses.gone_update),
         )  # fmt: skip
 
 
@@ -116,7 +111,7 @@ def chained(known: ModelTables, designs: Designs, chip: Chip, detail: bool) -> E
     if detail:  # loops that do not make up the sizes have no tiles to speak of: these may be beyond all numbers
         bounds = np.where(found == 0, bounds, 1.0)
     decoded = decoded_of(known.layout, designs.columns.get("decoded"))
-    counts = rank_counts(known.layout, bounds, decoded, bool(known.formats.flattened.any()))
+    counts = rank_counts(known.layout, bounds, decoded)
     if known.places.deals:
         from .lanes import fewest, unmatched
 
@@ -130,37 +125,36 @@ def chained(known: ModelTables, designs: Designs, chip: Chip, detail: bool) -> E
     energy, cycles = np.full(batch, np.inf), np.full(batch, np.inf)
     told: Detail | None = None
     rows = np.arange(batch) if detail else np.flatnonzero(found == 0)
-    if len(rows):
-        if len(rows) < batch:
-            (bounds, order), choices = (np.take(part, rows, axis=-1) for part in (bounds, order)), choices.take(rows)
-        nest = Nest(known.layout, bounds, order)
-        stored = stored_of(known, nest, choices)
-        left = found[rows]
-        checks.data(reasons, known.held(stored.words), choices.chip, left)
-        found[rows] = left
-        fitting = rows if detail else np.flatnonzero(left == 0)
-        if len(fitting):
-            if len(fitting) < len(rows):
-                (bounds, order), choices = (
-                    (np.take(part, fitting, axis=-1) for part in (bounds, order)),
-                    choices.take(fitting),
-                )
-                rows, nest, stored = rows[fitting], Nest(known.layout, bounds, order), stored.take(fitting)
-            chain = Chain.of(known, nest, choices, stored, detail)
-            left = found[rows]
-            checks.metadata(reasons, chain.data_words, chain.metadata_bits, choices.chip, left)
-            if "Q9" in known.quirks:
-                for t, impossible in zip(known.layout.operands, chain.counts.computes.impossible, strict=True):
-                    name = known.layout.tensors[t].name
-                    reasons.mark(left, f"operand-probability:{name}", impossible)
-            energy[rows], cycles[rows], found[rows] = chain.cost.energy_pj, chain.cost.cycles, left
-            if detail:
-                lacking: list[list[Any]] = [[] for _ in range(batch)]
-                if found.any():
-                    from .shortfalls import needed
 
-                    lacking = needed(reasons, chain.data_words, chain.metadata_bits, products, chip, found)
-                told = chain.detail(lacking)
+    def tiles(rows: Rows) -> tuple[Nest, DesignChoices, StoredTiles]:
+        nest = Nest(known.layout, *(np.take(part, rows, axis=-1) for part in (bounds, order)))
+        mine = choices.take(rows)
+        return nest, mine, stored_of(known, nest, mine)
+
+    if len(rows):
+        nest, mine, stored = tiles(rows)
+        left = found[rows]
+        checks.data(reasons, known.held(stored.words), mine.chip, left)
+        found[rows] = left
+        rows = rows if detail else rows[left == 0]
+    if len(rows):
+        if len(rows) < nest.batch:
+            nest, mine, stored = tiles(rows)
+        chain = Chain.of(known, nest, mine, stored)
+        left = found[rows]
+        checks.metadata(reasons, chain.data_words, chain.metadata_bits, chain.metadata.narrow, mine.chip, left)
+        if "Q9" in known.quirks:
+            for t, impossible in zip(known.layout.operands, chain.counts.computes.impossible, strict=True):
+                name = known.layout.tensors[t].name
+                reasons.mark(left, f"operand-probability:{name}", impossible)
+        energy[rows], cycles[rows], found[rows] = chain.cost.energy_pj, chain.cost.cycles, left
+        if detail:
+            lacking: list[list[Any]] = [[] for _ in range(batch)]
+            if found.any():
+                from .shortfalls import needed
+
+                lacking = needed(reasons, chain.data_words, chain.metadata_bits, products, chip, found)
+            told = chain.detail(lacking)
     valid = found == 0
     energy, cycles = np.where(valid, energy, np.inf), np.where(valid, cycles, np.inf)
     return Evaluation({"energy_pj": energy, "cycles": cycles}, found, reasons.names, told)

@@ -58,7 +58,7 @@ def formats(
     tensors have metadata, bool."""
     lay, compressing = reasons.layout, []
     for t, tensor in enumerate(lay.tensors):
-        compresses, broken = formats.check(slots[t], counts[t])
+        compresses, broken = _order(formats, slots[t], counts[t])
         compressing.append(compresses)
         reasons.mark(found, f"format-order:{tensor.name}", broken)
     packed = np.broadcast_to(np.stack(compressing)[:, None], (lay.T, lay.S, len(found)))
@@ -84,6 +84,33 @@ def formats(
     return packed
 
 
+def _order(tables: FormatTables, slots: Array, ranks: RankCounts) -> tuple[PerDesign, PerDesign]:
+    """Slots (R, B), number of ranks -> (compresses the tensor, breaks the order), bool.
+
+    The last ones are in use. An uncompressed rank below a compressed one breaks the order, unless its format
+    allows it, and so does one that needs the ends of its fibers told below one without offsets. Ranks of several
+    loops have neither blocks nor padding, nor lists of groups, and none reaches beyond a level's tile.
+    """
+    width, count = len(slots), ranks.count
+    alone = (tables.block > 1) | tables.padded | np.array([f.group > 1 for f in tables.formats], dtype=bool)
+    flags = tables.compressed, tables.anywhere, tables.flattened, alone, tables.needs_ends, tables.offsets
+    any_packed, several = np.zeros((2, *count.shape), dtype=bool)
+    told, broken = ((count > width) & flag[tables.beyond] for flag in (tables.offsets, tables.flattened))
+    chosen = zip(*(flag[slots] for flag in flags), strict=True)
+    for slot, (packed, anywhere, flat, lone, needs_ends, offsets) in enumerate(chosen):
+        used = count >= width - slot
+        flat &= used
+        broken |= flat & (ranks.tiles == width - 1 - slot).any(axis=0)
+        if slot == width - 1:
+            several = several | ranks.several
+        broken |= used & several & lone
+        several, used = flat, used & ~flat
+        broken |= used & ((any_packed & ~anywhere) | (needs_ends & ~told))
+        told = offsets & used
+        any_packed |= packed & used
+    return any_packed, broken
+
+
 def data(reasons: Reasons, words: PerLevel, chip: Chip, found: PerDesign) -> None:
     """Data words of all tensors against the capacity of each level."""
     for s, name in enumerate(chip.names):
@@ -91,8 +118,12 @@ def data(reasons: Reasons, words: PerLevel, chip: Chip, found: PerDesign) -> Non
             reasons.mark(found, f"capacity:{name}", words[s] > data_words(chip, s))
 
 
-def metadata(reasons: Reasons, words: PerLevel, bits: PerLevel, chip: Chip, found: PerDesign) -> None:
-    """Metadata bits of all tensors: in a memory of their own, or beside the data."""
+def metadata(
+    reasons: Reasons, words: PerLevel, bits: PerLevel, narrow: PerTensor, chip: Chip, found: PerDesign
+) -> None:
+    """Metadata bits of all tensors: in a memory of their own, or beside the data; and those that cannot be read."""
+    for t, tensor in enumerate(reasons.layout.tensors) if narrow.any() else ():
+        reasons.mark(found, f"entry-bits:{tensor.name}", narrow[t])
     for s, name in enumerate(chip.names):
         shared = chip.shared_capacity[s]
         if limited(chip.capacity_bits[s]) and np.any(shared):

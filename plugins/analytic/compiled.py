@@ -25,12 +25,11 @@ from sparsemap.problem.designs import Designs
 from . import native
 from .actions import Action
 from .charges.maxima import DEVIATIONS, LANES, NORMAL, NORMAL_MAXIMA, Maxima, Rowed, limits_of, maxima_of, rank_of
-from .charges.network import tree_sides
-from .layout import decoded_of
-from .occupancy import Ranks, TensorTables
+from .layout import Layout, decoded_of
+from .occupancy import Ranks, RankUnits, TensorTables
 from .occupancy.lookup import FACTORS, Number, Table, fingerprint
 from .prepared import COLUMNS, ModelTables
-from .prices import gated_extra, price
+from .prices import gated_extra, price, tree_sides
 from .validity import data_words
 
 PASSES = 16
@@ -92,7 +91,7 @@ class Kernel:
         others = set(attrs.asdict(options)) - {*OPTIONS, "run_lengths", "vectors"}
         strange = strange or any(getattr(options, name) for name in others)
         together = (chip.access_words != 1).any()
-        self.knows = not (strange or moves or vectors or together or (options.imbalance and lay.alike))
+        self.knows = not (strange or moves or vectors or together)
         if not self.knows:
             return
         self.gaps: dict[tuple[int, int], Any] = {}
@@ -127,7 +126,7 @@ class Kernel:
         batch = len(designs)
         state, found = np.zeros(batch, dtype=np.int8), np.zeros(batch, dtype=np.uint64)
         energy, cycles = np.full(batch, np.inf), np.full(batch, np.inf)
-        lay, functions = self.known.layout, (np.power, np.log2, np.exp, np.hypot, np.log1p)
+        lay, functions = self.known.layout, (np.power, np.log2, np.exp, np.hypot, np.log1p, np.log)
         counts = (1, 1, len(CHARGES), lay.S + 1, lay.S, lay.S, lay.T * lay.S, lay.T * lay.S)
         told = np.zeros((batch if detail else 0, sum(counts)))
         for _ in range(PASSES):
@@ -199,7 +198,7 @@ class Kernel:
             yield tables._empty, n, 1
             yield tables._largest_stored, 2 * n, 1
             yield tables._longest, 2 * n + 1, 1
-            yield tables._units, 3 * n + 6 + (n if self.groups else 0), 8
+            yield tables._units, 3 * n + 6 + (n if self.groups else 0), len(RankUnits._fields)
             for r in range(lay.D):
                 gap = self.gaps.get((t, r))
                 yield (None, 0, 0) if gap is None else (gap[0], 3 + 2 * len(lay.ranks[t][r]), 1)
@@ -288,6 +287,7 @@ def _laid_out(known: ModelTables, chip: Chip, slots: int, maxima: Maxima | None)
         *(part for gene, t, needs in places.needs for part in ((gene, t, 0), needs)),
         problem.buffers, [level.memory.shares_work for level in problem.levels],
         [rank_of(lay, t) for t in range(lay.T)],
+        [[t in lay.alike, *(*lay.alike.get(t, ()), *[1] * lay.D)[: lay.D]] for t in lay.operands],
         len(sparsity._BITS), np.searchsorted(LANES, 1.0), np.searchsorted(LANES, 2.0), NORMAL.shape[1],
     ]  # fmt: skip
     densities = [occupancy.density for occupancy in lay.occupancies]
@@ -297,6 +297,7 @@ def _laid_out(known: ModelTables, chip: Chip, slots: int, maxima: Maxima | None)
         np.ones((lay.T, lay.S)) if known.copies is None else known.copies,
         np.log2(LANES), DEVIATIONS, NORMAL_MAXIMA, sparsity._BITS, NORMAL,
         [np.append(limits, np.ones(lay.D - len(limits))) for limits in map(partial(limits_of, known), lay.operands)],
+        *_alike(lay),
     ]  # fmt: skip
     for action in [*actions, *([] if unit is None else [unit])]:
         level, rest = action.place.storage, [0] * (TENSORS - len(action.leaders))
@@ -324,6 +325,17 @@ def _laid_out(known: ModelTables, chip: Chip, slots: int, maxima: Maxima | None)
     return wholes, reals
 
 
+def _alike(lay: Layout) -> tuple[Array, Array]:
+    """By operand, of those that are alike within blocks: how rare a word is (`rarity`), and words (`blocks_of`)."""
+    rare, blocks = np.zeros(len(lay.operands)), np.ones((len(lay.operands), lay.D))
+    for t in lay.alike:
+        from .charges.alike import blocks_of, rarity
+
+        i = lay.operands.index(t)
+        rare[i], blocks[i] = rarity(lay.occupancies[t].density), blocks_of(lay, t)
+    return rare, blocks
+
+
 def _or(level: int | None) -> int:
     return -1 if level is None else level
 
@@ -345,6 +357,7 @@ def _bits(known: ModelTables, chip: Chip) -> list[list[int]]:
         [at[f"factors:{dim}"] for dim in lay.dims],
         [at[f"fanout:{name}"] if spatial else -1 for spatial, name in groups],
         [at[f"format-order:{tensor.name}"] for tensor in lay.tensors],
+        [at.get(f"entry-bits:{tensor.name}", -1) for tensor in lay.tensors],
         [at[f"mechanism:{place.name}"] for place in lay.problem.places],
         [at.get(f"capacity:{name}", -1) for name in chip.names],
         [at.get(f"metadata-capacity:{name}", -1) for name in chip.names],

@@ -90,7 +90,7 @@ void cycled(const Model *m, Run *run, Design *x) {
     if (m->option[POSITIONS]) busy = busy + c->passed;
     compute = mean = ceil(busy / positive(units));
     if (m->option[IMBALANCE]) {
-        thinned(m, x);
+        thinned(m, run, x);
         double ratio = waiting_ratio(m, run, x);
         if (ratio > 1.0) compute = min2(whole(compute * ratio), x->steps[m->S - 1]);
     }

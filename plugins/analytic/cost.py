@@ -17,8 +17,8 @@ from .charges.network import network_pj
 from .counts import Counts
 from .cycles import Cycles
 from .layout import by_level
-from .nest import Nest
-from .prepared import DesignChoices, ModelTables
+from .nest import DesignChoices, Nest
+from .prepared import ModelTables
 from .prices import gated_extra, leakage_pj_per_cycle, price
 from .traffic import Traffic
 
@@ -90,10 +90,9 @@ def access_energy(chip: Chip, counts: Counts, ratio: PerTile | float = 1.0) -> P
     spent = words(counts.read) * price(chip, "read") + words(counts.fill) * price(chip, "fill")
     spent = spent + words(counts.update) * price(chip, "update")
     for name, kind in (("gated", GATE), ("skipped", SKIP)):
-        if (counts.kind == kind).any():
-            mask = counts.kind == kind
-            spent = spent + words(counts.gone_read) * mask * price(chip, f"{name}_read")
-            spent = spent + words(counts.gone_update) * mask * price(chip, f"{name}_update")
+        mask = counts.kind == kind
+        spent = spent + words(counts.gone_read) * mask * price(chip, f"{name}_read")
+        spent = spent + words(counts.gone_update) * mask * price(chip, f"{name}_update")
     for action, bits in counts.bits.items():
         prefix, _, name = action.rpartition("_")
         each = price(chip, f"{prefix}_metadata_{name}" if prefix else f"metadata_{name}")

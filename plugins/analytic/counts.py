@@ -7,15 +7,15 @@ from collections.abc import Mapping
 import attrs
 import numpy as np
 
-from sparsemap.pieces.contracts.base import Array, PerLevel, PerTile, Rows
+from sparsemap.pieces.contracts.base import Array, PerLevel, PerTile
 
 from .actions import GATE, NONE, SKIP
-from .charges.drains import OutputCounts, drained
+from .charges.drains import OutputCounts, OutputVisits
 from .computes import Computes, computes_of, less
 from .layout import Layout
 from .metadata import Metadata, MetadataAccesses, accesses
-from .nest import Nest
-from .prepared import DesignChoices, ModelTables
+from .nest import DesignChoices, Nest
+from .prepared import ModelTables
 from .removal import Removal, Removals
 from .stored import StoredTiles
 from .traffic import Traffic
@@ -72,14 +72,13 @@ def counts_of(
     leaving = None
     if options.drains or options.sums:
         mine = [part[lay.output] for part in (words.read, words.fill, words.update)]
-        output = drained(nest, traffic, stored, choices.packed, removal, computes, mine, options.drains, options.sums)
+        given = nest, traffic, stored, choices.packed, removal, computes, options.drains, options.sums
+        output = OutputVisits(*given).counts(*mine)
         leaving = output.leaving if options.drains else None
         _replace_output(lay.output, words, ranks, metadata, traffic, output)
     if options.filter_metadata:
         _read_in_full(known, choices, words, ranks, metadata)
-    of_ranks = MetadataAccesses(
-        metadata, ranks.read, ranks.fill, ranks.update, ranks.gone, ranks.gone_read, ranks.gone_update
-    )
+    of_ranks = MetadataAccesses(metadata, ranks.read, ranks.fill, ranks.update, ranks.gone_read, ranks.gone_update)
     used = nest.instances_used[None, : lay.S] * (1.0 if lanes is None else lanes.mean)
     return Counts(
         np.where(lay.handled[:, :, None], used, 0.0) * stored.occupied, words.read, words.fill, words.update,
@@ -109,9 +108,11 @@ class _Ranks:
     read: list[Array]
     fill: list[Array]
     update: list[Array]
-    gone: Rows = attrs.field(factory=lambda: np.zeros(0, dtype=np.int64))
-    gone_read: list[Array] = attrs.field(factory=lambda: [np.zeros(0), np.zeros(0)])
-    gone_update: list[Array] = attrs.field(factory=lambda: [np.zeros(0), np.zeros(0)])
+    gone_read: list[Array] = attrs.field(init=False)
+    gone_update: list[Array] = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.gone_read, self.gone_update = ([np.zeros(part.shape) for part in self.read] for _ in range(2))
 
 
 def _filter(
@@ -122,8 +123,6 @@ def _filter(
     kind, share, read, update = removal.kind, removal.share, words.read, words.update
     rank_counts = cells.rank_counts
     acting = kind != NONE
-    if not acting.any():
-        return
     own = np.zeros(read.shape)  # what a level removes of what reaches it
     comes, goes = removal.along()  # what the nearest outer level with an action removes of this one
     outer_acts = np.zeros(read.shape, dtype=bool)  # these two for Timeloop's mistakes only
@@ -133,13 +132,9 @@ def _filter(
     is_output = (np.arange(lay.T) == lay.output)[:, None]
     for s in range(lay.S):
         here = (slice(None), s)
-        if quirks:
-            outer_acts[here], outer_one_rank[here] = acts_above, one_rank
-        if s:
-            for part, lost in ((read, goes), (words.fill, comes), (update, goes)):
-                part[here] = less(part[here], lost[here])
-        if not acting[here].any():
-            continue
+        outer_acts[here], outer_one_rank[here] = acts_above, one_rank
+        for part, lost in ((read, goes), (words.fill, comes), (update, goes)):
+            part[here] = less(part[here], lost[here])
         left = 1.0 - goes[here]
         nested = 1.0 - (1.0 - removal.still[here]) / np.where(left > 0.0, left, 1.0)
         if "Q11" not in quirks:
@@ -152,8 +147,7 @@ def _filter(
         read[here] -= words.gone_read[here]
         update[here] -= words.gone_update[here]
         acts_above = acts_above | acting[here]
-        if quirks:
-            one_rank = np.where(acting[here], rank_counts[here] == 1, one_rank)
+        one_rank = np.where(acting[here], rank_counts[here] == 1, one_rank)
     if len(cells.cell):
         _reduce_metadata(ranks, cells, comes, goes, outer_acts, outer_one_rank, acting, quirks)
         sent = rank_counts if "Q17" in quirks else np.maximum(rank_counts, 1)
@@ -179,16 +173,15 @@ def _reduce_metadata(
 ) -> None:  # fmt: skip
     """What an outer level's action leaves of an inner level's metadata: `comes` and `goes` as in `Removal.along`."""
     cell = cells.cell
-    some = np.flatnonzero(((comes != 0.0) | (goes != 0.0)).reshape(-1)[cell])
-    if "Q7" in quirks:  # only the innermost rank, and only where the acting level has exactly one rank
-        some = some[(cells.place[some] == 0) & one_rank.reshape(-1)[cell[some]]]
     for parts, outer in (
         ((*ranks.read, *(() if "Q7" in quirks else ranks.update)), goes),
         (ranks.fill, comes),
     ):
-        lost = outer.reshape(-1)[cell[some]]
+        lost = outer.reshape(-1)[cell]
+        if "Q7" in quirks:  # only the innermost rank, and only where the acting level has exactly one rank
+            lost = np.where((cells.place == 0) & one_rank.reshape(-1)[cell], lost, 0.0)
         for x in parts:
-            x[some] = less(x[some], lost)
+            x[:] = less(x, lost)
     if "Q8" in quirks:
         # an action below another one: Timeloop reports the updates in place of the reads
         replaced = (acting & outer_acts).reshape(-1)[cell]
@@ -205,14 +198,10 @@ def _split_metadata(lay: Layout, ranks: _Ranks, cells: Metadata, own: PerTile, r
             child = lay.child(t, s)
             if child is not None:
                 below[t, s] = rank_counts[t, child]
-    some = np.flatnonzero((own != 0.0).reshape(-1)[cells.cell])
-    some = some[cells.place[some] < below.reshape(-1)[cells.cell[some]]]
-    share = own.reshape(-1)[cells.cell[some]]
-    ranks.gone = some
-    ranks.gone_read = [np.floor(x[some] * share) for x in ranks.read]
-    ranks.gone_update = [np.floor(x[some] * share) for x in ranks.update]
+    share = np.where(cells.place < below.reshape(-1)[cells.cell], own.reshape(-1)[cells.cell], 0.0)
+    ranks.gone_read, ranks.gone_update = ([np.floor(x * share) for x in part] for part in (ranks.read, ranks.update))
     for x, gone in zip((*ranks.read, *ranks.update), (*ranks.gone_read, *ranks.gone_update), strict=True):
-        x[some] -= gone
+        x -= gone
 
 
 def _replace_output(
@@ -251,9 +240,9 @@ def _read_in_full(known: ModelTables, choices: DesignChoices, words: _Words, ran
     if plain.any():
         words.read = words.read + words.gone_read * plain
         words.gone_read = np.where(plain, 0.0, words.gone_read)
-    mine = np.flatnonzero(leads.reshape(-1)[cells.cell[ranks.gone]])
+    mine = leads.reshape(-1)[cells.cell]
     for read, gone in zip(ranks.read, ranks.gone_read, strict=True):
-        read[ranks.gone[mine]] += gone[mine]
+        read[mine] += gone[mine]
         gone[mine] = 0.0
 
 

@@ -16,8 +16,8 @@ from .charges.overlap import Transfers, overlapped
 from .charges.uneven import Uneven
 from .counts import Counts
 from .layout import by_level, limited
-from .nest import Nest
-from .prepared import DesignChoices, ModelTables
+from .nest import DesignChoices, Nest
+from .prepared import ModelTables
 from .removal import Removals
 from .traffic import Traffic
 
@@ -108,10 +108,8 @@ def whole(cycles: PerDesign) -> PerDesign:
 def demand_of(chip: Chip, counts: Counts) -> Demand:
     """Words that every level moves in time."""
     bits = counts.bits
-    read, written, filled = counts.read, counts.fill + counts.update, counts.fill
-    if (counts.kind == GATE).any():
-        gated_read, gated_update = counts.gone(GATE)
-        read, written = read + gated_read, written + gated_update
+    (gated_read, gated_update), filled = counts.gone(GATE), counts.fill
+    read, written = counts.read + gated_read, counts.fill + counts.update + gated_update
     if bits:
         word = by_level(chip.word_bits)
         timed_read, timed_write = bits["read"], bits["fill"] + bits["update"]

@@ -197,15 +197,15 @@ static int64_t exponent(int64_t *number, int64_t prime) {
     return count;
 }
 
-/* moved(bounds, order, sizes, wanted, loop, primes, ends, giving): bounds and order (L, D, B) get into classes (bound_classes.py), in
- * place: the tiles `wanted` (D, B) with `loop` (B,) around them. `primes` of dimension d are those up to ends[d]; `giving` (L - 1,):
+/* moved(bounds, order, sizes, wanted, loop, primes, ends, giving): bounds and order (L, D, B) of `sizes` (D, B) get into classes
+ * (bound_classes.py), in place: the tiles `wanted` (D, B) with `loop` (B,) around them. `primes` of dimension d are those up to ends[d]; `giving` (L - 1,):
  * the levels in the order in which factors leave them, of which the first takes what comes. */
 static PyObject *moved(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     enum { LEVELS = 64 };
     Views views = {.count = 0};
     Py_buffer *bounds, *orders, *sizes, *tiles, *loops, *factors, *stops, *levels;
     if (nargs != 8 || !(bounds = view(&views, args[0], "d", 3, 1)) || !(orders = view(&views, args[1], "b", 3, 1)) ||
-        !(sizes = view(&views, args[2], "d", 1, 0)) || !(tiles = view(&views, args[3], "d", 2, 0)) ||
+        !(sizes = view(&views, args[2], "d", 2, 0)) || !(tiles = view(&views, args[3], "d", 2, 0)) ||
         !(loops = view(&views, args[4], "lq", 1, 0)) || !(factors = view(&views, args[5], "lq", 1, 0)) ||
         !(stops = view(&views, args[6], "lq", 1, 0)) || !(levels = view(&views, args[7], "lq", 1, 0)))
         return none(&views);
@@ -213,7 +213,7 @@ static PyObject *moved(PyObject *self, PyObject *const *args, Py_ssize_t nargs) 
     const double *size = sizes->buf, *wanted = tiles->buf;
     const int64_t *loop = loops->buf, *prime = factors->buf, *ends = stops->buf, *giving = levels->buf;
     if (L < 2 || L > LEVELS || orders->shape[0] != L || orders->shape[1] != D || orders->shape[2] != B || sizes->shape[0] != D ||
-        tiles->shape[0] != D || tiles->shape[1] != B || loops->shape[0] != B || stops->shape[0] != D || levels->shape[0] != L - 1)
+        sizes->shape[1] != B || tiles->shape[0] != D || tiles->shape[1] != B || loops->shape[0] != B || stops->shape[0] != D || levels->shape[0] != L - 1)
         return none(&views);
     for (Py_ssize_t d = 0; d < D; d++)
         if (ends[d] < (d ? ends[d - 1] : 0) || ends[d] > factors->shape[0]) return none(&views);
@@ -222,7 +222,7 @@ static PyObject *moved(PyObject *self, PyObject *const *args, Py_ssize_t nargs) 
     for (Py_ssize_t g = 0; g < L - 1; g++)
         if (giving[g] < 1 || giving[g] >= L) return none(&views);
     for (Py_ssize_t i = 0; i < L * D * B; i++) { /* what does not divide its size is NumPy's */
-        double whole = ((double *)bounds->buf)[i], of = size[i / B % D];
+        double whole = ((double *)bounds->buf)[i], of = size[i % (D * B)];
         if (!(whole >= 1.0 && of < 9e15) || of / whole != floor(of / whole) || whole != floor(whole)) return none(&views);
     }
     for (Py_ssize_t b = 0; b < B; b++) {
@@ -242,7 +242,7 @@ static PyObject *moved(PyObject *self, PyObject *const *args, Py_ssize_t nargs) 
                     for (int64_t k = 0; k < held[g]; k++) made[g] *= prime[i];
             }
             for (Py_ssize_t g = 1; g < L; g++) bound[g * D * B] = (double)made[g], inside *= (double)made[g];
-            bound[0] = size[d] / inside;
+            bound[0] = size[d * B + b] / inside;
         }
         int8_t *order = (int8_t *)orders->buf + b;
         for (Py_ssize_t p = 0, found = 0; p < D; p++) {

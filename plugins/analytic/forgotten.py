@@ -12,8 +12,8 @@ from sparsemap.pieces.contracts.base import PerDesign, PerTile
 from .actions import NONE
 from .computes import ABSENT, NONZERO, ZERO, Meetings
 from .layout import Layout
-from .nest import Nest
-from .prepared import DesignChoices, ModelTables
+from .nest import DesignChoices, Nest
+from .prepared import ModelTables
 from .removal import Removal
 
 

@@ -35,14 +35,6 @@ class Granules:
     outer: Array
     """.. and (n,) bool, whether ranks above leave empty fibers out."""
 
-    def take(self, kept: Rows) -> Granules:
-        """With the designs `kept` (C,) of the B, in their order."""
-        place = np.full(self.extent.shape[1], -1)
-        place[kept] = np.arange(len(kept))
-        mine = np.flatnonzero(place[self.rows] >= 0)
-        parts = (part[mine] for part in (self.density, self.width, self.dim, self.longest, self.outer))
-        return Granules(self.t, place[self.rows[mine]], self.extent[:, kept], *parts)
-
     def joined(self, extent: Array | Sequence[Array], rows: Rows) -> list[Array]:
         """Extents (D, n) of what is known to be empty if extents (D, n) of the designs `rows` are: all granules they touch."""
         return [np.maximum(e, self.extent[d][rows]) for d, e in enumerate(extent)]

@@ -90,18 +90,19 @@ static int model_of(Cursor *c, Model *m) {
     m->windowed = ints(c, T), m->strided = ints(c, T), m->straight = ints(c, T), m->by_shape = ints(c, T), m->stored = ints(c, T * S);
     m->parent = ints(c, T * S), m->child = ints(c, T * S), m->spans = ints(c, T * S), m->home = ints(c, T);
     m->operand = ints(c, m->operands), m->factor_bit = ints(c, D), m->fanout_bit = ints(c, L), m->order_bit = ints(c, T);
-    m->place_bit = ints(c, A), m->capacity_bit = ints(c, S), m->metadata_bit = ints(c, S), m->group_level = m->block;
+    m->entry_bit = ints(c, T), m->place_bit = ints(c, A), m->capacity_bit = ints(c, S), m->metadata_bit = ints(c, S), m->group_level = m->block;
     m->form_compressed = ints(c, F), m->form_padded = ints(c, F), m->form_anywhere = ints(c, F), m->form_linked = ints(c, F);
     m->form_offsets = ints(c, F), m->form_ends = ints(c, F), m->form_own = ints(c, F), m->form_one_word = ints(c, F);
     m->form_row = ints(c, 4 * F), m->gaps = ints(c, T * D), m->need = ints(c, m->needs * (3 + M));
     m->depth = ints(c, S * T), m->steals = ints(c, S), m->rank_of = ints(c, T * D);
+    m->alike = ints(c, m->operands * (D + 1)), m->alikes = m->shares = 0;
     m->sizes = reals(c, D), m->form_block = reals(c, F), m->form_group = reals(c, F), m->density = reals(c, T);
     m->rounded = reals(c, T), m->room = reals(c, T), m->copies = reals(c, T * S);
     m->lane_logs = reals(c, m->lanes), m->deviations = reals(c, m->lanes), m->normal_means = reals(c, m->lanes),
     m->normal_deviations = reals(c, m->lanes), m->bit_count = (int)ints(c, 1)[0];
     m->bits = reals(c, m->bit_count), m->lane_one = (int)ints(c, 1)[0], m->lane_two = (int)ints(c, 1)[0];
     m->normals = (int)ints(c, 1)[0], m->normal_at = reals(c, m->normals), m->normal_below = reals(c, m->normals);
-    m->limits = reals(c, m->operands * D);
+    m->limits = reals(c, m->operands * D), m->rare = reals(c, m->operands), m->blocks_of = reals(c, m->operands * D);
     for (int i = 0; i < m->actions + (m->unit >= 0); i++) {
         Action *a = i < m->actions ? &m->action[i] : &m->at_unit;
         const int64_t *about = ints(c, 5);
@@ -121,6 +122,8 @@ static int model_of(Cursor *c, Model *m) {
     m->asleep = reals(c, S), m->side = reals(c, S), m->add_word = reals(c, S + 1), m->add_metadata = reals(c, S);
     const double *last = reals(c, 4);
     if (c->wholes || c->reals) return 0;
+    for (int i = 0; i < m->operands; i++) m->alikes |= m->alike[i * (D + 1)] != 0;
+    for (int s = 0; s < S; s++) m->shares |= m->steals[s] && m->spatial[s] >= 0;
     m->clock = last[0], m->gated_each = last[1], m->gated_passed = last[2], m->wire = last[3];
     return 1;
 }
@@ -271,9 +274,10 @@ static PyObject *evaluate(PyObject *self, PyObject *const *args, Py_ssize_t narg
     if (!(cursor.whole = piece(&views, args[0], "lq", &cursor.wholes, 0)) || !(cursor.real = piece(&views, args[1], "d", &cursor.reals, 0)))
         goto end;
     if (!model_of(&cursor, m)) goto unknown;
-    if (!PyTuple_Check(args[2]) || PyTuple_GET_SIZE(args[2]) != 5 || !ufunc(PyTuple_GET_ITEM(args[2], 0), 2, &run->power) ||
+    if (!PyTuple_Check(args[2]) || PyTuple_GET_SIZE(args[2]) != 6 || !ufunc(PyTuple_GET_ITEM(args[2], 0), 2, &run->power) ||
         !ufunc(PyTuple_GET_ITEM(args[2], 1), 1, &run->log2) || !ufunc(PyTuple_GET_ITEM(args[2], 2), 1, &run->exp) ||
-        !ufunc(PyTuple_GET_ITEM(args[2], 3), 2, &run->hypot) || !ufunc(PyTuple_GET_ITEM(args[2], 4), 1, &run->log1p))
+        !ufunc(PyTuple_GET_ITEM(args[2], 3), 2, &run->hypot) || !ufunc(PyTuple_GET_ITEM(args[2], 4), 1, &run->log1p) ||
+        !ufunc(PyTuple_GET_ITEM(args[2], 5), 1, &run->log))
         goto unknown;
     if (!(run->factors = piece(&views, args[3], "lq", &n, 0))) goto end;
     if (n < FACTORS || !PyList_Check(args[4]) || PyList_GET_SIZE(args[4]) != m->T * (KINDS + m->D) + m->operands + 2) goto unknown;

@@ -19,7 +19,7 @@ enum {
     LOOPS = DIMS * GROUPS + 1, /* and the rank of a tile of one word */
     ACTIONS = 64,
     FACTORS = 64, /* components of a fingerprint */
-    COLUMNS = 8,  /* columns of a table */
+    COLUMNS = 9,  /* columns of a table */
     TAILS = 21,   /* thresholds of a tile's work (charges/maxima.py) */
 };
 enum { NONE, GATE, SKIP };
@@ -43,18 +43,19 @@ typedef struct {
     int option[OPTIONS];
     const int64_t *temporal, *spatial, *block, *inwards;
     const int64_t *relevant, *ranks, *terms, *windowed, *strided, *straight, *by_shape, *stored, *parent, *child, *spans, *home, *operand;
-    const int64_t *factor_bit, *fanout_bit, *order_bit, *place_bit, *capacity_bit, *metadata_bit, *group_level;
+    const int64_t *factor_bit, *fanout_bit, *order_bit, *entry_bit, *place_bit, *capacity_bit, *metadata_bit, *group_level;
     const int64_t *form_compressed, *form_padded, *form_anywhere, *form_linked, *form_offsets, *form_ends, *form_own,
-        *form_one_word, *form_row, *gaps, *need, *depth, *steals, *rank_of;
+        *form_one_word, *form_row, *gaps, *need, *depth, *steals, *rank_of, *alike;
     const double *sizes, *form_block, *form_group, *density, *rounded, *room, *copies;
     const double *fanout, *data_words, *capacity, *shared, *metadata_capacity, *word_bits, *metadata_width,
         *cluster, *instances, *read_bandwidth, *write_bandwidth, *bandwidth, *lookahead, *price, *mac, *extra, *leakage,
         *asleep, *side, *add_word, *add_metadata;
     const double *lane_logs, *deviations, *normal_means, *normal_deviations, *limits, *normal_at, *normal_below;
-    const double *bits;
+    const double *bits, *rare, *blocks_of; /* of operands that are alike within blocks: log(1 - density), words by dimension */
     double clock, gated_each, gated_passed, wire;
     int lanes, lane_count, bit_count, lane_one, lane_two; /* lanes: of `deviations`; lane_count: of the tables */
     int normals; /* of `normal_at` */
+    int alikes, shares; /* some operands are alike within blocks, some levels share their work */
     Action action[ACTIONS], at_unit; /* at_unit: what the compute unit does, if `unit` is not -1 */
 } Model;
 
@@ -81,7 +82,7 @@ typedef struct {
     Table work[TENSORS], meeting, ratio;
     const double *work_known[TENSORS], *meeting_known; /* rows of figures, of which there are so many: */
     int64_t work_rows[TENSORS], meeting_rows;
-    Ufunc power, log2, exp, hypot, log1p;
+    Ufunc power, log2, exp, hypot, log1p, log;
     uint64_t *asked; /* keys that are on a list already */
     int64_t asked_count;
     int asked_bits;
@@ -177,6 +178,7 @@ typedef struct {
     Asked *asked;
     Entry *entry;
     double largest_bits[TENSORS][LEVELS];
+    uint64_t narrow;
     double active[TENSORS][LEVELS];
     Counts counts[2]; /* energy, time */
     const Counts *timed;
@@ -285,7 +287,7 @@ void costed(const Model *m, Run *run, Design *x);
 double whole(double cycles);
 
 /* waiting.c */
-void thinned(const Model *m, Design *x);
+void thinned(const Model *m, const Run *run, Design *x);
 double waiting_ratio(const Model *m, Run *run, Design *x);
 double overlapped(const Model *m, Run *run, Design *x, double mean, double compute, const double *level);
 

@@ -98,22 +98,17 @@ class Layout:
         """The level whose tile is what level s has of the tensor: 0, the whole of it, where it resides."""
         return 0 if s == self.problem.homes[t] else s
 
-    @cached_property
-    def _kept(self) -> list[list[bool]]:
-        """`stored` as lists, which are read faster one by one."""
-        return self.stored.tolist()
-
     def parent(self, t: int, s: int) -> int | None:
         """The next outer level that stores the tensor."""
-        return next((i for i in range(s - 1, -1, -1) if self._kept[t][i]), None)
+        return next((i for i in range(s - 1, -1, -1) if self.stored[t, i]), None)
 
     def child(self, t: int, s: int) -> int | None:
         """The next inner level that stores the tensor; None: the compute unit."""
-        return next((i for i in range(s + 1, self.S) if self._kept[t][i]), None)
+        return next((i for i in range(s + 1, self.S) if self.stored[t, i]), None)
 
     def holder(self, t: int, s: int) -> int:
         """The level that hands the tensor over at level s: s itself or, where the tensor passes by, the next outer one."""
-        return next(i for i in range(s, -1, -1) if self._kept[t][i])
+        return next(i for i in range(s, -1, -1) if self.stored[t, i])
 
     def innermost(self, t: int) -> int:
         return max(s for s in range(self.S) if self.stored[t, s])

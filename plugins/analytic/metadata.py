@@ -9,13 +9,12 @@ from collections.abc import Sequence
 import attrs
 import numpy as np
 
-from sparsemap.pieces.contracts.base import Array, PerTile, Rows
+from sparsemap.pieces.contracts.base import Array, PerTile
 
 from .actions import NONE
-from .nest import Nest
+from .nest import DesignChoices, Nest
 from .occupancy import Ranks, RankUnits, TensorTables
-from .occupancy.lookup import take
-from .prepared import DesignChoices, ModelTables
+from .prepared import ModelTables
 from .rank_list import RankList, list_ranks
 from .ranks import FormatTables
 from .removal import Removal
@@ -43,6 +42,11 @@ class Metadata:
             bits_of(self.shape, self.cell, self.units, self.units.largest_metadata, self.units.largest_payload)
         )
 
+    @property
+    def narrow(self) -> Array:
+        """(T, B) bool: the code of some rank cannot be read."""
+        return np.bincount(self.cell, self.units.narrow, math.prod(self.shape)).reshape(self.shape).sum(axis=1) > 0.0
+
 
 def bits_of(shape: tuple[int, ...], cell: Array, units: RankUnits, metadata: Array, payload: Array) -> Array:
     """(T, S, C) bits of so many units of the ranks `cell` (n,)."""
@@ -50,11 +54,10 @@ def bits_of(shape: tuple[int, ...], cell: Array, units: RankUnits, metadata: Arr
     return np.bincount(cell, weights, math.prod(shape)).reshape(shape)
 
 
-def metadata_of(known: ModelTables, nest: Nest, choices: DesignChoices, removal: Removal, detail: bool) -> Metadata:
+def metadata_of(known: ModelTables, nest: Nest, choices: DesignChoices, removal: Removal) -> Metadata:
     """For every tensor that has metadata, at every level that stores it. `removal`: all filters.
 
-    A compressed tile of one word has one rank without width, which costs nothing, and only `detail` lists it, unless its
-    format says otherwise.
+    A compressed tile of one word has one rank without width, which costs nothing, unless its format says otherwise.
     """
     lay, packed = known.layout, choices.packed
     offsets = pointer_ranks(nest, removal) if known.options.pointers else None
@@ -66,7 +69,7 @@ def metadata_of(known: ModelTables, nest: Nest, choices: DesignChoices, removal:
             continue
         ranks = list_ranks(nest, t, rows, choices.slots[t], known.formats, table, choices.decoded, offsets)
         rank_counts[t] = np.maximum(rank_counts[t], ranks.counts * packed[t])
-        parts.append(_entries(nest, t, ranks, choices, table, known.formats, detail))
+        parts.append(_entries(nest, t, ranks, choices, table, known.formats))
     none = [np.zeros(0, dtype=np.int64)] * 2 + [np.zeros(0)] * len(RankUnits._fields)
     cell, place, *columns = (np.concatenate(column) for column in zip(*parts, strict=True)) if parts else none
     return Metadata((lay.T, lay.S, nest.batch), rank_counts, cell, place, RankUnits(*columns))
@@ -96,7 +99,6 @@ def _entries(
     choices: DesignChoices,
     tables: TensorTables,
     formats: FormatTables,
-    detail: bool,
 ) -> tuple[Array, ...]:
     """Cell, place and units of every rank of tensor t at every level that stores it."""
     lay = nest.layout
@@ -116,45 +118,27 @@ def _entries(
     last = ranks.counts[level, design] - 1 == place
     all_positions[level[last], design[last]] = positions[last]
     above = all_positions[level, design] / positions
-    lone, of_one_word = np.zeros(0, dtype=np.int64), formats.of_one_word
-    if detail or of_one_word.any():
-        empty = (ranks.counts[levels] == 0) & choices.packed[t][levels]
-        if not detail:
-            empty &= of_one_word[choices.slots[t][-1]]
-        lone_level, lone = np.nonzero(empty[:, ranks.rows])
-        one, none = np.ones(len(lone)), np.zeros(len(lone), dtype=np.int64)
-        level = np.concatenate([level, np.asarray(levels)[lone_level]])
-        design, place = np.concatenate([design, ranks.rows[lone]]), np.concatenate([place, none])
-        positions, length, longest, above = (np.concatenate([x, one]) for x in (positions, length, longest, above))
-        box, below, group = ([np.concatenate([x, one]) for x in part] for part in (box, below, group))
-        last_slot = choices.slots[t][-1, ranks.rows[lone]].astype(np.int64)
-        chosen = np.concatenate([chosen, formats.row[0][last_slot]])
-        pointed = np.concatenate([pointed, formats.own_offsets[last_slot]])
+    empty = (ranks.counts[levels] == 0) & choices.packed[t][levels]
+    lone_level, lone = np.nonzero(empty[:, ranks.rows])
+    one, none = np.ones(len(lone)), np.zeros(len(lone), dtype=np.int64)
+    level = np.concatenate([level, np.asarray(levels)[lone_level]])
+    design, place = np.concatenate([design, ranks.rows[lone]]), np.concatenate([place, none])
+    positions, length, longest, above = (np.concatenate([x, one]) for x in (positions, length, longest, above))
+    box, below, group = ([np.concatenate([x, one]) for x in part] for part in (box, below, group))
+    last_slot = choices.slots[t][-1, ranks.rows[lone]].astype(np.int64)
+    chosen = np.concatenate([chosen, formats.row[0][last_slot]])
+    pointed = np.concatenate([pointed, formats.own_offsets[last_slot]])
     if tables.by_shape:
         tile = np.stack([np.stack(list(widths))[level, design] for widths in zip(*nest.boxes[t], strict=True)])
     else:
         tile = nest.tile_words[t][level, design][None]
     drops = np.array([lay.parent(t, s) is not None for s in range(lay.S)], dtype=np.float64)[level]
     box = [np.minimum(part, whole) for part, whole in zip(box, tile, strict=True)]
-    found = tables.units(
-        Ranks(
-            tile,
-            np.stack(box),
-            np.stack(below),
-            length,
-            above,
-            chosen,
-            positions,
-            drops,
-            longest,
-            np.stack(group) if group else np.zeros((0, len(above))),
-        ),
-        pointed,
-    )
-    if lone.size:
-        mine = slice(len(design) - len(lone), None)
-        for bits in (found.metadata_bits, found.payload_bits):
-            bits[mine] = np.where(of_one_word[last_slot], bits[mine], 0.0)
+    shapes, groups = (np.stack(box), np.stack(below)), np.stack(group) if group else np.zeros((0, len(above)))
+    asked = Ranks(tile, *shapes, length, above, chosen, positions, drops, longest, groups)
+    found = tables.units(asked, pointed)
+    for bits in (found.metadata_bits, found.payload_bits):
+        bits[len(design) - len(lone) :] *= formats.of_one_word[last_slot]
     inner = place > 0  # the payload of the innermost rank is the data
     found = found._replace(payload=found.payload * inner, largest_payload=found.largest_payload * inner)
     return ((t * lay.S + level) * nest.batch + design, place, *found)
@@ -176,21 +160,22 @@ class MetadataAccesses:
     """(N,) each."""
     fill: Sequence[Array]
     update: Sequence[Array]
-    gone: Rows
-    """(n,) entries of which accesses are gated or skipped, as the action of the cell says .."""
     gone_read: Sequence[Array]
-    """.. and how many (n,)."""
+    """Gated or skipped, as the action of the cell says."""
     gone_update: Sequence[Array]
 
     def bits(self, gated: PerTile, skipped: PerTile) -> dict[str, PerTile]:
         """(T, S, B) bits by action, such as "read" or "gated_read"; `gated` and `skipped` are bool."""
-        shape, cell, units = self.entries.shape, self.entries.cell, self.entries.units
-        if not len(cell):
+        of = self.entries
+        if not len(of.cell):
             return {}
-        found = {name: bits_of(shape, cell, units, *getattr(self, name)) for name in ("read", "fill", "update")}
+
+        def counted(name: str) -> PerTile:
+            return bits_of(of.shape, of.cell, of.units, *getattr(self, name))
+
+        found = {name: counted(name) for name in ("read", "fill", "update")}
         masks = {name: mask for name, mask in (("gated", gated), ("skipped", skipped)) if mask.any()}
-        cell, units = cell[self.gone], take(units, self.gone)
         for name in ("read", "update") if masks else ():
-            lost = bits_of(shape, cell, units, *getattr(self, f"gone_{name}"))
+            lost = counted(f"gone_{name}")
             found |= {f"{prefix}_{name}": lost * mask for prefix, mask in masks.items()}
         return found

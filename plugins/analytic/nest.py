@@ -1,4 +1,5 @@
-"""The loop nest of a batch of designs: extents, tile boxes, and loops in their order (sections 3 and 4 of the model)."""
+"""The loop nest of a batch of designs: extents, tile boxes, and loops in their order (sections 3 and 4 of the model); and
+what designs choose besides."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ import attrs
 import numpy as np
 
 from sparsemap.pieces.contracts import box
-from sparsemap.pieces.contracts.base import Array, LoopBounds, PerDesign, Rows
+from sparsemap.pieces.contracts.base import Array, LoopBounds, PerDesign, PerTensor, PerTile, Rows
+from sparsemap.problem.chip import Chip
 
 from .layout import Layout
 
@@ -147,3 +149,30 @@ class Nest:
         """(S, B) temporal iterations of all blocks up to and including the block of level s, from the outside."""
         lay = self.layout
         return np.cumprod(np.stack([self.group_products[group] for group in lay.temporal]), axis=0)
+
+
+@attrs.frozen(eq=False)
+class DesignChoices:
+    """What designs choose besides their loops."""
+
+    slots: Array
+    """(T, R, B) candidate of each slot of the formats."""
+    genes: Array
+    """(A, B) candidate of each S/G place."""
+    packed: PerTile
+    """bool: the tensor has metadata at the level, or would have if it stored the tensor."""
+    decoded: PerTensor | None
+    """int64: the level that holds the tensor uncompressed, as all inside do; S: none. None: so for all."""
+    chip: Chip
+    """The chip of all designs, or one for each."""
+
+    def take(self, rows: Rows) -> DesignChoices:
+        chip = self.chip if self.chip.batch is None else self.chip.take(rows)
+        # in one piece by quantity, which indexing would not make
+        decoded = None if self.decoded is None else np.take(self.decoded, rows, axis=-1)
+        slots, genes, packed = (np.take(part, rows, axis=-1) for part in (self.slots, self.genes, self.packed))
+        return DesignChoices(slots, genes, packed, decoded, chip)
+
+    def inside(self, layout: Layout) -> PerTensor:
+        """bool: the compute units get metadata of the tensor."""
+        return np.stack([self.packed[t, layout.innermost(t)] for t in range(layout.T)])

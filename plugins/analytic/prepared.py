@@ -1,4 +1,4 @@
-"""What the links of the chain need besides the link before: the tables of a problem, and what designs choose."""
+"""What the links of the chain need besides the link before: the tables of a problem."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import attrs
 import numpy as np
 
 from sparsemap import Charge
-from sparsemap.pieces.contracts.base import Array, PerLevel, PerTensor, PerTile, Rows
-from sparsemap.problem.chip import Chip
+from sparsemap.pieces.contracts.base import Array, PerLevel, PerTile
 from sparsemap.problem.problem import Problem
 
 from .actions import PlaceTables
@@ -73,7 +72,7 @@ class ModelTables:
         ]
         return cls(
             layout, quirks, options, tuple(strangers), formats, PlaceTables.of(problem), tables,
-            copies_of(problem, options), joint_of(layout), Reasons.of(layout, quirks),
+            copies_of(problem, options), joint_of(layout), Reasons.of(layout, quirks, formats.every_fiber),
         )  # fmt: skip
 
 
@@ -90,30 +89,3 @@ def joint_of(layout: Layout) -> JointNonzeros | None:
 def copies_of(problem: Problem, options: ChargeOptions) -> Array | None:
     """(T, S) tiles of a tensor that a level must have room for (docs/model.md, `overlap`); None: one of each."""
     return problem.buffers.T.astype(np.float64) if options.overlap else None
-
-
-@attrs.frozen(eq=False)
-class DesignChoices:
-    """What designs choose besides their loops."""
-
-    slots: Array
-    """(T, R, B) candidate of each slot of the formats."""
-    genes: Array
-    """(A, B) candidate of each S/G place."""
-    packed: PerTile
-    """bool: the tensor has metadata at the level, or would have if it stored the tensor."""
-    decoded: PerTensor | None
-    """int64: the level that holds the tensor uncompressed, as all inside do; S: none. None: so for all."""
-    chip: Chip
-    """The chip of all designs, or one for each."""
-
-    def take(self, rows: Rows) -> DesignChoices:
-        chip = self.chip if self.chip.batch is None else self.chip.take(rows)
-        # in one piece by quantity, which indexing would not make
-        decoded = None if self.decoded is None else np.take(self.decoded, rows, axis=-1)
-        slots, genes, packed = (np.take(part, rows, axis=-1) for part in (self.slots, self.genes, self.packed))
-        return DesignChoices(slots, genes, packed, decoded, chip)
-
-    def inside(self, layout: Layout) -> PerTensor:
-        """bool: the compute units get metadata of the tensor."""
-        return np.stack([self.packed[t, layout.innermost(t)] for t in range(layout.T)])

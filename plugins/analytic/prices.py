@@ -1,10 +1,10 @@
-"""What an access costs on a chip, and memories for being there: what the chain, its bound and the compiled model read."""
+"""Energies of accesses, wires to children and leakage on a chip: what the chain, its bound and the compiled model read."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from sparsemap.pieces.contracts.base import Array, PerLevel
+from sparsemap.pieces.contracts.base import Array, PerDesign, PerLevel
 from sparsemap.problem.chip import Chip
 
 from .layout import by_level
@@ -34,3 +34,19 @@ def leakage_pj_per_cycle(chip: Chip, used: PerLevel | float) -> Array:
     ]
     power_mw = sum(number * each for number, each in zip(awake, chip.leakage_mw, strict=True))
     return power_mw * NS / chip.clock_hz  # mW * ns = pJ
+
+
+def tree_sides(chip: Chip) -> list[Array]:
+    """Per level, the side in mm of the square over all children of one instance, () or (B,)."""
+    below, sides = chip.mac_area_mm2, []
+    for s in reversed(range(len(chip))):
+        sides.append(np.sqrt(chip.fanout[s] * below))
+        below = chip.area_mm2[s] + chip.fanout[s] * below
+    return sides[::-1]
+
+
+def length_mm(copies: PerDesign, leaves: Array | int, side: Array | float) -> PerDesign:
+    """Wires of an H-tree from its root to so many of the leaves, spread evenly."""
+    copies = np.minimum(copies, leaves)
+    root = np.sqrt(copies)
+    return side * (1.5 * (root - 1.0) + root - copies / np.sqrt(leaves))

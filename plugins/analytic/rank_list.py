@@ -64,7 +64,7 @@ def list_ranks(
     bounds = np.where(moves, bounds, 1.0)
     rank = np.cumsum(ends, axis=0, dtype=np.int16)  # ranks up to and including each loop
     entries = np.nonzero(ends)
-    length, positions, box, below = _fibers(nest, t, dims, bounds, moves, ends, entries, table.by_shape)
+    length, positions, box, below = _fibers(nest, t, dims, bounds, ends, entries, table.by_shape)
     place, design, chosen = rank[entries].astype(np.int64) - 1, rows[entries[1]], formats[entries]
     if (tables.block > 1).any():  # the positions of such a rank are its blocks
         block = np.minimum(tables.block[chosen], length)
@@ -151,54 +151,24 @@ def _kept_together(packed: Array, entries: tuple[Array, ...], box: list[Array], 
 
 
 def _fibers(
-    nest: Nest,
-    t: int,
-    dims: Array,
-    bounds: Array,
-    moves: Array,
-    ends: Array,
-    entries: tuple[Array, ...],
-    by_shape: bool,
+    nest: Nest, t: int, dims: Array, bounds: Array, ends: Array, entries: tuple[Array, ...], by_shape: bool
 ) -> tuple[Array, Array, list[Array], list[Array]]:
     """L, positions, box and box below (`RankList`) of the ranks whose outermost loops, of (P, n), are at `entries`; bounds
     of loops that do not move the tensor are 1."""
-    lay = nest.layout
     position, column = entries
-    before = position
-    single = np.array_equal(moves, ends)
-    if not single:  # where the rank begins: behind the one inside
-        begins = np.maximum.accumulate(np.where(ends, np.arange(1, len(ends) + 1)[:, None], 0))
-        before = np.append(np.zeros_like(begins[:1]), begins, axis=0)[entries]
-    if not (lay.windowed[t] or lay.holes[t] or by_shape):  # words are products of bounds
-        cumulative = np.cumprod(bounds, axis=0)
-        words = cumulative[entries]
-        if single:
-            return bounds[entries], words, [words], [words / bounds[entries]]
-        inner = np.append(np.ones((1, bounds.shape[1])), cumulative, axis=0)[before, column]
-        return words / inner, words, [words], [inner]
-    widths: list[Array] = []
-    coefficient = np.ones(lay.D)
-    length: Array = np.ones(len(position))
-    for rank in lay.ranks[t]:
-        width, own = np.ones(bounds.shape), np.ones(len(position))
-        for dim, c in rank:
-            coefficient[dim] = c
-            extent = np.cumprod(np.where(dims == dim, bounds, 1.0), axis=0)
+    begins = np.maximum.accumulate(np.where(ends, np.arange(1, len(ends) + 1)[:, None], 0))
+    before = np.append(np.zeros_like(begins[:1]), begins, axis=0)[entries]  # behind the rank inside
+    one, length, widths = np.ones((1, bounds.shape[1])), np.ones(len(position)), list[Array]()
+    for rank in nest.layout.ranks[t]:
+        width, own = np.ones((len(bounds) + 1, bounds.shape[1])), np.ones(len(position))
+        for dim, c in rank:  # below the innermost loop is one word
+            extent: Array = np.append(one, np.cumprod(np.where(dims == dim, bounds, 1.0), axis=0), axis=0)
             width = width + c * (extent - 1.0)
-            if not single:
-                inner = np.append(np.ones((1, bounds.shape[1])), extent, axis=0)[before, column]
-                own = own + c * (extent[entries] / inner - 1.0)
+            own = own + c * (extent[position + 1, column] / extent[before, column] - 1.0)
         widths.append(width)
-        length = length * own
-    lengths = (bounds - 1.0) * coefficient[dims] + 1.0
-    if not single:
-        lengths = np.ones(bounds.shape)
-        lengths[entries] = length
-    box, below = [], []
-    if not by_shape:
-        widths = [np.multiply.reduce(np.stack(widths))]
-    for part in widths:
-        from_one = np.concatenate([np.ones((1, part.shape[1])), part])  # below the innermost loop is one word
-        box.append(from_one[position + 1, column])
-        below.append(from_one[before, column])
-    return lengths[entries], np.cumprod(lengths, axis=0)[entries], box, below
+        length *= own
+    lengths = np.ones(bounds.shape)
+    lengths[entries] = length
+    widths = widths if by_shape else [np.multiply.reduce(widths)]
+    box, below = ([width[at, column] for width in widths] for at in (position + 1, before))
+    return length, np.cumprod(lengths, axis=0)[entries], box, below

@@ -22,25 +22,20 @@ class RankCounts:
     """The ranks of one tensor, loops with a bound above one that move it, (B,) each; what formats flatten counts apart."""
 
     count: PerDesign
-    several: PerDesign | None = None
-    """bool: the innermost rank takes several loops; None: nowhere."""
-    tiles: Array | None = None
-    """(n, B) those in the tiles of inner levels, and none below the innermost loop; None: nobody asks."""
+    several: PerDesign
+    """bool: the innermost rank takes several loops."""
+    tiles: Array
+    """(n, B) those in the tiles of inner levels, and none below the innermost loop."""
 
 
-def rank_counts(
-    layout: Layout, bounds: LoopBounds, decoded: PerTensor | None = None, tiles: bool = False
-) -> list[RankCounts]:
-    """By tensor; `tiles`: with those of inner tiles."""
-    if decoded is None and not tiles:
-        busy = (bounds > 1.0).sum(axis=0, dtype=np.int16)  # (D, B)
-        return [RankCounts(busy[moves].sum(axis=0, dtype=np.int16)) for moves in layout.relevant]
+def rank_counts(layout: Layout, bounds: LoopBounds, decoded: PerTensor | None = None) -> list[RankCounts]:
+    """By tensor."""
     found, batch = [], np.arange(bounds.shape[-1])
     for t, moves in enumerate(layout.relevant):
         loops = np.zeros((layout.S + 1, len(batch)), dtype=np.int16)  # in the tile of each level
         for group, s in enumerate(layout.block):
             loops[: s + 1] += (bounds[group, moves] > 1.0).sum(axis=0, dtype=np.int16)
-        several = None
+        several = np.zeros(len(batch), dtype=bool)
         if decoded is not None:  # a tile that is decoded as a whole is one rank
             inside = loops[decoded[t], batch]
             several = inside > 1
@@ -65,15 +60,12 @@ def rank_ends(
         ends = (moves & ~inside) | outermost
     place = np.cumsum(ends, axis=0, dtype=np.int64) - 1
     formats = tables.chosen(slots, np.maximum(place, 0), rows[None])
-    if not tables.flattened.any():
-        return moves, ends, formats
     flat = ends & tables.flattened[formats]
     position = np.arange(len(ends))[:, None]
     last = np.maximum.accumulate(np.where(ends & ~flat, position, -1))  # the innermost loop of the rank has the format
     formats = np.take_along_axis(formats, np.maximum(last, 0), axis=0)
-    behind = np.where(ends, position, len(ends))  # the next rank outside, if it is part of this one, goes on with it
-    behind = np.append(np.minimum.accumulate(behind[::-1], axis=0)[::-1], np.full_like(behind[:1], len(ends)), axis=0)[
-        1:
-    ]
+    none = np.full((1, *ends.shape[1:]), len(ends))  # a rank goes on with the next one outside that is flat
+    outwards = np.minimum.accumulate(np.where(ends, position, len(ends))[::-1], axis=0)
+    behind = np.append(outwards[-2::-1], none, axis=0)
     goes_on = np.take_along_axis(np.append(flat, np.zeros_like(flat[:1]), axis=0), behind, axis=0)
     return moves, ends & ~goes_on, formats

@@ -12,13 +12,13 @@ import numpy as np
 from sparsemap import Fiber, Format, Outer
 from sparsemap.errors import SpecError
 from sparsemap.pieces.boundary import units_of
-from sparsemap.pieces.contracts.base import Array, PerDesign, Rows
+from sparsemap.pieces.contracts.base import Array, Rows
 from sparsemap.problem.problem import Problem
 
 from .occupancy import AskedFormat
 
 if TYPE_CHECKING:
-    from .rank_loops import RankCounts
+    pass
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -73,12 +73,6 @@ class FormatTables:
         return cls(formats, last, *flags, asked, row, run_lengths)
 
     @cached_property
-    def single(self) -> Array:
-        """(F,) bool: positions are stored or listed together, which takes a rank of one loop."""
-        group = np.array([f.group > 1 for f in self.formats], dtype=bool)
-        return (self.block > 1) | self.padded | group
-
-    @cached_property
     def own_offsets(self) -> Array:
         """(F,) bool: the payload is that of `RankList.pointed`, whatever its rank is."""
         return self.offsets & self.every_fiber
@@ -103,42 +97,6 @@ class FormatTables:
         width = len(slots)
         found = slots[np.clip(width - 1 - place, 0, width - 1), design].astype(np.int64)
         return np.where(place < width, found, self.beyond)
-
-    def check(self, slots: Array, ranks: RankCounts) -> tuple[PerDesign, PerDesign]:
-        """Slots (R, B), number of ranks -> (compresses the tensor, breaks the order), bool.
-
-        The last ones are in use. An uncompressed rank below a compressed one breaks the order, unless its format
-        allows it, and so does one that needs the ends of its fibers told below one without offsets. Ranks of several
-        loops have neither blocks nor padding, and none reaches beyond a level's tile.
-        """
-        width, count = len(slots), ranks.count
-        packed, anywhere = (flags[slots] for flags in (self.compressed, self.anywhere))
-        any_packed = np.zeros(count.shape, dtype=bool)
-        broken = np.zeros(count.shape, dtype=bool)
-        told = (count > width) & self.offsets[self.beyond] if self.needs_ends.any() else broken
-        flattens = bool(self.flattened.any())
-        if flattens:
-            broken |= (count > width) & self.flattened[self.beyond]
-        several = np.zeros(count.shape, dtype=bool)
-        for slot in range(width):
-            used = count >= width - slot
-            if flattens:
-                flat = used & self.flattened[slots[slot]]
-                assert ranks.tiles is not None
-                broken |= flat & (ranks.tiles == width - 1 - slot).any(axis=0)
-            if flattens or ranks.several is not None:
-                if slot == width - 1 and ranks.several is not None:
-                    several = several | ranks.several
-                broken |= used & several & self.single[slots[slot]]
-            if flattens:
-                several, used = flat, used & ~flat
-            now = packed[slot] & used
-            broken |= any_packed & used & ~anywhere[slot]
-            if self.needs_ends.any():
-                broken |= self.needs_ends[slots[slot]] & used & ~told
-                told = self.offsets[slots[slot]] & used
-            any_packed |= now
-        return any_packed, broken
 
 
 OUTER = (Outer(), Outer(filled=True), Outer(ends=True), Outer(ends=True, filled=True))

@@ -10,7 +10,7 @@ from sparsemap.problem.chip import Chip
 
 from .counts import Counts
 from .layout import Layout, by_level
-from .prepared import DesignChoices
+from .nest import DesignChoices
 
 
 def recoding_pj(layout: Layout, quirks: frozenset[str], choices: DesignChoices, chip: Chip, counts: Counts) -> PerTile:

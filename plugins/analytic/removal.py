@@ -13,8 +13,8 @@ from sparsemap.pieces.contracts.base import Array, PerTile, Rows
 from .actions import GATE, NONE, SKIP, Action
 from .layout import Layout
 from .leaders import leaders_empty
-from .nest import Nest
-from .prepared import DesignChoices, ModelTables
+from .nest import DesignChoices, Nest
+from .prepared import ModelTables
 from .stored import StoredTiles
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ class Removal:
     """Probability that an access is removed."""
     still: PerTile
     """The same while the tile stays in the next level; see `FilterEffect`."""
-    moves: PerTile | None
-    """bool: the tile in the next level does not stay (`Nest.moves`); None: `still` is `share`."""
+    moves: PerTile
+    """bool: the tile in the next level does not stay (`Nest.moves`); nowhere without `stay`."""
     empty: Mapping[int, Array]
     """Per operand, (T, S, B): the part that each leader has in it, the probability that its tile is empty. Only where it is
     needed: with two operands, the other one has all of it, but for tensors of actual data."""
@@ -65,13 +65,10 @@ class Removal:
     """All actions; of those on one tensor at one level the strongest counts."""
 
     @classmethod
-    def of(
-        cls, layout: Layout, batch: int, effects: Iterable[FilterEffect], apart: bool, moves: PerTile | None
-    ) -> Removal:
+    def of(cls, layout: Layout, batch: int, effects: Iterable[FilterEffect], apart: bool, moves: PerTile) -> Removal:
         """In their order: one takes the place of another where it removes more. `apart`: leader by leader as well."""
         shape = (layout.T, layout.S, batch)
-        kind, share, effects = np.zeros(shape, dtype=np.int8), np.zeros(shape), tuple(effects)
-        still = share if moves is None else np.zeros(shape)
+        kind, share, still, effects = np.zeros(shape, dtype=np.int8), np.zeros(shape), np.zeros(shape), tuple(effects)
         empty = {t: np.zeros(shape) for t in layout.operands} if apart else {}
         for some in effects:
             t, s, rows = some.action.target, some.level, some.rows
@@ -93,7 +90,7 @@ class Removal:
         acting = self.kind != NONE
         for s in range(self.share.shape[1]):
             comes[:, s] = here
-            goes[:, s] = here = here if self.moves is None else np.where(self.moves[:, s], above, here)
+            goes[:, s] = here = np.where(self.moves[:, s], above, here)
             above = np.where(acting[:, s], self.share[:, s], above)
             here = np.where(acting[:, s], self.still[:, s], here)
         return comes, goes
@@ -122,7 +119,7 @@ def removals_of(known: ModelTables, nest: Nest, choices: DesignChoices, stored: 
     """7.1 for a batch. With `gate-time` time is counted as if filters that let cycles pass were not there."""
     lay, genes = known.layout, choices.genes
     effects, apart = _effects(known, nest, choices, stored), known.leader_by_leader
-    moves = nest.moves if known.options.stay and effects else None
+    moves = nest.moves & known.options.stay
     energy, lanes = Removal.of(lay, nest.batch, effects, apart, moves), None
     if known.places.deals:
         from .lanes import lanes_of

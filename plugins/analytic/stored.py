@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from sparsemap.pieces.contracts.base import Array, PerLevel, PerTile, Rows
+from sparsemap.pieces.contracts.base import Array, PerLevel, PerTile
 
 from .layout import Layout
-from .nest import Nest
+from .nest import DesignChoices, Nest
 from .occupancy import TensorTables
 
 if TYPE_CHECKING:
     from .granules import Granules
-    from .prepared import DesignChoices, ModelTables
+    from .prepared import ModelTables
 
 
 @attrs.frozen(eq=False)
@@ -35,12 +35,6 @@ class StoredTiles:
     """Stored words per word of these tiles (5.6, 6.5)."""
     granules: Mapping[int, Granules]
     """By tensor, where formats store more than nonzeros."""
-
-    def take(self, kept: Rows) -> StoredTiles:
-        """The designs `kept` (C,) of the B."""
-        words, occupied, density = (np.take(part, kept, axis=-1) for part in (self.words, self.occupied, self.density))
-        left = {t: some.take(kept) for t, some in self.granules.items()}
-        return StoredTiles(words, occupied, density, {t: some for t, some in left.items() if some.rows.size})
 
 
 def stored_of(known: ModelTables, nest: Nest, choices: DesignChoices) -> StoredTiles:
@@ -60,10 +54,8 @@ def stored_of(known: ModelTables, nest: Nest, choices: DesignChoices) -> StoredT
             shapes = [nest.tile_words[t][: lay.S][:, rows].reshape(-1)]
         tile = table.tile(shapes)
         tile = type(tile)(*(part.reshape(lay.S, len(rows)) for part in tile))
-        drops, packed = (
-            sends_no_empty(lay, known.quirks, choices.packed, t)[:, rows],
-            kept[t] & choices.packed[t][:, rows],
-        )
+        drops = sends_no_empty(lay, known.quirks, choices.packed, t)[:, rows]
+        packed = kept[t] & choices.packed[t][:, rows]
         words[t][:, rows] = np.where(packed, tile.largest, words[t][:, rows])
         occupied[t][:, rows] = np.where(drops, tile.occupied, 1.0)
         left = np.where(drops, tile.density_occupied, tile.density)

@@ -145,7 +145,7 @@ uint64_t data_capacity(const Model *m, const Design *x) {
 }
 
 uint64_t metadata_capacity(const Model *m, const Design *x) {
-    uint64_t found = 0;
+    uint64_t found = x->narrow;
     for (int s = 0; s < m->S; s++) {
         double bits = held_at(m, x->largest_bits, s), needed = held_at(m, x->most, s) * m->word_bits[s] + bits;
         int shared = m->shared[s] != 0.0;
@@ -478,6 +478,7 @@ static void unit_lacks(const Model *m, Run *run, Design *x, const Asked *a, int 
 void metadata(const Model *m, Run *run, Design *x) {
     enum { FIRST = 8 }; /* component of a fingerprint of ranks */
     int S = m->S, asked = 0, entries = 0;
+    x->narrow = 0; /* reasons: codes that cannot be read */
     memset(x->largest_bits, 0, sizeof x->largest_bits);
     memset(x->begin, 0, sizeof x->begin);
     memset(x->end, 0, sizeof x->end);
@@ -553,6 +554,7 @@ void metadata(const Model *m, Run *run, Design *x) {
         e->metadata = cell(units, 0, a->row);
         e->largest_metadata = cell(units, 2, a->row);
         e->metadata_bits = cell(units, 4, a->row);
+        if (cell(units, 8, a->row) > 0.0) x->narrow |= (uint64_t)1 << m->entry_bit[a->t];
         if (a->rank->pointed) {
             int bits = name_bits(run, a->rank->positions + 1.0);
             e->payload = cell(units, 6, a->row);

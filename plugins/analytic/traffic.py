@@ -115,16 +115,11 @@ def distinct_children(nest: Nest, t: int, s: int) -> PerDesign:
             continue
         (first, c1), (second, c2) = rank
         n1, n2 = spatial[first], spatial[second]
-        count = n1 * n2
-        rows = np.flatnonzero((n1 > 1.0) & (n2 > 1.0))
-        if len(rows):
-            # sums i * a + j * b, i < n1, j < n2: (i, j) and (i + b', j - a') coincide, with a', b' free of common factors
-            a = (c1 * inner[first][rows]).astype(np.int64)
-            b = (c2 * inner[second][rows]).astype(np.int64)
-            g = np.gcd(a, b)
-            lost = np.maximum(0.0, n1[rows] - b // g) * np.maximum(0.0, n2[rows] - a // g)
-            count[rows] -= lost
-        distinct = distinct * count
+        # sums i * a + j * b, i < n1, j < n2: (i, j) and (i + b', j - a') coincide, with a', b' free of common factors
+        a, b = (c1 * inner[first]).astype(np.int64), (c2 * inner[second]).astype(np.int64)
+        g = np.gcd(a, b)
+        lost = np.maximum(0.0, n1 - b // g) * np.maximum(0.0, n2 - a // g)
+        distinct = distinct * (n1 * n2 - lost)
     return distinct
 
 

@@ -17,6 +17,7 @@ MEANINGS = {
     "factors": "loop bounds do not multiply up to the size",
     "fanout": "more parallel loops than instances below",
     "format-order": "an uncompressed rank below a compressed one, or one whose ends nobody tells",
+    "entry-bits": "fields of its metadata have too few bits for a rank so long",
     "slides": "the outermost loop is not the one along which a tensor slides by",
     "mechanism": "skips by a tensor that has no metadata, or packs positions that it cannot",
     "decoding": "decoded on its way into a level that cannot",
@@ -37,13 +38,14 @@ class Reasons:
     bit: Mapping[str, np.uint64] = attrs.field(factory=dict)
 
     @classmethod
-    def of(cls, layout: Layout, quirks: frozenset[str]) -> Reasons:
+    def of(cls, layout: Layout, quirks: frozenset[str], run_lengths: bool) -> Reasons:
         problem = layout.problem
         names = [f"factors:{dim}" for dim in layout.dims]
         chip = problem.chip
         names += [f"fanout:{chip.names[m.storage]}" for m in problem.mapping_levels if m.spatial]
         names += [f"slides:{layout.tensors[t].name}" for t in problem.slides]
         names += [f"format-order:{tensor.name}" for tensor in layout.tensors]
+        names += [f"entry-bits:{tensor.name}" for tensor in layout.tensors if run_lengths]
         names += [f"mechanism:{place.name}" for place in problem.places]
         if problem.space.provides("decoded"):
             names += [f"decoding:{tensor.name}" for tensor in layout.tensors]

@@ -9,12 +9,27 @@ static const double NEAR = 0.1, ROOT_OF_PI = 1.7724538509055159, ROOT_OF_TWO_PI 
 typedef struct {
     int depth, grows;
     double turns, units, points, pitch;
-    double box[TENSORS][DIMS], lanes[TENSORS], pairs[TENSORS][TENSORS]; /* by operand */
+    double box[TENSORS][DIMS], wide[TENSORS][DIMS], least[TENSORS], lanes[TENSORS], pairs[TENSORS][TENSORS]; /* by operand */
 } Work;
+
+/* Loops along which units work: bounds, dimensions, and by how much one step moves the dimension. */
+typedef struct {
+    int count, dim[LOOPS];
+    double bound[LOOPS], stride[LOOPS];
+} Spread;
 
 static int widths_of(const Model *m, int t) { return m->by_shape[t] && m->ranks[t] ? (int)m->ranks[t] : 1; }
 
-void thinned(const Model *m, Design *x) {
+/* Whether tiles of operand i are alike within blocks; then their words in each rank. */
+static const int64_t *alike_of(const Model *m, int i) { return m->alike + i * (m->D + 1); }
+
+/* Words of tiles of operand i of its alike ones, so many as are empty together as often, were each empty by itself. */
+static double told_apart(const Model *m, const Run *run, int i, double words, double empty) {
+    if (!(empty > 0.0 && empty < 1.0 && words < INFINITY)) return words;
+    return min2(max2(rint(one(&run->log, empty) / m->rare[i]), 1.0), words);
+}
+
+void thinned(const Model *m, const Run *run, Design *x) {
     Thinned *found = &x->thin;
     for (int i = 0; i < m->operands; i++) {
         int t = (int)m->operand[i];
@@ -22,8 +37,11 @@ void thinned(const Model *m, Design *x) {
         for (int j = 0; j < x->effects; j++) {
             const Effect *e = &x->effect[j];
             if (e->action->target == m->output || !saves(m, e) || !(e->share > 0.0)) continue;
-            for (int l = 0; l < e->action->leaders; l++)
-                if (e->action->leader[l] == t) found->looks[i] = min2(found->looks[i], e->words[l]);
+            for (int l = 0; l < e->action->leaders; l++) {
+                if (e->action->leader[l] != t) continue;
+                double words = *alike_of(m, i) ? told_apart(m, run, i, e->words[l], e->empty[l]) : e->words[l];
+                found->looks[i] = min2(found->looks[i], words);
+            }
         }
         if (unit_kind(m, x) == SKIP && x->packed[t]) found->looks[i] = 1.0;
     }
@@ -44,25 +62,76 @@ void thinned(const Model *m, Design *x) {
         }
 }
 
-/* A box of work with these extents, done by units along loops with these bounds over these dimensions. */
-static void boxed(const Model *m, const double *extent, const double *loop, const int *dim, int loops, Work *w) {
+static double stride_of(const Model *m, const Design *x, int s, int d) {
+    double found = 1.0;
+    for (s++; s < m->S; s++) {
+        found *= x->bound[m->temporal[s]][d];
+        if (m->spatial[s] >= 0) found *= x->bound[m->spatial[s]][d];
+    }
+    return found;
+}
+
+/* Of so many lanes with parts of operand i of their own, those that are as different as independent ones. */
+static double independent(const Model *m, int i, double lanes, const Spread *along) {
+    const int64_t t = m->operand[i], *alike = alike_of(m, i) + 1;
+    double different = 1.0;
+    for (int r = 0; r < m->ranks[t]; r++) {
+        const int64_t *terms = m->terms + (t * m->D + r) * 5;
+        double places = 1.0, span = 1.0;
+        for (int j = 0; j < terms[0]; j++)
+            for (int k = 0; k < along->count; k++) {
+                if (along->dim[k] != terms[1 + 2 * j]) continue;
+                places *= along->bound[k];
+                span += (along->bound[k] - 1.0) * along->stride[k] * (double)terms[2 + 2 * j];
+            }
+        different *= min2(places, ceil(span / (double)alike[r]));
+    }
+    return min2(lanes, different);
+}
+
+/* A box of work with these extents (alike operands: `wide`), done by units along loops. */
+static void boxed(const Model *m, const double *extent, const Spread *along, Work *w) {
     for (int i = 0; i < m->operands; i++) {
-        int t = (int)m->operand[i], count = box(m, t, extent, w->box[i]);
+        int t = (int)m->operand[i], alike = (int)*alike_of(m, i), count = box(m, t, alike ? w->wide[i] : extent, w->box[i]);
         for (int r = 1; !m->by_shape[t] && r < count; r++) w->box[i][0] = w->box[i][0] * w->box[i][r];
         w->lanes[i] = 1.0;
-        for (int k = 0; k < loops; k++)
-            if (m->relevant[t * m->D + dim[k]]) w->lanes[i] *= loop[k];
+        for (int k = 0; k < along->count; k++)
+            if (m->relevant[t * m->D + along->dim[k]]) w->lanes[i] *= along->bound[k];
+        w->least[i] = min2(w->pitch, w->grows < 0 ? 1.0 : (double)alike_of(m, i)[1 + m->rank_of[t * m->D + w->grows]]);
+        if (alike && w->lanes[i] > 1.0) w->lanes[i] = independent(m, i, w->lanes[i], along);
     }
     for (int i = 0; i < m->operands; i++)
         for (int j = i + 1; j < m->operands; j++) {
+            const int64_t *a = m->relevant + m->operand[i] * m->D, *b = m->relevant + m->operand[j] * m->D;
             double both = 1.0;
-            for (int k = 0; k < loops; k++)
-                if (m->relevant[m->operand[i] * m->D + dim[k]] && m->relevant[m->operand[j] * m->D + dim[k]]) both *= loop[k];
+            for (int k = 0; k < along->count; k++)
+                if (a[along->dim[k]] && b[along->dim[k]]) both *= along->bound[k];
             w->pairs[i][j] = min2(both, min2(w->lanes[i], w->lanes[j]));
         }
     w->units = w->points = 1.0;
-    for (int k = 0; k < loops; k++) w->units *= loop[k];
+    for (int k = 0; k < along->count; k++) w->units *= along->bound[k];
     for (int d = 0; d < m->D; d++) w->points *= extent[d];
+}
+
+/* `bound` pieces of operand i of `reach` each that begin `apart`: each counts as far as it goes until the next one begins, or
+ * its block ends (`piece_of`). */
+static double piece_of(const Model *m, int i, int d, double reach, double bound, double apart) {
+    return bound * (bound > 1.0 ? max2(reach, min2(apart, m->blocks_of[i * m->D + d])) : reach);
+}
+
+/* Extents of what a lane has of the loops from level h inwards, and of those outside that leave it in its place. */
+static void widened(const Model *m, const Design *x, int h, const double *stays, const double *begins, Work *w) {
+    for (int i = 0; i < m->operands; i++)
+        for (int d = 0; *alike_of(m, i) && d < m->D; d++) {
+            double apart = 1.0, reach = 1.0;
+            for (int s = m->S - 1; s >= h; s--) {
+                double here = x->bound[m->temporal[s]][d];
+                if (m->spatial[s] >= 0) apart = apart * x->bound[m->spatial[s]][d];
+                reach = piece_of(m, i, d, reach, here, apart);
+                apart = apart * here;
+            }
+            w->wide[i][d] = piece_of(m, i, d, reach, stays ? stays[d] : 1.0, begins[d]);
+        }
 }
 
 /* np.interp: the line through the points (xs, ys) at x; `j`: a place before which x is not. */
@@ -199,7 +268,7 @@ static double longest_of(const Model *m, Run *run, Design *x, const Work *w, con
         double widths[DIMS];
         int count = widths_of(m, (int)m->operand[i]), growth = growth_of(m, w, i);
         memcpy(widths, w->box[i], count * sizeof *widths);
-        if (growth && grown > 1.0) widths[growth - 1] = max2(widths[growth - 1], min2(w->pitch, 1.0)) * grown;
+        if (growth && grown > 1.0) widths[growth - 1] = max2(widths[growth - 1], w->least[i]) * grown;
         for (int r = 0; r < count; r++) widths[r] = min2(widths[r], m->limits[i * m->D + r]);
         int64_t row = work_row(m, run, x, i, looks[i], widths);
         if (row < 0) {
@@ -290,7 +359,7 @@ static double ratio_of(const Model *m, Run *run, Design *x, const Work *w, const
         if (there && !finite++) units = w->lanes[i];
         key[count++] = there ? looks[i] : 0.0;
         key[count++] = there ? growth_of(m, w, i) : 0.0;
-        key[count++] = min2(w->pitch, 1.0);
+        key[count++] = w->least[i];
         key[count++] = there ? w->lanes[i] : 1.0;
         for (int r = 0; r < widths_of(m, (int)m->operand[i]); r++) key[count++] = there ? w->box[i][r] : 1.0;
     }
@@ -339,8 +408,9 @@ static double together(const Model *m, const Run *run, const Point *point, int p
 /* `imbalance`: the largest ratio of the fullest unit's work to the mean, of all points at which units wait; NAN: nothing
  * thins the work. */
 double waiting_ratio(const Model *m, Run *run, Design *x) {
-    int S = m->S, D = m->D, any = 0, loops = 0, dim[LOOPS], block[LOOPS];
-    double spatial[LOOPS], loop[LOOPS], temporal[LEVELS][DIMS], extent[DIMS];
+    int S = m->S, D = m->D, any = 0, loops = 0, block[LOOPS];
+    double spatial[LOOPS], temporal[LEVELS][DIMS], extent[DIMS], apart[DIMS];
+    Spread along;
     Point point[LEVELS * TENSORS + 1];
     int points = 0;
     const Thinned *thin = &x->thin;
@@ -351,9 +421,11 @@ double waiting_ratio(const Model *m, Run *run, Design *x) {
         for (int d = 0; m->spatial[s] >= 0 && !m->steals[s] && d < D; d++) {
             if (!(x->bound[m->spatial[s]][d] > 1.0)) continue;
             block[loops] = s;
-            dim[loops] = d;
+            along.dim[loops] = d;
+            along.stride[loops] = m->alikes ? stride_of(m, x, s, d) : 1.0;
             spatial[loops++] = x->bound[m->spatial[s]][d];
         }
+    along.count = loops;
     for (int s = S - 1; s >= 0; s--)
         for (int d = 0; d < D; d++)
             temporal[s][d] = s < S - 1 ? temporal[s + 1][d] * x->bound[m->temporal[s]][d] : x->bound[m->temporal[s]][d];
@@ -374,39 +446,41 @@ double waiting_ratio(const Model *m, Run *run, Design *x) {
                 int shared = 0;
                 if (!m->stored[t * S + h] || m->parent[t * S + h] < 0) continue;
                 outermost = (int)m->parent[t * S + h];
-                for (int k = 0; k < loops; k++) shared |= block[k] >= outermost && !m->relevant[t * D + dim[k]];
+                for (int k = 0; k < loops; k++) shared |= block[k] >= outermost && !m->relevant[t * D + along.dim[k]];
                 if (!shared) continue;
                 for (int k = 0; k < loops; k++) {
                     int couples = 0;
                     for (int u = 0; u < m->T; u++)
                         couples |= m->stored[u * S + h] && m->parent[u * S + h] >= 0 && block[k] >= outermost &&
-                                   !m->relevant[u * D + dim[k]] && pace[u] >= pace[t];
-                    loop[k] = couples ? spatial[k] : 1.0;
+                                   !m->relevant[u * D + along.dim[k]] && pace[u] >= pace[t];
+                    along.bound[k] = couples ? spatial[k] : 1.0;
                 }
                 w.depth = (int)m->depth[h * m->T + t];
                 w.grows = thin->grows[h - 1][t];
                 w.turns = pace[t];
                 stays = thin->held[h - 1][t];
             } else {
-                memcpy(loop, spatial, loops * sizeof *loop);
+                memcpy(along.bound, spatial, loops * sizeof *spatial);
             }
             w.pitch = 1.0;
             for (int d = 0; d < D; d++) {
-                double apart = temporal[h][d];
-                extent[d] = stays ? apart * stays[d] : apart;
+                apart[d] = temporal[h][d];
+                extent[d] = stays ? apart[d] * stays[d] : apart[d];
                 for (int s = outermost; s < S; s++)
                     if (m->spatial[s] >= 0) {
-                        apart = apart * x->bound[m->spatial[s]][d];
+                        apart[d] = apart[d] * x->bound[m->spatial[s]][d];
                         if (m->steals[s]) extent[d] = extent[d] * x->bound[m->spatial[s]][d];
                     }
-                if (d == w.grows) w.pitch = stays ? apart * stays[d] : apart;
+                if (d == w.grows) w.pitch = stays ? apart[d] * stays[d] : apart[d];
             }
-            boxed(m, extent, loop, dim, loops, &w);
+            if (!m->shares) widened(m, x, h, stays, apart, &w);
+            for (int i = 0; m->shares && i < m->operands; i++) memcpy(w.wide[i], extent, D * sizeof *extent);
+            boxed(m, extent, &along, &w);
             Point *here = &point[points++];
             here->ratio = ratio_of(m, run, x, &w, thin->looks);
             here->turns = w.turns;
             here->units = w.units;
-            memcpy(here->loop, loop, loops * sizeof *loop);
+            memcpy(here->loop, along.bound, loops * sizeof *spatial);
         }
     }
     return together(m, run, point, points, loops);
@@ -444,24 +518,29 @@ static void spread_of(const Model *m, Run *run, Design *x, const Work *w, const 
 
 /* What the lanes that use one tile of t at level h do with it (`tile_work`). */
 static void tile_work(const Model *m, const Design *x, const Thinned *thin, int t, int h, Work *w) {
-    int loops = 0, dim[LOOPS];
-    double loop[LOOPS], extent[DIMS];
-    for (int s = (int)m->parent[t * m->S + h]; s < m->S; s++)
-        for (int d = 0; m->spatial[s] >= 0 && d < m->D; d++) {
-            double bound = x->bound[m->spatial[s]][d];
-            if (!(bound > 1.0) || (s < h && m->relevant[t * m->D + d])) continue;
-            dim[loops] = d;
-            loop[loops++] = bound;
-        }
+    Spread along;
+    double extent[DIMS], apart[DIMS];
+    along.count = 0;
     for (int d = 0; d < m->D; d++) {
         double inside = x->bound[m->temporal[h]][d];
         for (int s = h + 1; s < m->S; s++) inside = inside * x->bound[m->temporal[s]][d];
         extent[d] = inside * thin->held[h - 1][t][d];
+        apart[d] = inside;
     }
+    for (int s = (int)m->parent[t * m->S + h]; s < m->S; s++)
+        for (int d = 0; m->spatial[s] >= 0 && d < m->D; d++) {
+            double bound = x->bound[m->spatial[s]][d];
+            apart[d] = apart[d] * bound;
+            if (!(bound > 1.0) || (s < h && m->relevant[t * m->D + d])) continue;
+            along.dim[along.count] = d;
+            along.stride[along.count] = m->alikes ? stride_of(m, x, s, d) : 1.0;
+            along.bound[along.count++] = bound;
+        }
     w->depth = 1;
     w->grows = -1;
     w->turns = w->pitch = 1.0;
-    boxed(m, extent, loop, dim, loops, w);
+    widened(m, x, h, thin->held[h - 1][t], apart, w);
+    boxed(m, extent, &along, w);
 }
 
 /* Deviation, over the mean, of the words that come with a tile of operand t at level h, 0 where it is left out. */

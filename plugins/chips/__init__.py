@@ -8,12 +8,7 @@ beside the chosen one, `result` writes it with its designs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sparsemap import hookimpl
-
-if TYPE_CHECKING:
-    import click
 
 
 @hookimpl
@@ -24,10 +19,3 @@ def register_segments():
 @hookimpl
 def register_cost_models():
     return {"chip-layers": "model:ChipModel"}
-
-
-@hookimpl
-def register_commands(cli: click.Group) -> None:
-    from .commands import design
-
-    cli.add_command(design)

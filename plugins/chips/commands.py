@@ -29,7 +29,11 @@ def _amount(units: dict[str, float]) -> Any:
 @click.command("design")
 @click.argument("networks", nargs=-1, required=True, metavar="NETWORK... HARDWARE")
 @click.option(
-    "--out", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder for chip and designs."
+    "--out",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Folder for chip and designs.",
 )
 @click.option("--area", callback=_amount(AREA), metavar="MM2", help="The chip may have so much, such as 20mm2.")
 @click.option("--power", callback=_amount(POWER), metavar="W", help="Mean power that it may draw, such as 2W.")
@@ -69,9 +73,10 @@ def _amount(units: dict[str, float]) -> Any:
 @click.option(
     "--thorough",
     is_flag=True,
-    help="Judge the chips beside the chosen one, that differ in one choice or unit, and execute its designs on samples.",
+    help="Judge the chips beside the chosen one, that differ in one choice or unit.",
 )
 @click.option("--plugin-dir", "plugin_dirs", multiple=True, metavar="DIR", type=click.Path(), help="Folder of plugins.")
+@click.option("--overwrite", is_flag=True, help="Discard the chips of another search in DIR.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress and no table; errors are still printed.")
 @click.option("as_json", "--json", is_flag=True, help="Print the result as JSON.")
 def design(
@@ -127,3 +132,6 @@ def counted_progress(quiet: bool) -> Iterator[Callable[[str, int, int, float], N
                 update(done, total, what + (f"   best {score:.3e}" if score < float("inf") else ""))
 
         yield report
+
+
+VERBS = (design,)

@@ -151,10 +151,10 @@ class Whole:
         """The tables and plans, as `sparsemap run` writes them."""
         mine = [outcomes[cell.folder] for some in self.cells.values() for cell in some.values()]
         if self.fused is None:
-            self.plan.result(mine).write(self.plan.folder)
+            self.plan.result(mine).write(self.plan.folder, overwrite=True)
             return
         result = result_of(self.fused, mine)
-        result.write(self.plan.folder)
+        result.write(self.plan.folder, overwrite=True)
         write_designs(self.fused, result)
 
 

@@ -18,13 +18,12 @@ import attrs
 import numpy as np
 
 from sparsemap import CostModel, Evaluation, Problem
-from sparsemap.errors import SearchError
 from sparsemap.files import write_text
 from sparsemap.pieces.contracts import Array
 from sparsemap.problem.constraints import broken_of
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.load import objective_of
-from sparsemap.searching.identity import differences
+from sparsemap.searching.folder import check_file
 
 from .genes import ChipGenes
 from .layers import Inner, KnownChip, Weight, layers_of
@@ -73,20 +72,18 @@ class Tried:
     _homes: dict[str, int] = attrs.field(factory=dict)
     """By digest of a chip, the pool that has its searches."""
 
-    def read(self, about: Mapping[str, Any]) -> None:
-        """Takes what an earlier run of the same search has left; a line cut short by its end does not count. `SearchError`
-        if the file is of another search."""
+    def read(self, about: Mapping[str, Any], overwrite: bool) -> None:
+        """Takes what an earlier run of the same search has left; a line cut short by its end does not count.
+        `JournalMismatch` if the file is of another search, unless `overwrite` discards it (`folder.check_file`)."""
         if self.path is None:
             return
-        if self.path.exists():
+        if self.path.exists() and not overwrite:
             lines = self.path.read_text("utf-8").splitlines(keepends=True)
             with suppress(ValueError):
-                if lines and (found := json.loads(lines[0])) != about:
-                    raise SearchError(
-                        f"{self.path} is of a search that differs from this one: {differences(found, about)}. "
-                        "Give another folder (--out), or remove that one"
-                    )
                 good = lines[:1]
+                if lines and (found := json.loads(lines[0])) != about:
+                    check_file(self.path, ", ".join(found.get("networks", ())), found, about)
+                    lines = good = []
                 for line in lines[1:]:
                     with suppress(ValueError):
                         if line.endswith("\n"):

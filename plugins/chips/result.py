@@ -39,16 +39,17 @@ class ChipResult:
     searched: Mapping[str, Any]
     """The same as the search of chips saw it."""
     reference: Mapping[str, Any]
-    """The given hardware, where every layer has formats and units of its own choosing, which nobody pays for."""
+    """The given hardware, where every layer has formats and units of its own choosing, which nobody pays for; never worse
+    than `platform`."""
     platform: Mapping[str, Any]
     """The given hardware with the units that its layers use most, searched as long as the chip; empty: it is not in the
     space."""
     tried: tuple[Mapping[str, Any], ...]
     executed: tuple[Mapping[str, Any], ...]
-    """Its designs on sampled tensors, if the search was thorough: file, energy and cycles over those claimed, or why not."""
+    """Its designs on sampled tensors: file, energy and cycles over those claimed, or why not."""
     neighbours: tuple[Mapping[str, Any], ...]
-    """Chips that differ from it in one choice, likewise: EDP and area over its own, and of the layer that would
-    gain most."""
+    """Chips that differ from it in one choice, if the search was thorough: EDP and area over its own, and of the layer that
+    would gain most."""
     parts_mm2: Mapping[str, float]
     """Area of the chip by level, compute units and sparse units."""
     base: str

@@ -25,12 +25,12 @@ from sparsemap.problem.hardware_space import fixed_table, without_area, wrong_ch
 from sparsemap.problem.load import make_problem, objective_of
 from sparsemap.searching.driver import searcher_of
 from sparsemap.spec.unstructuring import unstructure
-from sparsemap.study.cells import PLAN_FOLDER
+from sparsemap.study.cells import PLAN_FOLDER, not_of_a_search
 
 from .layers import Inner, KnownChip, folders_of, layers_of, registry_of
 from .model import ChipModel, Tried, digest_of, segment_of, source_of, whole
 from .neighbours import neighbours_of
-from .result import ChipResult
+from .result import ChipResult, edp_js
 from .starts import starts_of, weights_of
 from .worth import COSTS, evaluated_chip, executed_design
 
@@ -77,9 +77,11 @@ class DesignTask:
     fuse: bool = True
     """Whether tensors between layers may stay on chip."""
     thorough: bool = False
-    """Whether the designs of the chosen chip are executed, and the chips that differ from it in one choice or unit judged."""
+    """Whether the chips that differ from the chosen one in one choice or unit are judged."""
     constraints: tuple[str, ...] = ()
     plugin_dirs: tuple[str, ...] = ()
+    overwrite: bool = False
+    """Whether the results of another search in `out` are discarded."""
 
     @property
     def inner(self) -> Inner:
@@ -149,7 +151,8 @@ def designed(task: DesignTask, told: Told | None = None) -> ChipResult:
     assert isinstance(model, ChipModel)
     tried = model.tried(problem)
     tried.path, tried.jobs = task.out / TRIED_FILE, task.jobs
-    tried.read(_about(task, problem, searcher))
+    not_of_a_search(task.out)
+    tried.read(_about(task, problem, searcher), task.overwrite)
     try:
         reference = _reference(task, problem, tried, told)
         table = fixed_table(problem.hardware)
@@ -257,6 +260,8 @@ def _chosen(
 
     longer = partial(_longer, task, problem, tried, told)
     platform = _platform(problem, tried, reference, longer)
+    if platform and edp_js(platform) < edp_js(reference):  # designs with shared units are designs with any
+        reference = platform
     going = [ended[place] for place in model.ranked(problem, ended)]
     most = CLOSE * model.values(problem, going[:1])[0, 0]
     going = [row for row in going if model.values(problem, [row])[0, 0] <= most][:FINALISTS]
@@ -276,7 +281,7 @@ def _chosen(
         shutil.rmtree(task.out / name, ignore_errors=True)
         shutil.move(task.out / FINALS / best["digest"] / name, task.out / name)
     shutil.rmtree(task.out / FINALS)
-    executed = _executed(task, tried, told) if task.thorough else []
+    executed = _executed(task, tried, told)
     beside = neighbours_of(problem, tried, best, partial(_told_as, told, "neighbours")) if task.thorough else []
     chip = task.layer_on(hardware)
     return ChipResult(

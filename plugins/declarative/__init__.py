@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sparsemap import hookimpl
-
-if TYPE_CHECKING:
-    import click
 
 
 @hookimpl
@@ -28,10 +23,3 @@ def register_mechanisms():
 @hookimpl
 def register_objectives():
     return {"expression": "objectives:ExpressionObjective"}
-
-
-@hookimpl
-def register_commands(cli: click.Group) -> None:
-    from .commands import silicon_command
-
-    cli.add_command(silicon_command)

@@ -62,15 +62,17 @@ class PositionList:
         """Expected bits of all fibers, (N,)."""
         return np.zeros(len(known.fibers))
 
+    def readable(self, known: Expected) -> Array:
+        """(N,) bool: the fields tell all that a fiber of this length may hold."""
+        return np.ones(len(known.fibers), dtype=bool)
+
     def write(self, rows: Array, width: int, count_bits: int, tiles: Array) -> tuple[Fields, Array | None]:
         """Fields of the fibers (n, L) bool, and (n,) entries that an offset would count."""
         return [], None
 
-    def read(
-        self, bits: BitReader, length: int, width: int, count_bits: int, tiles: Array, ends: Array | None
-    ) -> Array:
+    def read(self, bits: BitReader, length: int, width: int, count_bits: int, tile: Array, ends: Array | None) -> Array:
         """`rows` again."""
-        return np.ones((len(tiles), length), dtype=bool)
+        return np.ones((len(tile), length), dtype=bool)
 
 
 class All(PositionList):
@@ -85,14 +87,15 @@ class Mask(PositionList):
     def bits(self, known: Expected) -> Array:
         return known.fibers * known.length * known.width
 
+    def readable(self, known: Expected) -> Array:
+        return known.width >= 1.0
+
     def write(self, rows: Array, width: int, count_bits: int, tiles: Array) -> tuple[Fields, Array | None]:
         fiber = np.repeat(np.arange(len(rows)), rows.shape[1])
         return [(fiber, rows.reshape(-1).astype(np.int64), width)], None
 
-    def read(
-        self, bits: BitReader, length: int, width: int, count_bits: int, tiles: Array, ends: Array | None
-    ) -> Array:
-        return bits.many(len(tiles) * length, width).reshape(len(tiles), length) > 0
+    def read(self, bits: BitReader, length: int, width: int, count_bits: int, tile: Array, ends: Array | None) -> Array:
+        return bits.many(len(tile) * length, width).reshape(len(tile), length) > 0
 
 
 class Counted(PositionList):
@@ -108,6 +111,11 @@ class Counted(PositionList):
         if self.end == "same":
             return np.minimum(known.fibers, 1.0) * known.count_bits
         return np.where(known.even, 0.0, counts) if self.end == "even" else counts
+
+    def readable(self, known: Expected) -> Array:
+        if self.ended or self.end in ("length", "marker"):
+            return np.ones(len(known.fibers), dtype=bool)
+        return (2.0**known.count_bits > known.length - self.filled) | (known.even & (self.end == "even"))
 
     def counted(self, number: Array, length: int, count_bits: int, tiles: Array) -> Fields:
         """Fields before the entries; `number` (n,) entries of each fiber."""
@@ -144,6 +152,10 @@ class Coordinates(Counted):
     def bits(self, known: Expected) -> Array:
         return known.entries * known.width + self.header(known, known.width)
 
+    def readable(self, known: Expected) -> Array:
+        marked = self.end == "marker" and not self.ended
+        return super().readable(known) & (2.0**known.width >= known.length + marked)
+
     def write(self, rows: Array, width: int, count_bits: int, tiles: Array) -> tuple[Fields, Array | None]:
         fiber, at = np.nonzero(rows)
         number = rows.sum(axis=1)
@@ -152,11 +164,9 @@ class Coordinates(Counted):
             fields.append((np.arange(len(rows)), np.full(len(rows), 2**width - 1), width))
         return fields, number
 
-    def read(
-        self, bits: BitReader, length: int, width: int, count_bits: int, tiles: Array, ends: Array | None
-    ) -> Array:
-        found = np.zeros((len(tiles), length), dtype=bool)
-        for fiber, number in enumerate(self.numbers(bits, count_bits, tiles, ends)):
+    def read(self, bits: BitReader, length: int, width: int, count_bits: int, tile: Array, ends: Array | None) -> Array:
+        found = np.zeros((len(tile), length), dtype=bool)
+        for fiber, number in enumerate(self.numbers(bits, count_bits, tile, ends)):
             if number is None:
                 while (at := bits.take(width)) < 2**width - 1:
                     found[fiber, at] = True
@@ -172,22 +182,23 @@ class Runs(Counted):
 
     def bits(self, known: Expected) -> Array:
         filled = np.clip(known.entries / (known.slots * known.length), 0.0, 1.0)
-        told = self.ended or self.end != "length"
-        each = runs.tokens(known.length, filled, known.width, told, known.slots * known.length)
-        of_none = 0.0 if told else np.ceil(known.length / (2.0**known.width - 1.0))
+        told, width = self.ended or self.end != "length", np.maximum(known.width, 1.0)
+        each = runs.tokens(known.length, filled, width, told, known.slots * known.length)
+        of_none = 0.0 if told else np.ceil(known.length / (2.0**width - 1.0))
         written = np.maximum(known.slots * each - (known.slots - known.fibers) * of_none, 0.0)
         return written * known.width + self.header(known, known.width)
+
+    def readable(self, known: Expected) -> Array:
+        return super().readable(known) & (known.width >= 1.0)
 
     def write(self, rows: Array, width: int, count_bits: int, tiles: Array) -> tuple[Fields, Array | None]:
         fiber, tokens = runs.write(rows, width, self.ended or self.end != "length")
         number = np.bincount(fiber, minlength=len(rows))
         return [*self.counted(number, rows.shape[1], count_bits, tiles), (fiber, tokens, width)], number
 
-    def read(
-        self, bits: BitReader, length: int, width: int, count_bits: int, tiles: Array, ends: Array | None
-    ) -> Array:
-        found = np.zeros((len(tiles), length), dtype=bool)
-        for fiber, number in enumerate(self.numbers(bits, count_bits, tiles, ends)):
+    def read(self, bits: BitReader, length: int, width: int, count_bits: int, tile: Array, ends: Array | None) -> Array:
+        found = np.zeros((len(tile), length), dtype=bool)
+        for fiber, number in enumerate(self.numbers(bits, count_bits, tile, ends)):
             start = bits.at
             if number is None:
                 number = min(length, (len(bits.bits) - start) // width)

@@ -31,3 +31,6 @@ def silicon_command(hardware: tuple[str, ...], technologies: tuple[str, ...], pl
     click.echo("\n".join(aligned(rows, "<<>")))
     click.echo()
     click.echo("\n".join(aligned(chip_rows(), "<>>>><")))
+
+
+VERBS = (silicon_command,)

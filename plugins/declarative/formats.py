@@ -175,6 +175,7 @@ class ExpressionFormat(Format):
         if self.padded:
             held = np.maximum(held, fiber.fibers * fiber.longest)
         bits, even = np.zeros(len(length)), np.zeros(len(length), dtype=bool)
+        readable: Array | bool = True
         listed, fibers = self._listed(outer), fiber.fibers
         if self.group > 1:
             count, groups = np.ceil(length / self.group), self._group_list(outer)
@@ -183,13 +184,14 @@ class ExpressionFormat(Format):
             width, count_bits = (self._widths(text, *shape) for text in (self._group_entry, self._count(groups)))
             each, whole = held / np.maximum(slots * count, 1e-300), length % np.minimum(length, self.group) == 0
             even = whole & (fiber.groups >= count * (1.0 - 1e-12)) & (np.abs(each - np.round(each)) < 1e-9)
-            bits = groups.bits(Expected(fibers, slots, count, some, width, count_bits, even))
+            known = Expected(fibers, slots, count, some, width, count_bits, even)
+            bits, readable = groups.bits(known), groups.readable(known)
             fibers = fibers * count if groups.complete else some
             slots, length = slots * count, np.minimum(length, self.group)
         shape = length, name_bits(length) if self.group > 1 else fiber.coord_bits, fiber.offset_bits, fiber.usual
         width, count_bits = (self._widths(text, *shape) for text in (self._entry, self._count(listed)))
         known = Expected(fibers, slots, length, held, width, count_bits, even)
-        return Units(metadata=bits + listed.bits(known), metadata_bits=1.0)
+        return Units(bits + listed.bits(known), 1.0, readable=readable & listed.readable(known))
 
     def heeded(self, outer: Outer) -> Outer:
         if not self.decodable:

@@ -71,9 +71,10 @@ def remembered(method: Method) -> Method:
     @wraps(method)
     def found(self: Any, *arguments: Any) -> Any:
         memory, key = self.memory, (name, arguments)
-        value = memory.values.pop(key, memory)
+        value = memory.values.get(key, memory)
         if value is not memory:
-            memory.values[key] = value
+            if 2 * memory.size > memory.limit:  # it may have to forget something soon
+                memory.values[key] = memory.values.pop(key, value)
             return value
         value = memory.values[key] = method(self, *arguments)
         memory.size += _numbers(value)

@@ -395,8 +395,9 @@ class CrispOccupancy(Occupancy):
     def _placed(self, x: Array, p: Array, kind: Any, kinds: int, layout: Lattice) -> Array:
         """(kinds, places) of what bands hold, between the nearest two places of the lattice."""
         (place, rest), size = np.divmod(x, layout.step), layout.size
+        if not rest.any():
+            return np.bincount(kind * size + place % size, p, kinds * size).reshape(kinds, size)
         share = rest / layout.step
         found = np.bincount(kind * size + place % size, p * (1.0 - share), kinds * size)
-        if rest.any():
-            found += np.bincount(kind * size + (place + 1) % size, p * share, kinds * size)
+        found += np.bincount(kind * size + (place + 1) % size, p * share, kinds * size)
         return found.reshape(kinds, size)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from itertools import accumulate
 from math import comb
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import attrs
 import numpy as np
@@ -23,7 +23,7 @@ from sparsemap.pieces.contracts.base import Array
 from .atoms import Atoms, added
 
 
-@attrs.frozen(order=True, cache_hash=True, slots=False)
+@attrs.frozen(cache_hash=True, slots=False)
 class Footprint:
     """What a tile holds of one kept block, per row, and how a sub-tile of it may be empty."""
 
@@ -42,11 +42,16 @@ class Footprint:
         return self.fixed + sum(len(p) - 1 for p in self.partial)
 
     @cached_property
+    def order(self) -> tuple[Any, ...]:
+        """What footprints are sorted by."""
+        return self.fixed, self.partial, self.empty, self.partial_empty
+
+    @cached_property
     def untouched(self) -> bool:
         """Whether the sub-tile has nothing of it."""
         return self.empty == 1.0 and self.partial_empty == self.partial
 
-    @property
+    @cached_property
     def chance(self) -> float:
         """Of a row with a sub-tile: probability that it is empty in a kept block."""
         return self.empty * math.prod(map(sum, self.partial_empty))
@@ -107,7 +112,7 @@ class BandClasses(tuple[tuple[Footprint, int], ...]):
         if others or count != 1 or footprint is NEVER or footprint.partial_empty != footprint.partial:
             return None
         classes = Counter({one: n for one, n in self if one is not footprint}) + Counter([NEVER])
-        return interned(tuple(sorted(classes.items(), key=lambda item: (item[1], item[0])))), footprint.empty
+        return _rarest_first(classes), footprint.empty
 
     @lru_cache(1 << 14)  # noqa: B019 (of few classes)
     def given(self, inner: int) -> BandClasses:
@@ -115,10 +120,14 @@ class BandClasses(tuple[tuple[Footprint, int], ...]):
         some = Counter[Footprint]()
         for footprint, count in self:
             some[footprint if footprint.chance**inner > 1e-18 else NEVER] += count
-        return interned(tuple(sorted(some.items(), key=lambda item: (item[1], item[0]))))
+        return self if NEVER not in some else _rarest_first(some)
 
 
 interned = lru_cache(1 << 14)(BandClasses)
+
+
+def _rarest_first(counts: Counter[Footprint]) -> BandClasses:
+    return interned(tuple(sorted(counts.items(), key=lambda item: (item[1], item[0].order))))
 
 
 class Bands(NamedTuple):
@@ -205,6 +214,8 @@ class Columns:
         factory=dict, init=False, repr=False, eq=False
     )
     """What `strips` has found."""
+    wholes: dict[int, BandClasses] = attrs.field(factory=dict, init=False, repr=False, eq=False)
+    """Of tiles without sub-tiles, by the number of what they have of blocks."""
 
     @cached_property
     def count(self) -> int:
@@ -249,7 +260,7 @@ class Columns:
         first = first[parts[:-1]]
         alike = _sums(inner, parts) + _mixed(tiles[tile_of[first]] + _MIX)
         _, one, weight = np.unique(alike, return_index=True, return_counts=True)
-        found, whole_of = [], dict[int, BandClasses]()
+        found, whole_of = list[Strips](), self.wholes
         for some, count in zip(first[one].tolist(), weight.tolist(), strict=True):
             own, inside = column[owner == tile_of[some]], column[part == part_of[some]]
             kind = int(tiles[tile_of[some]])
@@ -293,7 +304,7 @@ class Columns:
         for first, count in zip(*np.unique(sums, return_index=True, return_counts=True)[1:], strict=True):
             block = sorted(map(tuple, kinds[edges[first] : edges[first + 1]].tolist()))
             total[_footprint(tuple(block), self.n)] += int(count)
-        return interned(tuple(sorted(total.items(), key=lambda item: (item[1], item[0]))))
+        return _rarest_first(total)
 
 
 @lru_cache(1 << 12)

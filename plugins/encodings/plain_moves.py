@@ -16,12 +16,8 @@ from .tile_moves import DRAWN, ENDS, TRIES, Levels, filled_levels, nonzeros_of, 
 
 def varied(changed: Array, problem: Problem, dims: Array, primes: Array, drawn: Array, ways: Array) -> None:
     """`vary_tiling` by what was drawn, in place."""
-    genes, known, levels, (count, batch) = (
-        changed.copy(),
-        Levels.of(problem),
-        len(problem.mapping_levels),
-        changed.shape,
-    )
+    genes, known, levels = changed.copy(), Levels.of(problem), len(problem.mapping_levels)
+    count, batch = changed.shape
     kind, keys = drawn[0], drawn[DRAWN:]
     fills = np.flatnonzero((kind >= ENDS[0]) & (kind < ENDS[1]))
     rows = np.arange(batch)
@@ -107,12 +103,8 @@ def fit_buffers(genes: Array, problem: Problem, packed: Array | None, dims: Arra
         for gene in range(len(genes)):
             extent[dims[gene]] *= np.where(inside[gene], primes[gene], 1.0)
         needed = _tile_words(problem, level.index, extent, nonzeros, packed)
-        left = np.flatnonzero(needed > room)
         for parallel, gene in product((False, True), order):
-            left = left[needed[left] > room]
-            if not left.size:
-                break
-            over = left[inside[gene, left] & (spatial[genes[gene, left] - 1] == parallel)]
+            over = np.flatnonzero((needed > room) & inside[gene] & (spatial[genes[gene] - 1] == parallel))
             if not over.size:
                 continue
             genes[gene, over] = temporal[level.index - 1] + 1

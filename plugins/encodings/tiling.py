@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
-from itertools import combinations
+from itertools import accumulate, combinations, groupby, pairwise
 from typing import ClassVar
 
 import attrs
@@ -24,19 +23,6 @@ WORTH = 0.8
 """Share of the time at which `auto` pads more than the paper does."""
 MOST_OPEN = 6
 """Dimensions that it decides about, the largest ones."""
-
-
-@attrs.frozen(eq=False)
-class Group:
-    """The equal prime factors of one dimension: genes `first` to `last`, the latter not included."""
-
-    dim: int
-    first: int
-    last: int
-    powers: Array
-    """prime ** 0, 1, .. number of factors, float64."""
-    begins: bool
-    """Whether its prime is the smallest of the dimension."""
 
 
 @attrs.frozen(kw_only=True)
@@ -112,25 +98,12 @@ class PrimeFactors(LoopTiling):
         return f"one mapping level per prime factor ({counts})"
 
     def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
-        """For every level: how many of a group's factors it holds, and that power of the prime."""
-        levels = len(problem.mapping_levels)
+        levels, (dims, primes) = len(problem.mapping_levels), self._factors(problem)
         bounds = np.empty((levels, len(problem.dims), genes.shape[1]))
-        if compiled is not None and compiled.bounds(bounds, genes, *self._factors(problem)) is not None:
-            return {"bounds": bounds}
-        bounds[:, [size == 1 for size in problem.sizes.values()]] = 1.0
-        small = genes.astype(np.int8 if levels < 128 else np.int16)
-        number = np.arange(1, levels + 1, dtype=small.dtype)[:, None, None]
-        for group in self._groups(problem):
-            here = small[group.first : group.last] == number
-            if here.shape[1] == 1:
-                factor = np.where(here[:, 0], group.powers[1], 1.0)
-            else:
-                count = np.add.reduce(here.view(np.uint8), axis=1, dtype=np.uint8)
-                factor = group.powers.take(count, mode="clip")
-            if group.begins:
-                bounds[:, group.dim] = factor
-            else:
-                bounds[:, group.dim] *= factor
+        if compiled is None or compiled.bounds(bounds, genes, dims, primes) is None:
+            bounds[:] = 1.0
+            for gene, dim, prime in zip(genes, dims, primes, strict=True):
+                bounds[:, dim] *= np.where(gene == np.arange(1, levels + 1)[:, None], prime, 1.0)
         return {"bounds": bounds}
 
     def encode(self, designs: Designs, problem: Problem) -> Array:
@@ -140,10 +113,10 @@ class PrimeFactors(LoopTiling):
         for dim, size in enumerate(problem.sizes.values()):
             # by prime, from the outermost level
             found += list(Divisors.of(size).within(bounds[:-1, dim]).cumsum(axis=1))
-        genes = np.ones((groups[-1].last if groups else 0, bounds.shape[-1]), dtype=np.int64)
+        genes = np.ones((groups[-1].stop if groups else 0, bounds.shape[-1]), dtype=np.int64)
         for group, held in zip(groups, found, strict=True):
-            place = np.arange(group.last - group.first)[:, None, None]
-            genes[group.first : group.last] += (held <= place).sum(axis=1)
+            place = np.arange(group.stop - group.start)[:, None, None]
+            genes[group] += (held <= place).sum(axis=1)
         return genes
 
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
@@ -159,7 +132,7 @@ class PrimeFactors(LoopTiling):
         """Equal factors of a dimension have ascending levels."""
         sorted_genes = genes.copy()
         for group in self._groups(problem):
-            sorted_genes[group.first : group.last].sort(axis=0)
+            sorted_genes[group].sort(axis=0)
         return sorted_genes
 
     def _factors(self, problem: Problem) -> tuple[Array, Array]:
@@ -172,17 +145,10 @@ class PrimeFactors(LoopTiling):
 
         return problem.shared.remember((PrimeFactors._factors, *problem.sizes.values()), make)
 
-    def _groups(self, problem: Problem) -> list[Group]:
-        def make() -> list[Group]:
-            groups, start = [], 0
-            for dim, size in enumerate(problem.sizes.values()):
-                for prime, equal in Counter(prime_factors(size)).items():
-                    powers, begins = float(prime) ** np.arange(equal + 1), prime == prime_factors(size)[0]
-                    groups.append(Group(dim, start, start + equal, powers, begins))
-                    start += equal
-            return groups
-
-        return problem.shared.remember((Group, *problem.sizes.values()), make)
+    def _groups(self, problem: Problem) -> list[slice]:
+        """The genes of equal prime factors of one dimension."""
+        runs = [len(list(same)) for _, same in groupby(zip(*self._factors(problem), strict=True))]
+        return [slice(start, stop) for start, stop in pairwise(accumulate(runs, initial=0))]
 
     def _check(self, bounds: Array, problem: Problem) -> None:
         """`DesignError` unless the bounds are whole numbers that multiply up to the sizes."""

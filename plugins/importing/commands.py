@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sparsemap.cli.group import json_option, run_options, run_written
+from sparsemap.cli.group import json_option
+from sparsemap.cli.study import run_options, run_written
 from sparsemap.errors import SparseMapError, SpecError, readable
 
 if TYPE_CHECKING:
@@ -116,3 +117,6 @@ def _sizes(dims: tuple[str, ...]) -> dict[str, int]:
             raise click.BadParameter(f"found {text!r}, expected NAME=N with a whole number", param_hint="--dim")
         sizes[name] = int(size)
     return sizes
+
+
+VERBS = (import_model,)

@@ -210,6 +210,9 @@ def import_model(
     """The layers of an ONNX model; `activations` is "range", "dense", or the path of an .npz with samples."""
     found.progress(f"reading {found.path.name}")
     model = read_model(found.path, batch, dims)
+    assumed = [name for name, dim in model.open_batches.items() if batch is None and dim not in dims]
+    if assumed:
+        found.notes.append(f"{listed(assumed)} may have any batch, taken as 1; --batch N sets another")
     walk = GraphWalk(model)
     walk.run()
     workloads = [layer for layer in walk.layers if layer.table["type"] in WORKLOADS]

@@ -52,6 +52,14 @@ class OnnxModel:
     def file(self) -> str:
         return shown(self.path)
 
+    @property
+    def open_batches(self) -> dict[str, str | None]:
+        """By input, the name of its first dimension where that has no size in the file."""
+        firsts = {
+            value.name: (_shape(value) or [1])[0] for value in self.proto.graph.input if value.name in self.inputs
+        }
+        return {name: first for name, first in firsts.items() if not isinstance(first, int)}
+
     def shape(self, name: str, node: Any) -> tuple[int, ...]:
         """SpecError if it does not follow from the inputs, or if the tensor has no words."""
         if not name:

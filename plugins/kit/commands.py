@@ -47,3 +47,6 @@ def new_plugin(name: str, kind: str, out: Path) -> None:
     for path in texts:
         click.echo(readable(str(folder / path)))
     click.echo(f"install and test it: cd {readable(str(folder))} && pip install -e '.[test]' && pytest", err=True)
+
+
+VERBS = (new_plugin,)

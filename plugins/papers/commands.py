@@ -41,6 +41,7 @@ def epilog() -> str:
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder for the results of the single searches, which a later run uses again.  [default: runs/paper]",
 )
+@click.option("--overwrite", is_flag=True, help="Discard the results of other searches in the folder of --work.")
 @click.option("--scale", default=1.0, type=click.FloatRange(0, 1, min_open=True), help="Share of the budgets to spend.")
 @click.option("--seeds", default=0, type=click.IntRange(min=0), help="Use the first SEEDS seeds only.")
 @click.option("--workload", "workloads", multiple=True, help="Use these workloads or networks only.")
@@ -65,3 +66,6 @@ def paper(name: str, **asked: Any) -> None:
     paths = report.write(asked["out"])
     click.echo("\n".join(output.wrapped(line, "  ") for line in report.headline.splitlines()))
     click.echo(f"wrote {', '.join(readable(str(path)) for path in paths)}")
+
+
+VERBS = (paper,)

@@ -88,6 +88,8 @@ class Runner:
     """Runs a study with what the command line asked for."""
 
     jobs: int = 1
+    overwrite: bool = False
+    """Whether results of other searches in that folder are discarded."""
     work: Path | None = None
     """Absent: where the study says."""
     scale: float = 1.0
@@ -147,7 +149,7 @@ class Runner:
     ) -> list[Outcome]:
         """Runs those of these cells of a study that are not finished yet; `SparseMapError` if one fails."""
         with study_progress(False, cells, self.folder(name)) as progress:
-            outcomes = run_cells(cells, keep, jobs=self.jobs, progress=progress)
+            outcomes = run_cells(cells, keep, jobs=self.jobs, progress=progress, overwrite=self.overwrite)
         if failed := sum(outcome.state == "failed" for outcome in outcomes):
             raise SparseMapError(f"{failed} of {len(outcomes)} searches of study '{name}' failed")
         return outcomes

@@ -4,19 +4,3 @@ The core needs NumPy only: `blocks` (words in blocks), `scores` (what matters), 
 `block_masks` (one-shot, gradual, balanced), `trainable` (masks as parameters), `profile` (what masks cost on parallel
 hardware). `layers`, `training`, `digits` and `runs` train a small network; `adapter` prunes one of PyTorch.
 """
-
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from sparsemap import hookimpl
-
-if TYPE_CHECKING:
-    import click
-
-
-@hookimpl
-def register_commands(cli: click.Group) -> None:
-    from .commands import prune
-
-    cli.add_command(prune)

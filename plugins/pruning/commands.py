@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from sparsemap.cli.group import run_options, run_written
+from sparsemap.cli.study import run_options, run_written
 
 DIGITS = "digits"
 
@@ -95,3 +95,6 @@ def prune(source: str, hardware: str, designs: int | None, **given: Any) -> None
     with click.progressbar(length=given["seeds"] * job.stages, file=terminal, label="training and pruning") as bar:
         text = prune_digits(job, options, lambda: bar.update(1))
     click.echo(text)
+
+
+VERBS = (prune,)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import attrs
@@ -166,8 +169,25 @@ def _table(rows: Sequence[dict[str, Any]]) -> str:
 # ------------------------------------------------------------------------------------------------------------- weights
 
 
+@contextmanager
+def _together(folder: Path) -> Iterator[Path]:
+    """A folder for files that all go to `folder` at the end of the block; an error leaves none of them."""
+    near = next(path for path in (folder, *folder.absolute().parents) if path.is_dir())
+    with TemporaryDirectory(prefix=".", suffix=".tmp", dir=near) as made:
+        yield Path(made)
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in sorted(Path(made).iterdir()):
+            os.replace(file, folder / file.name)
+
+
 def prune_weights(source: Path, job: Job, options: Options) -> str:
-    """Masks a user's weights without training, and writes them; what to print."""
+    """Masks a user's weights without training, and writes them, or nothing; what to print."""
+    with _together(options["out"]) as folder:
+        text = _prune_weights(source, job, {**options, "out": folder})
+    return f"{text}\nwrote {shown(options['out'])}"
+
+
+def _prune_weights(source: Path, job: Job, options: Options) -> str:
     model = _imported(source, options) if source.suffix == MODEL else None
     if model:
         every = {name: weights_of(str(source), name, array) for name, array in model.weights().items()}
@@ -220,7 +240,7 @@ def prune_weights(source: Path, job: Job, options: Options) -> str:
     if network:
         network.write(options["out"], pruned)
     write_options(str(source), options)
-    return "\n".join([*notes, _table(summary), f"wrote {shown(options['out'])}"])
+    return "\n".join([*notes, _table(summary)])
 
 
 def _imported(source: Path, options: Options) -> Any:

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    import click
-
     from sparsemap import Problem, Result
 
 
@@ -34,11 +32,3 @@ def register_exporters():
 def search_written(result: Result, problem: Problem, folder: Path) -> Iterable[Path]:
     """The figure of a front."""
     return problem.registry.get("exporter", "pareto-plot").write(result, problem, folder) if result.front else ()
-
-
-@hookimpl
-def register_commands(cli: click.Group) -> None:
-    from .commands import diff_command, explain_command, plot_command, report_command
-
-    for verb in (diff_command, explain_command, plot_command, report_command):
-        cli.add_command(verb)

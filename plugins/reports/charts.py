@@ -7,8 +7,9 @@ stands for.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
+from zlib import crc32
 
 import attrs
 
@@ -66,6 +67,18 @@ def colour(parts: Sequence[str], part: str) -> Any:
     return (COLOURS[place], 0.5**turn)
 
 
+def with_charges(parts: Sequence[str], charges: Collection[str]) -> list[str]:
+    """The parts, and charges at places of paler colours that their names say, unless these are taken, whatever else is
+    called so."""
+    pale = len(COLOURS)
+    found = ["" if part in charges else part for part in parts] + [""] * (2 * pale - len(parts))
+    for name in sorted(charges):
+        place = pale + crc32(name.encode()) % (pale - 1)  # the last is that of what waits
+        found = [*found, *[""] * pale]
+        found[next(i for i in range(place, len(found)) if not found[i])] = name
+    return found
+
+
 def bars(
     marks: Sequence[Mark],
     axis: str,
@@ -101,7 +114,8 @@ def bars(
         named_ticks(axes.yaxis, [_short(row) for row in rows])
         _counts(axes.xaxis)
         axes.set_xlabel(axis)
-        legend(figure, axes, [part for part in parts if part and any(m.part == part and m.value for m in marks)], parts)
+        shown = {m.part for m in marks if m.value and m.part != m.row}  # others are named at the axis
+        legend(figure, axes, [part for part in parts if part and part in shown], parts)
         return figure
 
     return Chart(marks, draw, title)
@@ -189,10 +203,10 @@ def strips(marks: Sequence[Mark], axis: str, parts: Sequence[str], title: str = 
     return Chart(marks, draw, title)
 
 
-def scale(axis: Any, values: Iterable[float]) -> None:
-    """Logarithmic if the values differ by more than `LOG_FROM`."""
+def scale(axis: Any, values: Iterable[float], log_from: float = LOG_FROM) -> None:
+    """Logarithmic if the values differ by more than `log_from`."""
     known = [value for value in values if math.isfinite(value)]
-    if known and min(known) > 0 and max(known) > LOG_FROM * min(known):
+    if known and min(known) > 0 and max(known) > log_from * min(known):
         axis.axes.set(**{f"{axis.axis_name}scale": "log"})
         few = max(known) > 1e3 * min(known)
         if max(known) < 1e4:

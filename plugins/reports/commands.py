@@ -178,3 +178,6 @@ def report_command(results: tuple[Path, ...], out: Path | None, reference: str, 
     path = out or folder / defaults.PAGE_FILE
     write_text(path, page.html(page.page_of(results, load(plugin_dirs=plugin_dirs), reference)))
     click.echo(readable(str(path)))
+
+
+VERBS = (diff_command, explain_command, plot_command, report_command)

@@ -21,7 +21,7 @@ from sparsemap.spec.units import format_bits, format_count, format_energy
 
 from .accesses import Accesses, AccessRow
 from .breakdown import keeps_up
-from .charts import Chart, Mark, bars, convergence, roofs
+from .charts import Chart, Mark, bars, convergence, roofs, with_charges
 from .loop_nest import held, room
 from .outcome import DesignOutcome
 from .wording import bandwidth_text
@@ -45,6 +45,7 @@ def energy_charts(outcome: DesignOutcome, without: Mapping[str, float] | None = 
         return
     scale, unit = energy_scale(max(sum(parts.values()) for parts in rows.values()))
     by_tensor, by_kind, ends = [], [], {}
+    charges = [name for name, parts in rows.items() if CHARGES in parts]
     for name, parts in rows.items():
         whole, kinds = math.fsum(parts.values()), dict.fromkeys(KINDS, 0.0)
         for part, pj in parts.items():
@@ -57,14 +58,14 @@ def energy_charts(outcome: DesignOutcome, without: Mapping[str, float] | None = 
                 if without and name in without:
                     tip += f"\nwithout it the design needs {format_energy(without[name])}"
                 kinds[part if part in KINDS else KINDS[0]] += pj
-            by_tensor.append(Mark(pj / scale, part, name, tip=tip))
+            by_tensor.append(Mark(pj / scale, name if part == CHARGES else part, name, tip=tip))
         for kind, pj in kinds.items():
             tip = f"{kind} at {name}\n{format_energy(pj)} of {format_energy(whole)}"
-            by_kind.append(Mark(pj / scale, kind, name, tip=tip))
+            by_kind.append(Mark(pj / scale, name if name in charges else kind, name, tip=tip))
         ends[name] = f"{format_energy(whole)}, {percent(whole / total)}"
     tensors = [tensor.name for tensor in outcome.design.problem.tensors]
-    yield bars(by_tensor, f"energy, {unit}", ends, [*tensors, COMPUTES, CHARGES], title="by tensor")
-    yield bars(by_kind, f"energy, {unit}", ends, KINDS, title="by what it is spent on")
+    yield bars(by_tensor, f"energy, {unit}", ends, with_charges([*tensors, COMPUTES], charges), title="by tensor")
+    yield bars(by_kind, f"energy, {unit}", ends, with_charges(KINDS, charges), title="by what it is spent on")
 
 
 def _spent(found: Accesses) -> dict[str, float]:

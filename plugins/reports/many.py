@@ -93,7 +93,7 @@ def explain_many(path: Path, quantity: str, registry: Registry) -> Explanation:
     parts = [(side, part) for side in sides for part in side.parts if part.known]
     if not parts:
         raise SearchError(f"{path}: has no design to explain")
-    folders = {part.folder: str(part.folder / DESIGN_FILE) for _, part in parts}
+    folders = {part.folder: str(part.design_file) for _, part in parts}
     made = {folder: Base(design_file.load(file, registry)) for folder, file in folders.items()}
     free = {folder: _alone(base, quantity) for folder, base in made.items()}
     layers = []
@@ -110,7 +110,8 @@ def explain_many(path: Path, quantity: str, registry: Registry) -> Explanation:
     plan = f", without the plan, whose designs are in {planned}" if planned else ""
     if len(sides) == 1:
         time, energy = time_text(totals[""][1]), format_energy(totals[""][0])
-        lines += [f"{time}, {energy}, {'layer by layer' if planned else 'one layer after the other'}{plan}", ""]
+        how = "layer by layer" if planned else "one layer after the other"
+        lines += [output.wrapped(f"{time}, {energy}, {how}{plan}"), ""]
     elif planned:
         lines += [f"layer by layer{plan}", ""]
     lines.append(output.table(_rows(layers, quantity), "<>>>>>><", less=LESS))

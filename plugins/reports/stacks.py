@@ -12,11 +12,13 @@ from sparsemap.plots import Figure, named_ticks, subplots, tipped
 from sparsemap.searching.breakdown import WAITING, Breakdown
 from sparsemap.spec.units import PREFIXES, format_count, format_energy
 
-from .charts import COMPUTE, Chart, Mark, bars, colour
+from .charts import COMPUTE, Chart, Mark, bars, colour, with_charges
 from .design_charts import energy_scale
 from .sides import SidePart
 from .wording import time_text
 
+WHOLE = "all levels"
+"""What operations, and cost models that tell no level, have."""
 Bar = tuple[str, Sequence[SidePart], str]
 """A name, the parts that it is the sum of, and a text at its end, by default the value."""
 
@@ -56,17 +58,15 @@ def stack(rows: Sequence[Bar], key: str, among: Sequence[SidePart] = ()) -> Char
 
 def coloured(parts: Sequence[SidePart], key: str) -> list[str]:
     """What the bars of these parts consist of, each at the place of its colour (`charts.colour`): levels from the
-    outermost inwards, the compute units at theirs, whatever the number of levels, then charges."""
+    outermost inwards, the compute units at theirs, whatever the number of levels; charges where their names say, whatever
+    other charges there are, unless that is taken."""
     costs = [part.costs for part in parts if part.known]
     named = "{}" if key == "energy_pj" else "limited by {}"
     levels = list(dict.fromkeys(named.format(row.name) for one in costs for row in one.rows[:-1]))
     last = dict.fromkeys(named.format(row.name) for one in costs for row in one.rows[-1:])
     first, *further = levels[:COMPUTE], levels[COMPUTE:][:1], levels[COMPUTE + 1 :]
-    known = [*first, *[""] * (COMPUTE - len(levels)), *last, *further[0], *[""] * 2, *further[1]]
-    rest = sorted(
-        {name for one in costs for name in parts_of(one, key)} - set(known)
-    )  # whatever the order of the parts
-    return [*known, *[""] * (8 - len(known)), *rest]
+    known = [*first, *[""] * (COMPUTE - len(levels)), *(last or [""]), *(further[0] or [""]), WHOLE, "", *further[1]]
+    return with_charges(known, {name for one in costs for name in parts_of(one, key)} - set(known))
 
 
 def seconds_scale(seconds: float) -> tuple[float, str]:
@@ -78,10 +78,10 @@ def seconds_scale(seconds: float) -> tuple[float, str]:
 def parts_of(costs: Breakdown, key: str) -> dict[str, float]:
     """Energy in pJ by level and charge, or the cycles of what limits them, and of waiting; they add up to the whole."""
     if key == "energy_pj":
-        return {name: sum(spent.values()) for name, spent in costs.energies.items()} or {"all levels": costs.energy_pj}
+        return {name: sum(spent.values()) for name, spent in costs.energies.items()} or {WHOLE: costs.energy_pj}
     timed = [(row.cycles, row.name) for row in reversed(costs.rows) if row.cycles is not None]
     if not timed:
-        return {"all levels": costs.cycles}
+        return {WHOLE: costs.cycles}
     slowest, name = max(timed, key=itemgetter(0))
     return {f"limited by {name}": slowest, **({WAITING: costs.waiting_cycles} if costs.waiting_cycles else {})}
 

@@ -6,7 +6,6 @@ any cost model answers, and no formula of a cost model is repeated here.
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -17,6 +16,7 @@ import numpy as np
 
 from sparsemap import Fiber, Format, Outer, Units
 from sparsemap.errors import SpecError
+from sparsemap.pieces.contracts import Piece
 from sparsemap.pieces.contracts.hardware import BANDWIDTHS, LEVEL_ACTIONS
 from sparsemap.problem import design_file
 from sparsemap.problem.designs import Design
@@ -53,6 +53,10 @@ class Base:
     design: Design
 
     @cached_property
+    def registry(self) -> Any:
+        return _Once(self.design.problem.registry)
+
+    @cached_property
     def table(self) -> dict[str, Any]:
         """The table of the design file, of plain values."""
         return plain(design_file.dump(self.design))
@@ -64,19 +68,27 @@ class Base:
     def changed(self, values: Values, registry: Any = None) -> DesignOutcome:
         """The design with other values in its table. A change that makes no sense, such as a memory that cannot be
         unlimited or a mapping without its hardware, makes it invalid for that reason."""
-        table = copy.deepcopy(self.table)
-        for (*path, last), value in values.items():
-            here: Any = table
-            for key in path:
-                here = here.setdefault(key, {}) if isinstance(here, dict) else here[key]
-            if value is MISSING:
-                here.pop(last, None)
-            else:
-                here[last] = copy.deepcopy(value)
+        table = self.table
+        for place, value in values.items():
+            table = _put(table, place, value)
         try:
-            return DesignOutcome.of(design_file.structure(table, registry or self.design.problem.registry))
+            return DesignOutcome.of(design_file.structure(table, registry or self.registry))
         except SpecError as error:
             return DesignOutcome(self.design, math.inf, math.inf, (error.mistakes[0].message,), Detail())
+
+
+def _put(here: Any, place: Place, value: Any) -> Any:
+    """A copy of a table or list with a value at a place; what is beside the way there is not copied."""
+    found: Any = list(here) if isinstance(here, list) else dict(here)
+    key, *rest = place
+    if rest:
+        below: Any = found.get(key, {}) if isinstance(found, dict) else found[key]
+        found[key] = _put(below, tuple(rest), value)
+    elif value is MISSING:
+        found.pop(key, None)
+    else:
+        found[key] = value
+    return found
 
 
 @attrs.frozen
@@ -115,7 +127,7 @@ def _changes(base: Base) -> Iterator[tuple[str, str, Values, Any]]:
     charges = getattr(problem.cost_model, "charges", ())
     if any(getattr(x, "compressed", False) for x in problem.candidates("format")):
         charged = [x.type_name for x in charges if x.of_metadata]
-        yield "metadata", "", _without_charges(base, charged), _FreeMetadata(problem.registry)
+        yield "metadata", "", _without_charges(base, charged), _FreeMetadata(base.registry)
     for charge in charges:
         yield "charge", charge.type_name, _without_charges(base, [charge.type_name]), None
     for where, levels in _each_and_all([x for x in problem.levels if x.capacity_bits is not None]):
@@ -170,6 +182,24 @@ class _NoBits(Format):
 def _without_bits(units: Units, fiber: Fiber) -> Units:
     none = np.zeros(len(fiber.length))
     return attrs.evolve(units, metadata_bits=none, payload_bits=none)
+
+
+class _Once:
+    """A registry that makes what equal tables mean once: changed designs have most of them in common."""
+
+    def __init__(self, registry: Any) -> None:
+        self._registry, self._built = registry, dict[Any, Any]()
+
+    def build(self, kind: str, value: Any, *where: str) -> Any:
+        if isinstance(value, Piece):
+            return self._registry.build(kind, value, *where)
+        key = kind, repr(value), where
+        if key not in self._built:
+            self._built[key] = self._registry.build(kind, value, *where)
+        return self._built[key]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._registry, name)
 
 
 class _FreeMetadata:

@@ -11,12 +11,13 @@ from sparsemap.errors import SparseMapError, listed
 from sparsemap.files import grouped, percent, times
 from sparsemap.pieces.registry import Registry
 from sparsemap.problem import design_file
+from sparsemap.problem.problem import Problem
 from sparsemap.searching.breakdown import WAITING
 from sparsemap.spec.units import format_energy
 from sparsemap.study.network_result import between_text
 
 from .sides import WORTH_NAMES, Compared, SidePart, compared, deciding, name_of, ratio, worth_of
-from .variants import Base, unlimited_bandwidth
+from .variants import Base, Values, unlimited_bandwidth
 from .wording import area_text, change_text, time_text
 
 TOLD: Mapping[str, Any] = {"seconds": time_text, "energy_pj": format_energy, "area_mm2": area_text}
@@ -25,6 +26,8 @@ MOST = 0.75
 """Of a difference: the parts that a verdict names make up so much of it, if three do."""
 EQUAL = 1e-3
 """Results that differ by less are called equal."""
+WORDS = "hardware", "word_bits"
+"""Where a design file has the size of words."""
 ON_CHIP = ("resides", "resident_words", "slides")
 """What a workload says of tensors that a plan has on chip."""
 CHANCE = 1.5
@@ -78,7 +81,7 @@ def _best(sides: Sequence[Compared], registry: Registry | None) -> str:
         text += f" {'Layers that decide' if len(parts) > 1 else 'The layer that decides'}: {'; '.join(parts)}."
     elif second.limit and best.limit != second.limit:
         text += f" It is limited by {best.limit}, {other} by {second.limit}."
-    return text + _chance(known, more) + _unlike(best, second) + _counted(known)
+    return text + _chance(known, more) + _unlike(best, second) + _counted(known, worth, registry)
 
 
 def _unlike(side: Compared, other: Compared) -> str:
@@ -109,16 +112,20 @@ def _chance(sides: Sequence[Compared], more: float) -> str:
     return " Of one seed each: so little may be chance; a study with several `seeds` tells."
 
 
-def _counted(sides: Sequence[Compared]) -> str:
-    """Who is counted by which cost model and technology, and with words of which size, where these differ."""
+def _counted(sides: Sequence[Compared], worth: str, registry: Registry | None) -> str:
+    """Who is counted by which cost model and technology, and with words of which size, where these differ; what the words
+    are worth."""
 
     def differ(what: str, way: Callable[[Compared], str]) -> str:
         told = [f"{listed(name_of(side, sides) for side in same)} {of}" for of, same in grouped(sides, way).items()]
         return f" {what} differ: {'; '.join(told)}." if len(told) > 1 else ""
 
     text = differ("Cost models or technologies", lambda side: f"by {side.model} in {side.technology}")
-    if all(side.word_bits for side in sides):
-        text += differ("Words", lambda side: f"has {side.word_bits} bits")
+    bits = [side.word_bits for side in sides if side.word_bits]
+    if len(bits) == len(sides) and len(set(bits)) > 1:
+        text += differ("Words", lambda side: f"has {side.word_bits} bits").removesuffix(".")
+        few = min(bits[:2])
+        text += f"{_apart(sides, worth, registry, f'with {few} bits for both', lambda _: {WORDS: few})}."
     return text
 
 
@@ -130,16 +137,26 @@ def _limits(sides: Sequence[Compared], worth: str, registry: Registry | None) ->
     if len(set(shares)) == 1:
         return ""
     text = f"No bandwidth limits {'; '.join(free)}"
-    one, other = (_unlimited(side, worth, registry) if registry else None for side in sides[:2])
-    if one and other and shares[0] != shares[1]:
-        less = name_of(sides[one > other], sides)
-        text += f"; without limits on chip for either, the same designs differ by {times(max(one, other) / min(one, other))}"
-        text += f", and {less} is better" if one > other else ""
+    if shares[0] != shares[1]:
+        text += _apart(
+            sides, worth, registry, "without limits on chip for either", lambda x: unlimited_bandwidth(x.levels[1:])
+        )
     return f"{text}. "
 
 
-def _unlimited(side: Compared, worth: str, registry: Registry) -> float | None:
-    """The worth of a side's designs without any limit of bandwidth on chip; None where they do not have the side's worth."""
+def _apart(
+    sides: Sequence[Compared], worth: str, registry: Registry | None, said: str, change: Callable[[Problem], Values]
+) -> str:
+    """How far the designs of the first two, the best one first, are apart with something about both chips changed."""
+    one, other = (_changed(side, worth, registry, change) if registry else None for side in sides[:2])
+    if not one or not other:
+        return ""
+    text = f"; {said}, the same designs differ by {times(max(one, other) / min(one, other))}"
+    return text + (f", and {name_of(sides[1], sides)} is better" if one > other else "")
+
+
+def _changed(side: Compared, worth: str, registry: Registry, change: Callable[[Problem], Values]) -> float | None:
+    """The worth of a side's designs with a change of their files; None where they do not have the side's worth."""
     found: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
     try:
         for part in side.parts:
@@ -148,8 +165,7 @@ def _unlimited(side: Compared, worth: str, registry: Registry) -> float | None:
                     costs.append((part.energy_pj, part.seconds))
                 continue
             base = Base(design_file.load(str(part.design_file), registry))
-            inner = unlimited_bandwidth(base.design.problem.levels[1:])
-            for free, each in {False: base.outcome, True: base.changed(inner)}.items():
+            for free, each in {False: base.outcome, True: base.changed(change(base.design.problem))}.items():
                 found[free].append((part.repeat * each.energy_pj, part.repeat * each.costs["seconds"]))
     except SparseMapError:  # of another version
         return None

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sparsemap import hookimpl
-
-if TYPE_CHECKING:
-    import click
 
 
 @hookimpl
@@ -18,10 +13,3 @@ def register_density_models():
 @hookimpl
 def register_objectives():
     return {"robust": "objective:Robust"}
-
-
-@hookimpl
-def register_commands(cli: click.Group) -> None:
-    from .commands import sweep
-
-    cli.add_command(sweep)

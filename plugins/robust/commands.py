@@ -75,3 +75,6 @@ def labels_of(files: list[str]) -> dict[str, str]:
     short = {file: Path(file).parent.name if Path(file).name == "design.toml" else Path(file).stem for file in files}
     counts = Counter(short.values())
     return {file: name if name and counts[name] == 1 else file for file, name in short.items()}
+
+
+VERBS = (sweep,)

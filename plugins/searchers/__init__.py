@@ -7,12 +7,7 @@ need another package import it when their search starts. `surrogate` descends a 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sparsemap import hookimpl
-
-if TYPE_CHECKING:
-    import click
 
 
 @hookimpl
@@ -66,10 +61,3 @@ def register_searchers():
 @hookimpl
 def register_objectives():
     return {"pareto": "pareto.objective:ParetoObjective"}
-
-
-@hookimpl
-def register_commands(cli: click.Group) -> None:
-    from .commands import train_surrogate
-
-    cli.add_command(train_surrogate)

@@ -74,3 +74,6 @@ def train_surrogate(
         rows.append([problem.workload.name, "not trained on", f"{value:.3f}"])
     surrogate.save(out)
     output.show("\n".join(aligned(rows, "<<>")))
+
+
+VERBS = (train_surrogate,)

@@ -258,7 +258,8 @@ class _Run:
         if self.classes is not None and self.searcher.jumps and self.rounds > 1:
             jumping = children[self.rng.random(len(children)) < self.searcher.jumps]
             if jumping.size:
-                genomes[jumping] = self.classes.moved(self.space, genomes[jumping], self._picked(len(jumping)))
+                to = self._picked(len(jumping))
+                genomes[jumping] = self.classes.moved(self.space, genomes[jumping], to, self.rng)
         repaired = self.space.repaired(genomes, self.rng)
         if self.classes is not None and self.searcher.prune:
             hopeful = np.flatnonzero(self.classes.hopeful(repaired.designs, self.best))

@@ -7,22 +7,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sparsemap import hookimpl
-
-if TYPE_CHECKING:
-    import click
 
 
 @hookimpl
 def register_exporters():
     return {"timeloop": "exporter:TimeloopExporter"}
-
-
-@hookimpl
-def register_commands(cli: click.Group) -> None:
-    from .commands import import_problem, import_timeloop
-
-    cli.add_command(import_problem)
-    cli.add_command(import_timeloop)

@@ -65,3 +65,6 @@ def import_timeloop(
             if note.verdict == verdict:
                 click.echo(readable(f"{verdict}: {line(note)}"))
     click.echo(readable(f"wrote {', '.join(str(path) for path in written)}"))
+
+
+VERBS = (import_problem, import_timeloop)

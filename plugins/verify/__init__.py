@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 from sparsemap import hookimpl
 
 if TYPE_CHECKING:
-    import click
-
     from sparsemap.searching.best import Best
     from sparsemap.searching.executed import Execution
 
@@ -38,13 +36,6 @@ def __getattr__(name: str) -> Any:
 
         return getattr(import_module(f".{_LATER[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-@hookimpl
-def register_commands(cli: click.Group) -> None:
-    from .commands import verify_command
-
-    cli.add_command(verify_command)
 
 
 @hookimpl

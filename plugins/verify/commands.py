@@ -67,3 +67,6 @@ def verify_command(
     click.echo(json.dumps(found.table(), indent=2) if as_json else found.text().rstrip())
     if not found.correct:
         context.exit(1)
+
+
+VERBS = (verify_command,)

@@ -17,7 +17,7 @@ import attrs
 import numpy as np
 
 from sparsemap.errors import DesignError, SparseMapError
-from sparsemap.files import four_digits
+from sparsemap.files import four_digits, percent
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.problem import Problem
@@ -45,6 +45,9 @@ class ChainVerification:
     """Of each tensor between two layers, the most words that were there at a time .."""
     room: tuple[int, ...]
     """.. and the words that its layers say."""
+    gets: tuple[tuple[str, float, float], ...]
+    """Of each layer but the first one its name, and the share of nonzeros in what it takes: as its density says, and as it
+    gets from sparse products, which have zeros of their own."""
 
     @property
     def ratio(self) -> float:
@@ -65,6 +68,11 @@ class ChainVerification:
         lines += [
             f"between    {most:,} words at most, {room:,} kept"
             for most, room in zip(self.most_words, self.room, strict=True)
+        ]
+        lines += [
+            f"nonzeros   '{name}' counts on {percent(claim)} nonzeros, gets {percent(share)}: products have zeros of their own"
+            for name, claim, share in self.gets
+            if share < 0.99 * claim
         ]
         lines.append(
             "output     " + ("right, and no word between the layers was in another level" if self.correct else "WRONG")
@@ -114,6 +122,15 @@ class Turns:
         there = (index < np.array(box)[:, None]).all(axis=0)
         return np.where(there, flat(np.minimum(index, np.array(box)[:, None] - 1).T, box), -1)
 
+    def real(self, tensor: int) -> Array:
+        """(words,) bool: those of the sizes that are given, not those that padding of the sizes adds."""
+        problem = self.sim.problem
+        sizes = [problem.loops.sizes[dim] for dim in problem.dims]
+        shape = self.nest.shape(tensor)
+        places, real = np.indices(shape).reshape(len(shape), -1), self.nest.widths(tensor, np.array(sizes))
+        there: Array = np.all(np.array(real)[:, None] > places, axis=0)
+        return there
+
     @property
     def _name(self) -> str:
         return f"'{self.sim.problem.workload.name}'"
@@ -129,6 +146,9 @@ class Buffer:
         self.padding = np.ones(box, dtype=bool)
         self.padding[self.place[self.place >= 0]] = False
         self.words = np.where(self.padding, 0.0, np.nan)
+        self.counts = np.zeros(box, dtype=bool)
+        self.counts[self.place[(self.place >= 0) & maker.real(maker.nest.output)]] = True
+        self.counts &= taker.real(taker.taken)
         self.last = np.full(box, -1)
         for turn in range(taker.count):
             self.last[taker.words(taker.taken, taker.points(turn))] = turn
@@ -138,7 +158,7 @@ class Buffer:
         """Words (n,) of the producer's output, as they are after its activation."""
         place = self.place[words]
         self.words[place[place >= 0]] = values[place >= 0]
-        live = ~np.isnan(self.words) & ~self.padding & (self.last > self.done)
+        live = ~np.isnan(self.words) & self.counts & (self.last > self.done)
         self.most = max(self.most, int(live.sum()))
 
     def used(self, turn: int) -> None:
@@ -171,9 +191,11 @@ def verify_chain(
     claims = [evaluate(sim.problem, sim.designs) for sim in sims]
     claimed = sum(float(c.energy_pj[0]) for c in claims), sum(float(c.cycles[0]) for c in claims)
     executed, correct, most = np.zeros(2), True, np.zeros(len(layers) - 1, dtype=int)
+    shares = np.zeros((len(layers) - 1, 2))
     for number, sequence in enumerate(np.random.SeedSequence(seed).spawn(trials)):
         rng = np.random.default_rng(sequence)
-        values, output = _drawn(chain, rng)
+        values, output, each = _drawn(chain, rng)
+        shares += np.array(each) / trials
         found, buffers = _in_turns(chain, values)
         correct = correct and bool(np.array_equal(found, output))
         most = np.maximum(most, [buffer.most for buffer in buffers])
@@ -186,7 +208,9 @@ def verify_chain(
             progress(number + 1)
     room = tuple(_kept(layer) for layer in chain[1:])
     energy, cycles = (executed / trials).tolist()
-    return ChainVerification(trials, correct, claimed, (energy, cycles), tuple(most.tolist()), room)
+    names = [sim.problem.workload.name for sim in sims[1:]]
+    gets = tuple((name, claim, share) for name, (claim, share) in zip(names, shares.tolist(), strict=True))
+    return ChainVerification(trials, correct, claimed, (energy, cycles), tuple(most.tolist()), room, gets)
 
 
 def _taken(maker: Simulation, taker: Simulation) -> int:
@@ -205,9 +229,12 @@ def _kept(layer: Turns) -> int:
     return problem.resident[layer.taken, problem.homes[layer.taken]]
 
 
-def _drawn(chain: Sequence[Turns], rng: np.random.Generator) -> tuple[list[dict[int, Array]], Array]:
-    """By layer, its operands, flat; and the last output. Layers in plain order."""
-    found, output, shape = [], np.zeros(0), tuple[int, ...]()
+def _drawn(
+    chain: Sequence[Turns], rng: np.random.Generator
+) -> tuple[list[dict[int, Array]], Array, list[tuple[float, float]]]:
+    """By layer, its operands, flat; the last output; and per layer that takes one, the share of nonzeros in what is made
+    for it, by its density and as it is. Layers in plain order."""
+    found, output, shape, shares = [], np.zeros(0), tuple[int, ...](), []
     for layer in chain:
         nest, given = layer.nest, dict[int, Array]()
         for t in nest.operands:
@@ -216,11 +243,13 @@ def _drawn(chain: Sequence[Turns], rng: np.random.Generator) -> tuple[list[dict[
             if t == layer.taken:
                 words, place = np.zeros(mask.shape), layer.inside(shape)
                 words[place[place >= 0]] = output[place >= 0]
+                made = place[place >= 0]
+                shares.append((float(mask[made].mean()), float((mask & (words != 0.0))[made].mean())))
             given[t] = np.where(mask, words, 0.0)
         found.append(given)
         output = reference_output(nest, [given.get(t, np.zeros(0)) for t in range(len(nest.access))])
         shape = nest.shape(nest.output)
-    return found, output
+    return found, output, shares
 
 
 def _in_turns(chain: Sequence[Turns], values: Sequence[dict[int, Array]]) -> tuple[Array, list[Buffer]]:

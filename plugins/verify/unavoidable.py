@@ -217,7 +217,8 @@ class Unavoidable:
         left = math.exp(math.log(1.0 - d) / visits) if d < 1.0 else 0.0
         nonzero = moved * (1.0 - left * d / (visits * (1.0 - left))) if d > 0.0 else 0.0
         ways = []
-        for come, back, bits in ((nonzero, nonzero - own.words * d, told), (moved, moved - own.words, 0.0)):
+        packed = [(nonzero, nonzero - own.words * d, told)] if told < math.inf else []  # else nothing is compressed
+        for come, back, bits in (*packed, (moved, moved - own.words, 0.0)):
             come, back = max(0.0, come * LESS - 4.0), max(0.0, back * LESS - 4.0)
             put, get = (
                 float(price[action][0]) + bits * float(price[f"metadata_{action}"][0]) / float(chip.metadata_width[0])
@@ -226,8 +227,8 @@ class Unavoidable:
             leave = float(price["read"][1]) if "drains" in self.charges else 0.0
             size = 1.0 + bits / word
             ways.append((come * (put + leave) + back * (get + float(price["write"][1])), back * size, come * size))
-        (a, b, c), (x, y, z) = ways
-        return min(a, x), min(b, y), min(c, z)
+        pj, read, written = map(min, zip(*ways, strict=True))
+        return pj, read, written
 
     def _handed_on(self, t: int, moved: float) -> float:
         """pJ of the levels between the outermost and the innermost one: what has come to them goes on at least once."""

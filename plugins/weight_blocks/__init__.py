@@ -8,12 +8,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sparsemap import hookimpl
-
-if TYPE_CHECKING:
-    import click
 
 
 @hookimpl
@@ -29,11 +24,3 @@ def register_segments():
 @hookimpl
 def register_cost_models():
     return {"aie2-time": "cost_model:Aie2Time"}
-
-
-@hookimpl
-def register_commands(cli: click.Group) -> None:
-    from .commands import COMMANDS
-
-    for command in COMMANDS:
-        cli.add_command(command)

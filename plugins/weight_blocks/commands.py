@@ -289,4 +289,4 @@ def _wrote(paths: list[Path]) -> None:
     click.echo(f"wrote {', '.join(readable(str(path)) for path in paths)}")
 
 
-COMMANDS = (wbs, compile_command, simulate_command)
+VERBS = (wbs, compile_command, simulate_command)

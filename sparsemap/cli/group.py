@@ -7,7 +7,6 @@ import os
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from contextlib import redirect_stdout
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,9 +29,9 @@ NOT_PLUGINS = tuple(str(Path(file).parent) + os.sep for file in (click.__file__,
 
 
 MODULES = {
-    "study": ("run", "compare"),
-    "show": ("evaluate", "show", "export"),
-    "pieces": ("list", "describe", "check", "plugins", "schema"),
+    ".study": ("run", "compare"),
+    ".show": ("evaluate", "show", "export"),
+    ".pieces": ("list", "describe", "check", "plugins", "schema"),
 }
 """The built-in verbs by their module in this folder, as help lists them."""
 
@@ -46,13 +45,13 @@ class Verbs(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.commands:
-            self._add_built_in(module for module, verbs in MODULES.items() if cmd_name in verbs)
+            self._add(module for module, verbs in MODULES.items() if cmd_name in verbs)
         if cmd_name not in self.commands:
             self._add_plugin_verbs()
         return super().get_command(ctx, cmd_name)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        self._add_built_in(MODULES)
+        self._add(MODULES)
         try:
             self._add_plugin_verbs()
         except SparseMapError as error:
@@ -94,16 +93,17 @@ class Verbs(click.Group):
             line = plugin_line(error.__traceback__, NOT_PLUGINS)
             _fail(traced(error, str(named or f"{line}: command {verb!r} raised {type(error).__name__}: {error}")))
 
-    def _add_built_in(self, modules: Iterable[str]) -> None:
+    def _add(self, modules: Iterable[str]) -> None:
         for module in modules:
-            for verb in import_module(f".{module}", __package__).VERBS:
+            for verb in import_module(module, __package__).VERBS:
                 self.commands.setdefault(verb.name, verb)
 
     def _add_plugin_verbs(self) -> None:
         if self._with_plugins:
             return
-        self._add_built_in(MODULES)
+        self._add(MODULES)
         self._with_plugins, built_in = True, set(self.commands)
+        self._add(_of_built_in_plugins())
         if _others_installed():
             from ..pieces.boundary import guarded
             from ..pieces.loading import load
@@ -112,9 +112,6 @@ class Verbs(click.Group):
             if registry.hook is not None:
                 with guarded("hook", "register_commands"):
                     registry.hook.register_commands(cli=self)
-        else:  # all plugins take several times as long to load as the few that add verbs
-            for plugin in _built_in_with_verbs():
-                import_module(plugin).register_commands(self)
         self._from_plugins = self.commands.keys() - built_in
 
 
@@ -140,13 +137,13 @@ def _others_installed() -> bool:
     return bool(os.environ.get("SPARSEMAP_PLUGIN_DIRS") or entry_points())
 
 
-def _built_in_with_verbs() -> Iterator[str]:
-    """Names of the built-in plugins that add verbs, which keep them in a module `commands`."""
+def _of_built_in_plugins() -> Iterator[str]:
+    """The modules `commands` of the built-in plugins, which hold their verbs: plugins take several times as long to load."""
     spec = find_spec("sparsemap_plugins")
     disabled = {name.strip() for name in os.environ.get("SPARSEMAP_DISABLE", "").split(",")}
     for folder in (spec and spec.submodule_search_locations) or ():
         plugins = sorted(file.parent.name for file in Path(folder).glob("*/commands.py"))
-        yield from (f"sparsemap_plugins.{name}" for name in plugins if name not in disabled)
+        yield from (f"sparsemap_plugins.{name}.commands" for name in plugins if name not in disabled)
 
 
 def plugin_dirs(verb: Callable[..., Any]) -> Callable[..., Any]:
@@ -172,59 +169,6 @@ def completing(kind: str) -> Callable[..., list[str]]:
 
 reference_option = click.option("--reference", default="", metavar="NAME", help="What the others are divided by.")
 report_option = click.option("--report", is_flag=True, help=f"Also write {defaults.PAGE_FILE} to DIR.")
-
-
-def can_report(plugin_dirs: tuple[str, ...]) -> bool:
-    """Whether `--report` can be done; what is missing is told before the search. The verb without results checks that."""
-    return _page((), plugin_dirs, "no report will be written")
-
-
-def write_report(folder: str, plugin_dirs: tuple[str, ...]) -> None:
-    """What `--report` asks for: the verb `defaults.PAGE` of a plugin. Its errors are told and cost no result."""
-    _page((Path(folder),), plugin_dirs, "no report was written")
-
-
-def run_options(verb: Any) -> Any:
-    """Options of verbs that write a network: `hardware` that it is then run on (`run_written`), and `designs`."""
-    of_run = click.option(
-        "--run",
-        "hardware",
-        multiple=True,
-        callback=lambda ctx, option, names: ",".join(names),  # also with the option again
-        metavar="HARDWARE,...",
-        help="Run the network on these, with a report of all.",
-    )
-    designs = click.option(
-        "--designs", type=click.IntRange(1), help="Of --run: the budget of each layer.  [default: 20000]"
-    )
-    return of_run(designs(verb))
-
-
-def run_written(network: Path, hardware: str, designs: int | None, out: Path, overwrite: bool = False) -> None:
-    """What `--run` asks for: the verb `run` with a report, into a folder."""
-    ctx = click.get_current_context()
-    root = ctx.find_root().command
-    assert isinstance(root, click.Group)
-    verb = root.get_command(ctx, "run")
-    assert verb is not None
-    given = {"budget": designs, "out": str(out), "overwrite": overwrite, "report": True}
-    ctx.invoke(verb, study=str(network), hardware=hardware, **given)
-
-
-def _page(results: tuple[Path, ...], plugin_dirs: tuple[str, ...], failed: str) -> bool:
-    ctx = click.get_current_context().find_root()
-    assert isinstance(ctx.command, click.Group)
-    verb = ctx.command.get_command(ctx, defaults.PAGE)
-    if verb is None:
-        click.secho(unknown("command", defaults.PAGE, ctx.command.commands), err=True, fg="yellow")
-        return False
-    try:
-        with redirect_stdout(sys.stderr):  # what is printed there is of the search
-            ctx.invoke(verb, results=results, plugin_dirs=plugin_dirs)
-    except SparseMapError as error:
-        click.secho(readable(f"{failed}: {error}"), err=True, fg="yellow")
-        return False
-    return True
 
 
 def names_with_texts(texts: Mapping[str, str], indent: str = "") -> str:

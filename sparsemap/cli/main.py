@@ -16,7 +16,7 @@ import click
 from .. import __version__
 from ..errors import TRACEBACK, PluginError
 from ..pieces import defaults
-from .group import INTERRUPTED, Verbs, can_report, completing, loaded, plugin_dirs, report_option, write_report
+from .group import INTERRUPTED, Verbs, completing, loaded, plugin_dirs, report_option
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -127,7 +127,7 @@ def search(
     from ..problem.load import load_problem
     from ..searching.budget import Budget
     from ..searching.driver import default_searcher, searcher_of
-    from ..searching.run import SearchStopped, search_into
+    from ..searching.run import SearchStopped
     from ..searching.run import search as run_search
     from . import output as cli_output
 
@@ -142,7 +142,10 @@ def search(
         parts = project_files(workload)
         workload, hardware, space = parts["workload"], parts["hardware"], space or parts.get("space")
         project_design = None if start else parts.get("design")
-    report = report and can_report(plugin_dirs)
+    if report:
+        from .study import can_report, write_report
+
+        report = can_report(plugin_dirs)
     problem = load_problem(workload, hardware, space, objective, cost_model, registry=loaded(plugin_dirs))
     how: Any = searcher
     if prove is not None:
@@ -167,7 +170,7 @@ def search(
     try:
         with cli_output.search_progress(budget, quiet, problem.objective.unit) as progress:
             if out:
-                from ..searching.folder import unfinished
+                from ..searching.folder import search_into, unfinished
 
                 if unfinished(out) and not (overwrite or quiet):
                     cli_output.say(f"resuming the search in {out}")

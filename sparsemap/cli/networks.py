@@ -78,12 +78,13 @@ def _shown(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else value
 
 
-WIDE = (7, 6, 9, 8, 10)
-"""Columns of `NetworkResult.groups` that narrow terminals do without: shares of cycles and energy, units, time, limits."""
+WIDE = (7, 6, 9, 4, 5, 8, 10)
+"""Columns of `NetworkResult.groups` that narrow terminals do without: shares of cycles and energy, units, cycles, gaps, time,
+limits."""
 
 
-WIDE_PLAN = (9, 8, 6, 7)
-"""The same of `FusedResult.table`: reasons, limits, times and utilisation."""
+WIDE_PLAN = (9, 5, 7, 1, 6, 8)
+"""The same of `FusedResult.table`: reasons, cycles, utilisation, where inputs are, times, limits."""
 
 
 def run_network(hardware: str, given: Mapping[str, Any], as_json: bool, quiet: bool, study: str, **where: Any) -> None:
@@ -129,7 +130,7 @@ def say_reasons(found: Iterable[tuple[str, str]]) -> None:
 
 
 def totals_text(result: NetworkResult) -> str:
-    from ..study.network_result import between_text
+    from ..study.network_result import between_text, limits_text
 
     about = f"{result.network} on {result.hardware}"
     layers = f"{sum(layer.repeat for layer in result.layers)} layers, {result.searches} searches"
@@ -143,6 +144,8 @@ def totals_text(result: NetworkResult) -> str:
         f"energy   {format_energy(energy)}",
         f"cycles   {format_count(cycles)}, {1e3 * seconds:,.4g} ms; one layer after the other, without fusion or overlap",
     ]
+    if limits := limits_text(((x.limit or "", x.repeat * (x.cycles or 0.0)) for x in result.layers), cycles):
+        lines.append(f"limits   {limits}")
     if between := between_text([(result.network, result.hardware, result.between)]):
         lines.append(f"besides  {between}")
     if result.lacks:
@@ -179,6 +182,16 @@ def study_progress(quiet: bool, cells: Sequence[Cell], folder: object) -> Iterat
         kept = f"; finished cells are in {folder}, run the command again to go on" if folder else ""
         cli_output.say(f"interrupted{kept}", "yellow")
         raise SystemExit(INTERRUPTED) from None
+
+
+def known_hardware(names: Iterable[str]) -> str:
+    """Names and lists of names in one list; SparseMapError for one that nobody has, before anything is written."""
+    from ..pieces.loading import load
+
+    registry, found = load(), [name for given in names for name in given.split(",") if name]
+    for name in found:
+        registry.resolve("hardware", name)
+    return ",".join(found)
 
 
 def comparison_of(network: str, hardware: str, given: dict[str, Any]) -> dict[str, Any]:

@@ -1,16 +1,21 @@
-"""The verbs about many searches: run the cells of a study or the layers of a network, and compare searchers."""
+"""The verbs about many searches: run the cells of a study or the layers of a network, and compare searchers; and what other
+verbs ask of these and of the page about results."""
 
 from __future__ import annotations
 
 import json
+import sys
 import textwrap
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import click
 
-from .group import can_report, loaded, plugin_dirs, reference_option, report_option, write_report
+from ..errors import SparseMapError, readable, unknown
+from ..pieces import defaults
+from .group import loaded, plugin_dirs, reference_option, report_option
 
 
 def _study_options(verb: Callable[..., Any]) -> Callable[..., Any]:
@@ -193,6 +198,65 @@ def compare(
                 less = [rows[0].index(name) for name in ("mean", "worse", "more", "cells") if name in rows[0]]
                 click.echo(cli_output.table(rows, align, less=less) + "\n")
     tell(outcomes, folder, cells.COMPARISON_FILES, quiet)
+
+
+def can_report(plugin_dirs: tuple[str, ...]) -> bool:
+    """Whether `--report` can be done; what is missing is told before the search. The verb without results checks that."""
+    return _page((), plugin_dirs, "no report will be written")
+
+
+def write_report(folder: str, plugin_dirs: tuple[str, ...]) -> None:
+    """What `--report` asks for: the verb `defaults.PAGE` of a plugin. Its errors are told and cost no result."""
+    _page((Path(folder),), plugin_dirs, "no report was written")
+
+
+def _chips(ctx: click.Context, option: click.Parameter, names: tuple[str, ...]) -> str:
+    from .networks import known_hardware
+
+    return known_hardware(names) if names else ""
+
+
+def run_options(verb: Any) -> Any:
+    """Options of verbs that write a network: `hardware` that it is then run on (`run_written`), and `designs`."""
+    of_run = click.option(
+        "--run",
+        "hardware",
+        multiple=True,
+        callback=_chips,
+        metavar="HARDWARE,...",
+        help="Run the network on these, with a report of all.",
+    )
+    designs = click.option(
+        "--designs", type=click.IntRange(1), help="Of --run: the budget of each layer.  [default: 20000]"
+    )
+    return of_run(designs(verb))
+
+
+def run_written(network: Path, hardware: str, designs: int | None, out: Path, overwrite: bool = False) -> None:
+    """What `--run` asks for: the verb `run` with a report, into a folder."""
+    ctx = click.get_current_context()
+    root = ctx.find_root().command
+    assert isinstance(root, click.Group)
+    verb = root.get_command(ctx, "run")
+    assert verb is not None
+    given = {"budget": designs, "out": str(out), "overwrite": overwrite, "report": True}
+    ctx.invoke(verb, study=str(network), hardware=hardware, **given)
+
+
+def _page(results: tuple[Path, ...], plugin_dirs: tuple[str, ...], failed: str) -> bool:
+    ctx = click.get_current_context().find_root()
+    assert isinstance(ctx.command, click.Group)
+    verb = ctx.command.get_command(ctx, defaults.PAGE)
+    if verb is None:
+        click.secho(unknown("command", defaults.PAGE, ctx.command.commands), err=True, fg="yellow")
+        return False
+    try:
+        with redirect_stdout(sys.stderr):  # what is printed there is of the search
+            ctx.invoke(verb, results=results, plugin_dirs=plugin_dirs)
+    except SparseMapError as error:
+        click.secho(readable(f"{failed}: {error}"), err=True, fg="yellow")
+        return False
+    return True
 
 
 VERBS = (run, compare)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # contracts may use this module
 
 PASSED_ON = (KeyboardInterrupt, SpecError, PluginError, SearchError, DesignError)
 """Exceptions passed on as they are: not the piece's fault, or already attributed."""
-UNITS = ("metadata", "metadata_bits", "payload", "payload_bits")
+UNITS = ("metadata", "metadata_bits", "payload", "payload_bits", "readable")
 
 Line = tuple[str, int]
 """A file, and the number of a line in it."""
@@ -164,7 +164,7 @@ def units_of(piece: of.Format, fiber: of.Fiber, outer: of.Outer | None = None) -
         if not hasattr(units, field):
             raise wrong(piece, method, f"returned {described(units)}, expected Units")
         value = getattr(units, field)
-        if type(value) in (int, float) and 0.0 <= value < np.inf:
+        if type(value) in (int, float, bool) and 0.0 <= value < np.inf:
             continue
         single = np.ndim(value) == 0
         column = numbers(piece, method, field, np.asarray(value) if single else value, () if single else shape, "fiub")

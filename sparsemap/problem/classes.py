@@ -17,6 +17,8 @@ CHECKED, SOUND = 256, 32
 """Classes of the least scores that are looked at more closely, at most, until so many of them may hold designs."""
 TRIES = 4
 """Guesses for each design that is drawn of a class: repair may lead out of it."""
+PROMISING = 0.5
+"""Share of the designs in a class for which the cost model says what promises to be good in it."""
 
 
 @attrs.frozen(eq=False)
@@ -45,11 +47,23 @@ class ScoredClasses:
         least: Array = self.least[self.of(designs)]
         return least < score if np.isfinite(score) else np.ones(len(designs), dtype=bool)
 
-    def moved(self, space: Space, genomes: Genomes, classes: Array) -> Genomes:
-        """Genomes (n, G) changed so that their designs are of these classes (n,); as they are where the space cannot
-        express it. They may be invalid, see `Space.repaired`."""
+    def moved(self, space: Space, genomes: Genomes, classes: Array, rng: np.random.Generator) -> Genomes:
+        """Genomes (n, G) changed so that their designs are of these classes (n,), half of them to what promises to be good
+        there; as they are where the space cannot express it. They may be invalid, see `Space.repaired`."""
+        return self._moved(space, genomes, classes, rng, rng.random(len(classes)) < PROMISING)
+
+    def _moved(
+        self, space: Space, genomes: Genomes, classes: Array, rng: np.random.Generator, promising: Array
+    ) -> Genomes:
+        designs = space.decode(genomes)
         with guarded(self.problem.cost_model, "classes"):
-            columns = self.known.moved(space.decode(genomes), classes)
+            columns = dict(self.known.moved(designs, classes))
+            some = np.flatnonzero(promising)
+            if self.known.promising is not None and some.size:
+                mine = Designs({**designs.columns, **columns}).take(some)
+                for name, column in self.known.promising(mine, classes[some], rng).items():
+                    columns[name] = np.array(columns.get(name, designs.columns[name]))
+                    columns[name][..., some] = column
         changed = genomes.copy()
         for name, segment in space.segments.items():
             if columns.keys() & set(segment.provides):
@@ -63,7 +77,9 @@ class ScoredClasses:
     def draw(self, space: Space, classes: Array, rng: np.random.Generator) -> Genomes:
         """Repaired guesses (n, G) of these classes (n,), where repair leaves any there."""
         rows = np.repeat(classes, TRIES)
-        found: Decoded = space.repaired(self.moved(space, space.guess(len(rows), rng), rows), rng)
+        promising = np.repeat(rng.random(len(classes)) < PROMISING, TRIES)
+        moved = self._moved(space, space.guess(len(rows), rng), rows, rng, promising)
+        found: Decoded = space.repaired(moved, rng)
         hit = (self.of(found.designs) == rows).reshape(-1, TRIES)
         return found.genomes[np.arange(len(classes)) * TRIES + hit.argmax(axis=1)]
 

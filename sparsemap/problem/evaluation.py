@@ -126,6 +126,8 @@ class Evaluation:
     scenarios: Mapping[str, Evaluation] = attrs.field(factory=dict)
     """By name, what the same designs are worth in each scenario of the problem (`Problem.scenarios`); all their numbers are
     infinite in a scenario that they do not fit or, as they are invalid before, were not evaluated in."""
+    objective: Objective | None = None
+    """The problem's."""
 
     def __repr__(self) -> str:
         return f"Evaluation({np.sum(self.valid):,} of {len(self):,} designs valid, {self.costs})"
@@ -159,9 +161,10 @@ class Evaluation:
         """Energy-delay product, (B,) pJ * cycles."""
         return self.costs["edp"]
 
-    def score(self, objective: Objective | str) -> Array:
-        """(B,) float64, lower is better, infinity where the design is invalid: by an objective of one value, or by an
-        expression of costs, such as "energy_pj * seconds"."""
+    def score(self, objective: Objective | str | None = None) -> Array:
+        """(B,) float64, lower is better, infinity where the design is invalid: by the problem's objective, another one of
+        one value, or an expression of costs, such as "energy_pj * seconds"."""
+        objective = objective or self.objective
         if isinstance(objective, str):
             from ..spec.expressions import Expression
 
@@ -171,9 +174,8 @@ class Evaluation:
                 raise EvaluationError(f"score: {error}; expected an objective, or an expression of costs") from None
             scores = expression({name: self.costs[name] for name in expression.names})
         elif not isinstance(objective, Objective):
-            raise EvaluationError(
-                f"score: found {shortened(objective)}, expected an objective, or an expression of costs"
-            )
+            given = shortened(objective)
+            raise EvaluationError(f"score: found {given}, expected an objective, or an expression of costs")
         else:
             scores = objective.score(self)
         return np.where(self.valid & ~np.isnan(scores), scores, np.inf)
@@ -197,16 +199,15 @@ class Evaluation:
 
     def reject_counts(self) -> dict[str, int]:
         """How many designs each reason rejects; a design may count for several."""
-        counts = {
-            name: int(np.count_nonzero((self.reasons >> np.uint64(i)) & np.uint64(1)))
-            for i, name in enumerate(self.reason_names)
-        }
-        return {name: count for name, count in counts.items() if count}
+        bits = np.uint64(1) << np.arange(len(self.reason_names), dtype=np.uint64)
+        counts = np.count_nonzero(self.reasons[:, None] & bits, axis=0).tolist()
+        return {name: count for name, count in zip(self.reason_names, counts, strict=True) if count}
 
     def take(self, rows: Array | slice) -> Evaluation:
         """That of some of the designs, without `detail`."""
         scenarios = {name: part.take(rows) for name, part in self.scenarios.items()}
-        return Evaluation(self.costs.take(rows), self.reasons[rows], self.reason_names, scenarios=scenarios)
+        costs, reasons = self.costs.take(rows), self.reasons[rows]
+        return attrs.evolve(self, costs=costs, reasons=reasons, detail=None, scenarios=scenarios)
 
     @staticmethod
     def join(parts: Sequence[Evaluation]) -> Evaluation:
@@ -218,6 +219,7 @@ class Evaluation:
             np.concatenate([p.reasons for p in parts]),
             parts[0].reason_names,
             scenarios={name: Evaluation.join([p.scenarios[name] for p in parts]) for name in parts[0].scenarios},
+            objective=parts[0].objective,
         )
 
     def costs_in_scenarios(self, row: int) -> dict[str, dict[str, float]]:

@@ -75,11 +75,11 @@ class Evaluator:
                 "a searcher evaluates designs by yielding their genomes, which count against its budget"
             )
         found = evaluated(designs, self.problem, detail)
-        if not self.problem.scenarios:
-            return found
-        from .scenarios import with_scenarios
+        if self.problem.scenarios:
+            from .scenarios import with_scenarios
 
-        return with_scenarios(found, designs, self.problem, detail)
+            found = with_scenarios(found, designs, self.problem, detail)
+        return attrs.evolve(found, objective=self.problem.judge)
 
     def score(self, evaluation: Evaluation, opening: bool = False) -> Scores:
         """(B,) float64 by the problem's objective, or its opening; invalid designs and NaN are infinity."""

@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
-from ..errors import PluginError
-from ..pieces.boundary import guarded
 from ..pieces.contracts.base import Array
 from ..problem.evaluation import Evaluation
-from ..problem.problem import Problem
 from .hull import HullOfDesigns
 
 if TYPE_CHECKING:
+    from .executed import Leading
     from .front import Front
 
 HISTORY_ROWS = 20_000
 """Rows kept; beyond it neighbouring rows are merged two by two."""
 NO_SCORE = "no-score"
 """What valid designs are rejected for whose score is infinite or not a number."""
-LEADING = 16
-"""The best designs kept, at most."""
-APART = 1e-3
-"""They count as different designs if their scores are further apart than this share."""
 CLOSEST = 64
 """Rejected designs kept while nothing valid is known."""
 
@@ -78,36 +71,6 @@ class History:
                 self.rows.append(rows[-1])
                 self._open = self.stride
             self.stride *= 2
-
-
-@attrs.define
-class Leading:
-    """The best designs with scores that are `APART`, of which the first is the best, and their costs."""
-
-    genomes: list[Array] = attrs.field(factory=list)
-    scores: list[float] = attrs.field(factory=list)
-    costs: list[dict[str, float]] = attrs.field(factory=list)
-
-    def add(self, genomes: Array, scores: Array, evaluation: Evaluation) -> None:
-        worst = self.scores[-1] if len(self.scores) == LEADING else math.inf
-        rows = np.flatnonzero(scores < worst)
-        for row in rows[np.argsort(scores[rows], kind="stable")]:
-            score = float(scores[row])
-            at = bisect_left(self.scores, score)
-            if at == LEADING:
-                return
-            if at and score < self.scores[at - 1] * (1.0 + APART):
-                continue
-            while at < len(self.scores) and self.scores[at] < score * (1.0 + APART):
-                self._remove(at)
-            self.scores.insert(at, score)
-            self.genomes.insert(at, genomes[row].copy())
-            self.costs.insert(at, dict(evaluation.costs.of(int(row)).own))
-            self._remove(LEADING)
-
-    def _remove(self, at: int) -> None:
-        for part in (self.scores, self.genomes, self.costs):
-            del part[at : at + 1]
 
 
 @attrs.define
@@ -205,48 +168,3 @@ class Archive:
         if fewest == self.fewest and self.closest is not None:
             rows = np.concatenate([self.closest, rows])[:CLOSEST]
         self.closest, self.fewest = rows.copy(), fewest
-
-
-@attrs.frozen
-class Shortfall:
-    """Why the rejected design nearest to being valid is not."""
-
-    reason: str
-    """Such as "capacity:GLB"."""
-    needed: float = math.nan
-    available: float = math.nan
-    text: str = ""
-    """What it lacks, in the units of the resource."""
-
-    def __str__(self) -> str:
-        if self.text or math.isnan(self.needed):
-            return self.text or self.reason
-        needed, available = (f"{x:,.0f}" if x >= 100 else f"{x:.4g}" for x in (self.needed, self.available))
-        return f"{self.reason}  (needs {needed}, has {available})"
-
-
-def shortfalls_of(problem: Problem, archive: Archive) -> tuple[Shortfall, ...]:
-    """What the rejected design nearest to being valid lacks: fewest reasons, then the smallest needed/available."""
-    if archive.genome is not None or archive.closest is None:
-        return ()
-    try:
-        with guarded(problem.cost_model, "evaluate"):
-            return _lacking(problem, archive.closest)
-    except PluginError:  # for these designs: all that is known is what they were rejected for
-        return tuple(Shortfall(name) for name in list(archive.rejects)[:1])
-
-
-def _lacking(problem: Problem, genomes: Array) -> tuple[Shortfall, ...]:
-    evaluation = problem.evaluator.evaluate_designs(problem.space.decode(genomes), detail=True)
-    needed = (evaluation.detail and evaluation.detail.needed) or ()
-    meanings = problem.cost_model.reasons(problem)
-    found = []
-    for row in range(len(evaluation)):
-        lacks = [Shortfall(n, float(x), float(y), text) for n, x, y, text in (needed[row] if row < len(needed) else ())]
-        known = {lack.reason for lack in lacks}
-        rest = [name for name in evaluation.reasons_of(row) if name not in known]
-        lacks += [Shortfall(name, text=f"{name}: {meanings[name]}" if name in meanings else "") for name in rest]
-        ratios = [lack.needed / max(lack.available, 1e-9) for lack in lacks if not math.isnan(lack.needed)]
-        worst = max(ratios, default=0.0)
-        found.append((worst, row, tuple(lacks)))
-    return min(found)[2]

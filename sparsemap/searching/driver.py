@@ -29,13 +29,14 @@ from ..problem.designs import Decoded, Designs
 from ..problem.evaluation import Evaluation
 from ..problem.evaluator import proposing
 from ..problem.problem import Problem
-from .archive import Archive, shortfalls_of
+from .archive import Archive
 from .best import best_of, front_of, gap_of
 from .budget import Budget as Budget
 from .budget import budget_of
 from .result import Result, result_of
 
 if TYPE_CHECKING:
+    from .shortfalls import Shortfall
     from .start import Given, Start
 
 OWN = "own proposals"
@@ -255,6 +256,11 @@ class Search:
         own = repr(archive.score) if self.own or archive.plain else ""
         best, bound, proof = best_of(problem, archive), None if archive.plain else problem.bound, None
         least = found.costs.own if bound is not None and (found := problem.lower_bound) else {}
+        lacking: tuple[Shortfall, ...] = ()
+        if best is None:
+            from .shortfalls import shortfalls_of
+
+            lacking = shortfalls_of(problem, archive)
         if self.searcher.proves is not None and not archive.plain:
             from .proof import proof_of
 
@@ -265,7 +271,7 @@ class Search:
             best,
             front=front_of(problem, archive),
             hull=tuple(archive.hull.corners),
-            shortfalls=shortfalls_of(problem, archive),
+            shortfalls=lacking,
             history=tuple(archive.history.rows),
             evaluations=archive.evaluations,
             budget=self.budget.total,

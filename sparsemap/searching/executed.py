@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,11 +12,47 @@ import numpy as np
 
 from ..errors import SearchError
 from ..pieces.boundary import guarded
+from ..pieces.contracts.base import Array
 from ..problem.evaluation import Evaluation
 from ..problem.problem import Problem
 from .best import Best
 from .driver import Search
 from .result import Result
+
+LEADING = 16
+"""The best designs kept, at most."""
+APART = 1e-3
+"""They count as different designs if their scores are further apart than this share."""
+
+
+@attrs.define
+class Leading:
+    """The best designs with scores that are `APART`, of which the first is the best, and their costs."""
+
+    genomes: list[Array] = attrs.field(factory=list)
+    scores: list[float] = attrs.field(factory=list)
+    costs: list[dict[str, float]] = attrs.field(factory=list)
+
+    def add(self, genomes: Array, scores: Array, evaluation: Evaluation) -> None:
+        worst = self.scores[-1] if len(self.scores) == LEADING else math.inf
+        rows = np.flatnonzero(scores < worst)
+        for row in rows[np.argsort(scores[rows], kind="stable")]:
+            score = float(scores[row])
+            at = bisect_left(self.scores, score)
+            if at == LEADING:
+                return
+            if at and score < self.scores[at - 1] * (1.0 + APART):
+                continue
+            while at < len(self.scores) and self.scores[at] < score * (1.0 + APART):
+                self._remove(at)
+            self.scores.insert(at, score)
+            self.genomes.insert(at, genomes[row].copy())
+            self.costs.insert(at, dict(evaluation.costs.of(int(row)).own))
+            self._remove(LEADING)
+
+    def _remove(self, at: int) -> None:
+        for part in (self.scores, self.genomes, self.costs):
+            del part[at : at + 1]
 
 
 @attrs.frozen

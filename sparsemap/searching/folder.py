@@ -1,23 +1,26 @@
-"""Of which search the files in a folder are, and whether it has ended."""
+"""Searches whose files are in a folder: into one, of which search they are, and whether it has ended."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import SearchError
-from ..files import shown
-from ..pieces.contracts import Array
+import attrs
+
+from ..errors import PluginError, SearchError
+from ..files import is_temporary, shown
+from ..pieces.contracts import Array, Searcher
 from ..pieces.defaults import JOURNAL_FILE
 from ..problem.problem import Problem
 from .budget import Budget
-from .driver import Search
+from .driver import Search, Snapshot
 from .identity import Identity, in_the_way
-from .journal import JournalMismatch
-from .result import RESULT_FILE, read_result
+from .journal import Journal, JournalMismatch
+from .result import FRONT_FOLDER, RESULT_FILE, Result, read_result
+from .run import SearchStopped, completed, started
 
 if TYPE_CHECKING:
     from .start import Given, Start
@@ -33,11 +36,62 @@ def check_place(folder: Path, identity: Identity, overwrite: bool) -> None:
 def check_result(folder: Path, identity: Identity, apart: Sequence[str] = ()) -> None:
     """The same whether a search has begun or not; keys that are `apart` may differ."""
     table = _complete(folder)
-    if table and (differ := in_the_way(table.get("identity", {}), identity, apart)):
-        there = (
-            f"{shown(folder / RESULT_FILE)} is of another search, {table.get('workload')} on {table.get('hardware')}"
-        )
-        raise JournalMismatch(f"{there}; {differ}. Choose another folder, or overwrite it (--overwrite)")
+    if table:
+        about = f"{table.get('workload')} on {table.get('hardware')}"
+        check_file(folder / RESULT_FILE, about, table.get("identity", {}), identity, apart)
+
+
+def check_file(file: Path, about: str, there: Identity, wanted: Identity, apart: Sequence[str] = ()) -> None:
+    """The same of any file with the complete results of a search, of which it says what it is `about`."""
+    if differ := in_the_way(there, wanted, apart):
+        text = f"{shown(file)} is of another search, {about}; {differ}"
+        raise JournalMismatch(f"{text}. Choose another folder, or overwrite it (--overwrite)")
+
+
+def search_into(
+    folder: str | os.PathLike[str],
+    problem: Problem,
+    budget: Budget | int = 20_000,
+    seed: int = 0,
+    searcher: Searcher | str | Mapping[str, Any] | None = None,
+    progress: Callable[[Snapshot], None] | None = None,
+    overwrite: bool = False,
+    start: Sequence[Given] | Array | Start | None = None,
+    execute: int = 0,
+) -> Result:
+    """Like `search`, with the result written to `folder`, and the journal there until it is.
+
+    A search that was stopped, by whatever, goes on where it was and ends with the same result. If it fails, the best
+    design so far is written as that of an interrupted search. A complete result stays until a complete one takes its
+    place (`Result.place`), that of another search only with `overwrite`; two searches cannot write to one folder at a time.
+    """
+    folder = Path(folder)
+    run = started(problem, searcher, budget, seed, start, execute)
+    identity = run.identity
+    check_place(folder, identity, overwrite)
+    with Journal(folder / JOURNAL_FILE, identity, overwrite) as journal:
+        try:
+            result = completed(run, progress, journal, execute)
+        except (PluginError, SearchStopped) as error:
+            if error.result is not None:
+                error.result = attrs.evolve(error.result, interrupted=True)
+                with suppress(OSError):  # what made the search fail is what has to be reported
+                    error.result.write(folder)
+            raise
+        result = attrs.evolve(result, asked=identity)
+        try:
+            result.write(folder, overwrite=True)
+            for path in (*folder.glob(".*.tmp"), *(folder / FRONT_FOLDER).glob(".*.tmp")):
+                if is_temporary(path):  # of a process that died
+                    path.unlink(missing_ok=True)
+            if not result.interrupted:
+                journal.path.unlink(missing_ok=True)  # while nobody else may have it
+        except OSError as error:
+            text = f"{error.filename or folder}: {error.strerror or error}; the search is over and its journal is kept"
+            stopped = SearchStopped(f"{text}, run it again to have its files written")
+            stopped.result = result
+            raise stopped from error
+    return result
 
 
 def finished(

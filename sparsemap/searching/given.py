@@ -9,9 +9,10 @@ import numpy as np
 
 from ..pieces.registry import Registry
 from ..problem import design_file
-from .archive import Archive, shortfalls_of
+from .archive import Archive
 from .best import Best
 from .result import Result, result_of
+from .shortfalls import shortfalls_of
 
 
 def load_design(

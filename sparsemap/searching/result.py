@@ -22,7 +22,7 @@ from ..pieces.defaults import CERTIFICATE_FILE, COMMAND_FILE, DESIGN_FILE, REPOR
 from ..pieces.registry import Registry
 from ..problem.costs import BASIC
 from ..problem.problem import Problem
-from .archive import Row, Shortfall
+from .archive import Row
 from .best import Best, gap_of, relative_to
 from .breakdown import Breakdown
 from .budget import PROPOSALS
@@ -31,6 +31,7 @@ from .hull import Corner
 if TYPE_CHECKING:
     from .executed import ExecutedDesign
     from .proof import Proof
+    from .shortfalls import Shortfall
 
 FRONT_FILE = "front.csv"
 FRONT_FOLDER = "front"

@@ -1,4 +1,4 @@
-"""Searches that run to their end: in memory, with a journal, or with their files in a folder.
+"""Searches that run to their end: in memory, or with a journal; `folder` has those with their files in a folder.
 
 One with a journal can be killed at any moment, and the same call goes on where it was.
 """
@@ -11,19 +11,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
 from ..errors import PluginError, SearchError
-from ..files import is_temporary
 from ..pieces.boundary import guarded
 from ..pieces.contracts import Array, Genomes, Searcher
-from ..pieces.defaults import JOURNAL_FILE
 from ..problem.evaluation import Evaluation
 from ..problem.problem import Problem
-from .archive import Leading
 from .budget import Budget
 from .driver import Search, Snapshot
-from .result import FRONT_FOLDER, Result
+from .result import Result
 
 if TYPE_CHECKING:
     from .journal import Journal
@@ -60,11 +55,11 @@ def search(
 
     `journal` is a file that records every batch. Given that of a search that was stopped, the search goes on where that
     one was and ends with the same result; that of another search is an error, unless `overwrite` discards it. Whoever
-    keeps the result removes the file (see `search_into`).
+    keeps the result removes the file (see `folder.search_into`).
 
     So many of the best designs, up to 16, are executed on sampled tensors, and ranked by what that needs (`execute`).
     """
-    run = _started(problem, searcher, budget, seed, start, execute)
+    run = started(problem, searcher, budget, seed, start, execute)
     if journal is None:
         return completed(run, progress, execute=execute)
     from .journal import Journal
@@ -73,63 +68,14 @@ def search(
         return completed(run, progress, record, execute)
 
 
-def _started(problem: Problem, searcher: Any, budget: Budget | int, seed: int, start: Any, execute: int) -> Search:
+def started(problem: Problem, searcher: Any, budget: Budget | int, seed: int, start: Any, execute: int) -> Search:
     run = Search(problem, searcher, budget, seed, start)
     if execute:
-        from .executed import check
+        from .executed import Leading, check
 
         check(problem)
         run.archive.leading = Leading()
     return run
-
-
-def search_into(
-    folder: str | os.PathLike[str],
-    problem: Problem,
-    budget: Budget | int = 20_000,
-    seed: int = 0,
-    searcher: Searcher | str | Mapping[str, Any] | None = None,
-    progress: Callable[[Snapshot], None] | None = None,
-    overwrite: bool = False,
-    start: Sequence[Given] | Array | Start | None = None,
-    execute: int = 0,
-) -> Result:
-    """Like `search`, with the result written to `folder`, and the journal there until it is.
-
-    A search that was stopped, by whatever, goes on where it was and ends with the same result. If it fails, the best
-    design so far is written as that of an interrupted search. A complete result stays until a complete one takes its
-    place (`Result.place`), that of another search only with `overwrite`; two searches cannot write to one folder at a time.
-    """
-    from .folder import check_place
-    from .journal import Journal
-
-    folder = Path(folder)
-    run = _started(problem, searcher, budget, seed, start, execute)
-    identity = run.identity
-    check_place(folder, identity, overwrite)
-    with Journal(folder / JOURNAL_FILE, identity, overwrite) as journal:
-        try:
-            result = completed(run, progress, journal, execute)
-        except (PluginError, SearchStopped) as error:
-            if error.result is not None:
-                error.result = attrs.evolve(error.result, interrupted=True)
-                with suppress(OSError):  # what made the search fail is what has to be reported
-                    error.result.write(folder)
-            raise
-        result = attrs.evolve(result, asked=identity)
-        try:
-            result.write(folder, overwrite=True)
-            for path in (*folder.glob(".*.tmp"), *(folder / FRONT_FOLDER).glob(".*.tmp")):
-                if is_temporary(path):  # of a process that died
-                    path.unlink(missing_ok=True)
-            if not result.interrupted:
-                journal.path.unlink(missing_ok=True)  # while nobody else may have it
-        except OSError as error:
-            text = f"{error.filename or folder}: {error.strerror or error}; the search is over and its journal is kept"
-            stopped = SearchStopped(f"{text}, run it again to have its files written")
-            stopped.result = result
-            raise stopped from error
-    return result
 
 
 def completed(

@@ -21,9 +21,9 @@ from ..pieces.data_specs import Study
 from ..pieces.defaults import COMMAND_FILE, PAGE_FILE
 from ..pieces.registry import is_path
 from ..problem.load import located
-from ..searching.archive import Shortfall
 from ..searching.journal import JOURNAL_FILE, designs_in
 from ..searching.result import PARTIAL_FOLDER, RESULT_FILE
+from ..searching.shortfalls import Shortfall
 from ..spec.unstructuring import plain
 
 logger = logging.getLogger("sparsemap")

@@ -168,7 +168,7 @@ class Comparison:
         texts = []
         for row in self.means[-len(self.others) :]:
             if row.ratio is None:
-                texts.append(f"{row.variant} and {self.reference} have no cell in common")
+                texts.append(f"{row.variant} has no result where {self.reference} has one")
                 continue
             within = f" ({row.range} at 95 %)" if row.range != "-" else ""
             text = f"{row.variant} has {times(row.ratio.mean)} the {NAMED[self.cost]} of {self.reference}{within}"
@@ -178,8 +178,17 @@ class Comparison:
                 + (f", most often in {most(use.where)}" if use.where else "")
                 for use in mine
             ]
-            texts.append(f"{text}: {WORDS.get(row.word, self.called(row.word))}{''.join(used)}")
+            text += f": {WORDS.get(row.word, self.called(row.word))}{''.join(used)}"
+            texts.append(
+                text + "".join(self._without(row.variant, self.reference) + self._without(self.reference, row.variant))
+            )
         return "; ".join(texts) + "."
+
+    def _without(self, variant: str, other: str) -> list[str]:
+        """In how many cells in which another variant has a design this one has none."""
+        cells = [cell for cell in self.cells if cell.costs.get(other) is not None]
+        count = sum(cell.costs.get(variant) is None for cell in cells)
+        return [f"; {variant} has no design in {count} of {len(cells)} cells in which {other} has one"] if count else []
 
     def markdown(self) -> str:
         """The verdict, the means, what was chosen, then the cells."""

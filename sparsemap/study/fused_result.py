@@ -14,7 +14,7 @@ from ..files import csv_text, four_digits, markdown_table, percent, times, write
 from ..problem.costs import Costs
 from ..spec import units
 from .cells import FUSED_FILES
-from .network_result import NetworkResult
+from .network_result import NetworkResult, limits_text
 
 
 @attrs.frozen(kw_only=True)
@@ -195,6 +195,8 @@ class FusedResult:
             f"energy   {units.format_energy(self.energy_pj)}",
             f"cycles   {units.format_count(self.cycles)}, {1e3 * seconds:,.4g} ms; one layer after the other",
         ]
+        if limits := limits_text(((row.limit, row.cycles) for row in self.rows), self.cycles):
+            lines.append(f"limits   {limits}")
         if self.utilisation is not None:
             lines.append(f"busy     {percent(self.utilisation)} of the compute units, on the mean")
         if self.base.lacks:
@@ -211,9 +213,10 @@ class FusedResult:
         lines.append(f"         operations between layers {free}; {formats}")
         return "\n".join(lines)
 
-    def write(self, folder: Path | str) -> list[Path]:
-        """The files of the searches, with the plan in `network.json`, and a row per step in `fused.csv` and `fused.md`."""
-        written = attrs.evolve(self.base, fused=self.to_dict()).write(folder)
+    def write(self, folder: Path | str, overwrite: bool = False) -> list[Path]:
+        """The files of the searches (`NetworkResult.write`), with the plan in `network.json`, and a row per step in
+        `fused.csv` and `fused.md`."""
+        written = attrs.evolve(self.base, fused=self.to_dict()).write(folder, overwrite)
         if not self.complete:
             return written
         fields = attrs.filters.exclude("by_level", "genome")

@@ -31,11 +31,11 @@ def kept(whole: Plan | FusedPlan, outcomes: Sequence[Outcome], write: bool = Tru
     if isinstance(whole, Plan):
         found = whole.result(outcomes)
         if write:
-            found.write(whole.folder)
+            found.write(whole.folder, overwrite=True)
         return found
     result = result_of(whole, outcomes)
     if write:
-        result.write(whole.plan.folder)
+        result.write(whole.plan.folder, overwrite=True)
         write_designs(whole, result)
     return result
 

@@ -19,6 +19,7 @@ import attrs
 from ..files import csv_text, four_digits, grouped, markdown_table, percent, times, write_texts
 from ..problem.chip import Chip
 from ..problem.costs import Costs
+from ..searching.folder import check_file
 from ..spec import units
 from .cells import NETWORK_FILES, placed
 
@@ -195,17 +196,43 @@ class NetworkResult:
         time = units.scaled_text(self.seconds, "s") if self.seconds is not None else "-"
         return [name, count, *_numbers(self.edp, self.energy_pj, self.cycles), times(self.gap), "", "", time, "", ""]
 
-    def write(self, folder: Path | str) -> list[Path]:
+    def write(self, folder: Path | str, overwrite: bool = False) -> list[Path]:
         """Writes `layers.csv` with full precision, `layers.md`, and `network.json` with the totals; whole or not at all.
 
-        Those of a run in which not every layer has a design do not take the place of complete ones (`cells.placed`).
+        Those of a run in which not every layer has a design do not take the place of complete ones (`cells.placed`), nor
+        do those of another network or search, unless `overwrite` discards these (`check_network`).
         """
-        texts = (csv_text(self.rows()), self.markdown(), json.dumps(self.to_dict(), indent=2) + "\n")
-        stays = False
-        with suppress(OSError, ValueError, AttributeError):
-            stays = json.loads((Path(folder) / NETWORK_FILES[-1]).read_text("utf-8")).get("complete") is True
-        place = placed(Path(folder), NETWORK_FILES, partial=not self.complete, stays=stays)
+        table = self.to_dict()
+        if self.complete and not overwrite:
+            check_network(Path(folder), {key: table[key] for key in ABOUT}, [layer.layer for layer in self.layers])
+        texts = (csv_text(self.rows()), self.markdown(), json.dumps(table, indent=2) + "\n")
+        place = placed(Path(folder), NETWORK_FILES, partial=not self.complete, stays=bool(_complete(Path(folder))))
         return write_texts({place / name: text for name, text in zip(NETWORK_FILES, texts, strict=True)})
+
+
+ABOUT = ("network", "hardware", "space", "searcher", "budget", "seed")
+"""What a result in a folder is of."""
+
+
+def check_network(folder: Path, about: Mapping[str, Any], layers: Sequence[str]) -> None:
+    """`JournalMismatch` if the complete result of a network in a folder is of another search than `about` says (of `ABOUT`),
+    or has none of these layers; those that it has are compared one by one (`folder.check_result`)."""
+    table = _complete(folder)
+    if table:
+        there, wanted = {key: table.get(key) for key in about}, dict(about)
+        names = [row.get("layer") for row in table["layers"]]
+        if not {*names} & {*layers}:
+            there["layers"], wanted["layers"] = names, list(layers)
+        named = f"{table.get('network')} on {table.get('hardware')}"
+        check_file(folder / NETWORK_FILES[-1], named, there, wanted)
+
+
+def _complete(folder: Path) -> dict[str, Any]:
+    """The table of the complete result of a network in a folder, empty if there is none."""
+    with suppress(OSError, ValueError, AttributeError):
+        table = json.loads((folder / NETWORK_FILES[-1]).read_text("utf-8"))
+        return table if table.get("complete") is True else {}
+    return {}
 
 
 def between_text(found: Iterable[tuple[str, str, Sequence[float] | None]]) -> str:
@@ -227,6 +254,15 @@ def between_text(found: Iterable[tuple[str, str, Sequence[float] | None]]) -> st
     (count,) = counts
     verb = "operation between layers, which moves" if count == 1 else "operations between layers, which move"
     return f"{count} {verb} {', '.join(moved)} (counted with --fuse)"
+
+
+def limits_text(found: Iterable[tuple[str, float]], cycles: float) -> str:
+    """`MAC units in 70 % of the cycles, bandwidth of DRAM in 30 %`, from what limits each layer and how many of the `cycles`
+    of all it takes; what is waited for besides is left out."""
+    each = grouped(found, lambda one: one[0].partition(",")[0].removeprefix("the "))
+    shares = sorted(((math.fsum(part for _, part in some), name) for name, some in each.items() if name), reverse=True)
+    told = [f"{name} in {percent(share / cycles)}" for share, name in shares]
+    return ", ".join([f"{told[0]} of the cycles", *told[1:]]) if told else ""
 
 
 AMOUNTS = 4

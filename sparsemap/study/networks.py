@@ -17,7 +17,7 @@ from .cells import Outcome, not_of_a_search
 from .fused import FusedPlan
 from .fused_result import FusedResult
 from .fused_told import kept
-from .network_result import NetworkResult
+from .network_result import NetworkResult, check_network
 from .plan import plan_of
 from .study import Progress, run_cells
 
@@ -84,7 +84,8 @@ def search_network(
         plan = plan_of(registry, network, hardware, where, *asked, handed=fuse and formats == "matched")
         if start:
             plan = plan.started(start)
-
+        if not overwrite:
+            check_network(where, {"network": plan.network}, [node.name for node in plan.nodes])
         whole = FusedPlan.of(plan, operations, formats == "matched") if fuse else plan
 
         results: list[NetworkResult | FusedResult] = []

@@ -30,10 +30,9 @@ from ..problem.load import load_problem, piece_of
 from ..problem.problem import Problem
 from ..searching.budget import Budget
 from ..searching.driver import Search
-from ..searching.folder import check_result, finished
+from ..searching.folder import check_result, finished, search_into
 from ..searching.journal import JournalBusy, JournalMismatch
 from ..searching.result import DESIGN_FILE, RESULT_FILE, Result
-from ..searching.run import search_into
 from ..searching.start import Start, start_of
 from ..spec.units import scaled_text
 from .cells import AXES, KEPT, NAMES, NUMBERS, TABLE_FILES, Cell, Outcome, cells_of, folder_of, placed
@@ -225,7 +224,7 @@ def _asked(
     """What a cell searches, how, and the designs that it starts from."""
     parts = dict(cell.parts)
     searcher = parts.pop("searcher")
-    problem = problem_of(cell) if problem_of else load_problem(**parts, registry=_registry(registry_args))
+    problem = problem_of(cell) if problem_of else _problem(json.dumps(parts), _registry(registry_args))
     problem = problem if cell.bounded else attrs.evolve(problem, bounded=False)
     designs = [path for folder in cell.after if (path := Path(folder, DESIGN_FILE)).exists()]
     designs += [Path(file) for file in cell.start]
@@ -240,6 +239,12 @@ def _registry(args: Mapping[str, Any]) -> Registry:
 @lru_cache(maxsize=8)
 def _loaded(args: str, thread: int) -> Registry:
     return load(**json.loads(args))
+
+
+@lru_cache(maxsize=1)
+def _problem(parts: str, registry: Registry) -> Problem:
+    """What one cell after another searches, such as those with other seeds, made once with its tables."""
+    return load_problem(**json.loads(parts), registry=registry)
 
 
 def write_tables(outcomes: Iterable[Outcome], folder: Path, cells: int) -> list[Path]:

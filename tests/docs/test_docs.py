@@ -30,10 +30,23 @@ DOCS = (
     "docs/studies.md",
 )
 FILES = ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", *DOCS, *WHOLE, *PAGES)
+SLOW = (
+    "chips.md: ", "networks.md: A built-in network", "robust.md: A search over a range", "studies.md: Is it worth it?",
+    "studies.md: Many searches: a study", "studies.md: Which chip?", "warm-start.md: Networks",
+)  # fmt: skip
+"""Sections with seconds of searches; other tests try with smaller ones what they do."""
 RUN = [s for name in FILES for s in sections(ROOT / name, "# " if name in (*WHOLE, *PAGES) else "## ") if s.runs]
 
 
-@pytest.mark.parametrize("section", RUN, ids=lambda section: f"{section.file}: {section.title or 'opening'}")
+def slow(section: Section) -> bool:
+    return f"{section.file}: {section.title}" in SLOW
+
+
+@pytest.mark.parametrize(
+    "section",
+    [pytest.param(section, marks=pytest.mark.slow if slow(section) else ()) for section in RUN],
+    ids=lambda section: f"{section.file}: {section.title or 'opening'}",
+)
 def test_blocks_run_and_print_what_the_document_says(section: Section, tmp_path: Path) -> None:
     if any("sparsemap plot " in block.text for block in section.blocks):
         pytest.importorskip("matplotlib")
@@ -44,6 +57,10 @@ def test_blocks_run_and_print_what_the_document_says(section: Section, tmp_path:
     if any("sparsemap report " in block.text for block in section.blocks):
         pytest.importorskip("matplotlib")
     run_section(section, tmp_path)
+
+
+def test_sections_that_are_slow_are_there() -> None:
+    assert sum(map(slow, RUN)) == len(SLOW)
 
 
 def test_lines_are_short_enough_to_read() -> None:

@@ -15,6 +15,7 @@ def printed(notebook) -> str:
     return re.sub(r"\x1b\[[\d;]*m", "", "\n".join(texts))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_and_prints_what_it_shows(path: Path) -> None:
     for module in ("ipykernel", "matplotlib", "pandas", "scipy"):

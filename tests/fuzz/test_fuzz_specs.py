@@ -1,6 +1,7 @@
 """Files from strangers: whatever is in them, reading them ends soon, and with nothing but an error that SparseMap tells.
 
-These are the first inputs of `python tests/fuzz/fuzz.py 200000`; `SPARSEMAP_FUZZ=20000` tries more of them here.
+These are the first inputs of `python tests/fuzz/fuzz.py 200000`; `SPARSEMAP_FUZZ=20000` tries more of them here, those
+beyond the first thousand as slow tests.
 """
 
 import os
@@ -12,6 +13,7 @@ from fuzz import KINDS, TURNS, Attempts, attempt, bound_memory, kind_of, limited
 from sparsemap import SparseMapError, load_problem
 
 INPUTS = int(os.environ.get("SPARSEMAP_FUZZ", "3000"))
+FEW = 1000
 
 
 @pytest.fixture(scope="module")
@@ -31,17 +33,18 @@ def bounded_memory(attempts):
     unbound()
 
 
+@pytest.mark.parametrize("inputs", [range(FEW), pytest.param(range(FEW, INPUTS), marks=pytest.mark.slow)], ids=str)
 @pytest.mark.parametrize("kind", KINDS)
-def test_odd_inputs_are_taken_or_told(kind, attempts, tmp_path, monkeypatch):
+def test_odd_inputs_are_taken_or_told(kind, inputs, attempts, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     told = 0
-    for number in (number for number in range(INPUTS) if kind_of(number) == kind):
+    for number in (number for number in inputs if kind_of(number) == kind):
         try:
             told += bool(attempt(attempts, number))
         except Exception as error:
             again = f"python tests/fuzz/fuzz.py --first {number} --only"
             raise AssertionError(f"input {number}: {type(error).__name__}: {str(error)[:300]}; {again}") from error
-    assert told >= INPUTS // len(TURNS) // 4  # or the inputs are not odd
+    assert told >= len(inputs) // len(TURNS) // 4  # or the inputs are not odd
 
 
 @pytest.mark.parametrize("name", ["expression", "einsum"])

@@ -32,7 +32,9 @@ def test_wrong_genomes_of_a_user_are_an_error_of_evaluation():
 def test_an_evaluation_is_scored_by_any_objective_or_expression():
     problem = load_problem("mm1", "edge")
     found = evaluate(problem, problem.space.sample(300, np.random.default_rng(0)))
-    assert np.array_equal(found.score(problem.objective), problem.evaluator.score(found))
+    for scored in (found.score(), found.score(problem.objective)):
+        assert np.array_equal(scored, problem.evaluator.score(found))
+    assert np.array_equal(found.take([3, 1]).score(), found.score()[[3, 1]])
     assert np.array_equal(found.score("energy * delay"), found.score("edp"))
     assert np.array_equal(found.score("seconds")[found.valid], found.cycles[found.valid] / problem.clock_hz)
     with pytest.raises(EvaluationError, match="no quantity 'secnods'; did you mean 'seconds'"):

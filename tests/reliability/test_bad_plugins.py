@@ -16,8 +16,7 @@ from sparsemap.cli.main import cli
 from sparsemap.pieces.loading import load
 from sparsemap.problem.designs import Decoded, Designs
 from sparsemap.problem.evaluation import Evaluation
-from sparsemap.searching.folder import unfinished
-from sparsemap.searching.run import search_into
+from sparsemap.searching.folder import search_into, unfinished
 from sparsemap.spec import toml_io
 
 RANDOM = {"type": "random", "batch": 100}

@@ -19,8 +19,8 @@ from sparsemap import SearchError
 from sparsemap.cli.main import cli
 from sparsemap.searching import journal
 from sparsemap.searching.driver import Search
+from sparsemap.searching.folder import search_into
 from sparsemap.searching.journal import JOURNAL_FILE, Journal
-from sparsemap.searching.run import search_into
 from sparsemap.spec import toml_io
 from sparsemap.study import study
 

@@ -18,9 +18,9 @@ from sparsemap.cli.main import cli
 from sparsemap.pieces.loading import load
 from sparsemap.searching import journal
 from sparsemap.searching.driver import Search
-from sparsemap.searching.folder import unfinished
+from sparsemap.searching.folder import search_into, unfinished
 from sparsemap.searching.journal import JOURNAL_FILE, Journal
-from sparsemap.searching.run import SearchStopped, search_into
+from sparsemap.searching.run import SearchStopped
 from sparsemap.searching.start import given_designs
 from sparsemap.spec import toml_io
 

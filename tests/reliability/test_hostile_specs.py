@@ -17,7 +17,7 @@ from sparsemap.cli.main import cli
 from sparsemap.pieces.data_specs import Study
 from sparsemap.pieces.loading import load
 from sparsemap.problem.network import nodes_of
-from sparsemap.searching.run import search_into
+from sparsemap.searching.folder import search_into
 from sparsemap.spec import toml_io
 from sparsemap.spec.expressions import Expression
 from sparsemap.study.cells import cells_of, folder_of

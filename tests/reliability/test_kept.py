@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from sparsemap import Search, SearchError, load_problem, search
+from sparsemap import Search, SearchError, load_problem, search, search_network
 from sparsemap.cli.main import cli
 from sparsemap.searching.result import read_result
 from sparsemap.spec import toml_io
@@ -50,6 +50,38 @@ def test_a_network_is_not_written_over_that_of_other_hardware_or_of_a_larger_bud
     assert json.loads(Path("F/network.json").read_text())["budget"] == 80
     run("quick", 40, "--overwrite")
     assert read_result("F/a")["hardware"] == "quick"
+
+
+@pytest.mark.parametrize("fuse", [[], ["--fuse"]])
+def test_a_network_is_not_written_over_another_one(fuse):
+    words = ("--hardware", "slow.toml", "--budget", 60, *fuse, "--out", "F")
+    command("run", "net.toml", *words)
+    before = files("F")
+    other = {"kind": "network", "name": "other", "input": [16], "layers": [{**LAYERS[0], "name": "c"}]}
+    toml_io.write("other.toml", other)
+    told = command("run", "other.toml", *words, code=2)
+    assert "F/network.json is of another search, net on slow; layers is" in told and 'network is "net"' in told
+    toml_io.write("other.toml", other | {"name": "net"})
+    assert "; layers is" in command("run", "other.toml", *words, code=2)
+    found = search_network("other.toml", "slow.toml", budget=60)
+    with pytest.raises(SearchError, match=r"F/network\.json is of another search"):
+        found.write("F")
+    assert files("F") == before
+    command("run", "other.toml", *words, "--overwrite")
+    assert [row["layer"] for row in json.loads(Path("F/network.json").read_text())["layers"]] == ["c"]
+
+
+def test_the_searches_of_a_paper_stay_too():
+    words = ("paper", "fig-10", "--scale", 0.01, "--seeds", 1, "--work", "work", "--out", "pages")
+    command(*words)
+    (place, *_) = sorted(Path("work").glob("*/*/result.json"))
+    before = place.read_text()
+    table = json.loads(before)
+    table["identity"]["seed"] = 99
+    place.write_text(json.dumps(table))
+    assert "seed is 99 there" in command(*words, code=2)
+    command(*words, "--overwrite")
+    assert json.loads(place.read_text())["identity"] == json.loads(before)["identity"]
 
 
 def test_what_a_network_starts_from_counts_where_it_is_known():

@@ -11,8 +11,7 @@ from sparsemap import Budget, Search, search
 from sparsemap.cli.main import cli
 from sparsemap.pieces.loading import load
 from sparsemap.searching.budget import PROPOSALS
-from sparsemap.searching.folder import finished
-from sparsemap.searching.run import search_into
+from sparsemap.searching.folder import finished, search_into
 from sparsemap.study.study import run_study
 
 LIMIT = 5.0

@@ -9,7 +9,7 @@ import pytest
 from sparsemap import PluginError, load_problem, search
 from sparsemap.pieces.loading import load
 from sparsemap.searching.driver import Search
-from sparsemap.searching.run import search_into
+from sparsemap.searching.folder import search_into
 from sparsemap.study.cells import Cell
 from sparsemap.study.study import run_cell
 

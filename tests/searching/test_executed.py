@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from sparsemap import load_problem, search
 from sparsemap.cli.main import cli
 from sparsemap.errors import SearchError
-from sparsemap.searching.archive import APART
-from sparsemap.searching.run import search_into
+from sparsemap.searching.executed import APART
+from sparsemap.searching.folder import search_into
 
 EDGE = {"einsum": "Z[m, n] = P[m, k] * Q[k, n]", "dims": {"m": 8, "k": 16, "n": 8}, "density": {"P": 0.7, "Q": 0.8}}
 

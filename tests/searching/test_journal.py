@@ -13,10 +13,9 @@ from toy_problem import ToyModel, toy_problem
 from sparsemap import Search, Searcher, SearchError, load_problem, search
 from sparsemap.pieces.loading import load
 from sparsemap.problem.evaluator import Evaluator
-from sparsemap.searching.folder import unfinished
+from sparsemap.searching.folder import search_into, unfinished
 from sparsemap.searching.identity import identity_of
 from sparsemap.searching.journal import JOURNAL_FILE, MAGIC, Journal, JournalMismatch
-from sparsemap.searching.run import search_into
 
 
 @pytest.fixture(scope="module")

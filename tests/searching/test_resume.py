@@ -11,9 +11,8 @@ from toy_problem import toy_problem
 
 from sparsemap import load_problem
 from sparsemap.pieces.loading import load
-from sparsemap.searching.folder import unfinished
+from sparsemap.searching.folder import search_into, unfinished
 from sparsemap.searching.journal import Journal
-from sparsemap.searching.run import search_into
 from sparsemap.spec import toml_io
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
@@ -89,6 +88,9 @@ def test_dying_before_or_after_any_write_loses_nothing(tmp_path, monkeypatch):
                 process = in_process(search_quietly, folder, toy_problem(), 200)
                 process.join()
             assert process.exitcode == 9
+            ended = (folder / "result.json").exists()  # the last of the files, which says that all are there
+            assert ended or unfinished(folder) or moment == -1, moment
+            assert not ended or outcome(folder) == expected, moment
             search_quietly(folder, toy_problem(), 200)
             assert outcome(folder) == expected, moment
             assert not list(folder.glob("*.bin"))
@@ -156,10 +158,10 @@ def command(tmp_path):
 
 
 def test_the_same_command_goes_on_after_kill_9(command, tmp_path):
-    args = ("search", "mm1", "cloud", "--budget", 1000, "--seed", 3, "--quiet")
+    args = ("search", "mm1", "cloud", "--budget", 400, "--seed", 3, "--quiet")
     expected = command(*args, "--out", tmp_path / "whole")
     torn = tmp_path / "torn"
-    command(*args, "--out", torn, code=-signal.SIGKILL, KILL_AT="700")
+    command(*args, "--out", torn, code=-signal.SIGKILL, KILL_AT="200")
     assert unfinished(torn)
     assert command(*args, "--out", torn) == expected
     assert outcome(torn) == outcome(tmp_path / "whole")

@@ -16,8 +16,7 @@ from sparsemap.pieces.contracts import Scored
 from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
 from sparsemap.problem.problem import Problem
-from sparsemap.searching.folder import finished
-from sparsemap.searching.run import search_into
+from sparsemap.searching.folder import finished, search_into
 from sparsemap.searching.start import mixed, nearest
 
 REGISTRY = load()

@@ -140,6 +140,12 @@ def test_the_command_prints_a_row_per_search_and_the_totals(tiny: str, result: N
     assert sorted(path.name for path in Path().iterdir()) == ["tiny.toml"]  # nothing is written without --out
     assert "first and 1 more      3" in text and "tiny on edge-16gbps: 5 layers, 3 searches of 200 designs each" in text
     assert f"EDP      {result.edp:.4g} pJ * cycles" in text
+    limits = [(layer.limit or "").split(",")[0].removeprefix("the ") for layer in result.layers]
+    most = max(
+        limits,
+        key=lambda name: sum(x.repeat * x.cycles for x, y in zip(result.layers, limits, strict=True) if y == name),
+    )
+    assert f"\nlimits   {most} in " in text and " of the cycles" in text
     table = json.loads(run(*given, "--json", "--out", folder).stdout)
     assert {key: table[key] for key in result.totals} == result.totals
 

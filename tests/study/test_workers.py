@@ -144,12 +144,12 @@ def test_a_cell_whose_workers_keep_dying_fails_and_the_others_are_kept():
 
 @pytest.fixture(scope="module")
 def cluster():
-    """The address of a Dask cluster of two processes on this machine."""
+    """The address of a Dask cluster of a process on this machine."""
     pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
     import dask
     from distributed import LocalCluster
 
-    given = {"n_workers": 2, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
+    given = {"n_workers": 1, "threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
     with dask.config.set({"distributed.scheduler.allowed-failures": 1}), LocalCluster(processes=True, **given) as found:
         yield found.scheduler_address.replace("tcp://", "dask://")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from sparsemap.pieces.contracts.base import Array, PerDesign
@@ -28,12 +30,23 @@ def reach_of(lay: Layout, bounds: Array) -> dict[int, list[Array]]:
 def piece_of(lay: Layout, t: int, reach: Array, bounds: Array | float, apart: Array) -> Array:
     """(D, n) extents of `bounds` pieces of operand t of `reach` each that begin `apart`: next to each other they would lie in
     fewer blocks, so that each counts as far as it goes until the next one begins, or its block ends."""
-    alike = np.ones((lay.D, 1))
-    for rank, words in zip(lay.ranks[t], lay.alike[t], strict=True):
-        for d, factor in rank:
-            alike[d] = max(1.0, words / factor)
-    found: Array = bounds * np.where(np.asarray(bounds) > 1.0, np.maximum(reach, np.minimum(apart, alike)), reach)
+    further = np.maximum(reach, np.minimum(apart, blocks_of(lay, t)[:, None]))
+    found: Array = bounds * np.where(np.asarray(bounds) > 1.0, further, reach)
     return found
+
+
+def blocks_of(lay: Layout, t: int) -> Array:
+    """(D,) how far a dimension moves within a block of tensor t."""
+    found = np.ones(lay.D)
+    for rank, words in zip(lay.ranks[t], lay.alike.get(t, (1,) * len(lay.ranks[t])), strict=True):
+        for d, factor in rank:
+            found[d] = max(1.0, words / factor)
+    return found
+
+
+def rarity(density: float) -> float:
+    """The logarithm of the chance that a word is empty."""
+    return math.log1p(-min(density, 1.0 - 1e-12))
 
 
 def independent(lay: Layout, t: int, lanes: PerDesign, loops: Array, strides: Array, dim: Array) -> PerDesign:

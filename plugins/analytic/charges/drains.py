@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import attrs
 import numpy as np
 
@@ -29,17 +27,8 @@ class OutputCounts:
     """Reads for the parent."""
 
 
-def drained(
-    nest: Nest, traffic: Traffic, stored: StoredTiles, packed: PerTile, removal: Removal, computes: Computes,
-    counts: Sequence[PerLevel], drains: bool, sums: bool,
-) -> OutputCounts:  # fmt: skip
-    """The output's counts with `drains`, `sums` or both; `counts` (S, B): its reads, fills and updates with
-    neither."""
-    return _Output(nest, traffic, stored, packed, removal, computes, drains, sums).counts(*counts)
-
-
-class _Output:
-    """What the output's counts are made of; all (B,)."""
+class OutputVisits:
+    """What the output's counts with `drains`, `sums` or both are made of; all (B,)."""
 
     def __init__(
         self, nest: Nest, traffic: Traffic, stored: StoredTiles, packed: PerTile, removal: Removal, computes: Computes,
@@ -55,6 +44,7 @@ class _Output:
         self.fills, self.drained = traffic.fills[self.t], traffic.leaving
 
     def counts(self, read: PerLevel, fill: PerLevel, update: PerLevel) -> OutputCounts:
+        """From its reads, fills and updates (S, B) with neither charge."""
         lay, t = self.lay, self.t
         kept = self._kept()
         levels = [s for s in range(lay.S) if lay.stored[t, s]]

@@ -10,8 +10,7 @@ import numpy as np
 from sparsemap.pieces.contracts.base import Array, PerDesign
 
 from ..actions import SKIP
-from ..nest import Nest
-from ..prepared import DesignChoices
+from ..nest import DesignChoices, Nest
 from ..removal import Removal
 from .intersection import left_of, width_of
 

@@ -52,10 +52,8 @@ def _run(nest: Nest, s: int) -> tuple[Array, Array, Array]:
     for block in range(s, -1, -1):
         group = lay.temporal[block]
         for dims, bound in zip(nest.order[group][::-1], nest.loop_bounds[group][::-1], strict=True):
-            busy, step = (
-                bound > 1.0,
-                np.take_along_axis(nest.below_spatial[block], dims[None].astype(np.int64), axis=0)[0],
-            )
+            busy = bound > 1.0
+            step = np.take_along_axis(nest.below_spatial[block], dims[None].astype(np.int64), axis=0)[0]
             first = busy & (axis < 0)
             more = busy & goes_on & (axis == dims) & (count == 2.0) & (step == 2.0 * reach)
             goes_on &= ~busy | first | more

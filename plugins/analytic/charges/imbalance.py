@@ -13,8 +13,8 @@ from sparsemap.pieces.contracts.base import Array, PerDesign
 
 from ..actions import SKIP
 from ..layout import Layout
-from ..nest import Nest
-from ..prepared import DesignChoices, ModelTables
+from ..nest import DesignChoices, Nest
+from ..prepared import ModelTables
 from ..removal import Removal
 from .maxima import limits_of, maxima_of, rank_of
 from .ratios import WorkBoxes, normal_maximum, ratios_of
@@ -101,8 +101,10 @@ def finest_looks(known: ModelTables, choices: DesignChoices, removal: Removal) -
 def told_apart(words: Array, empty: Array, density: float) -> Array:
     """(n,) of the words of tiles, so many as are empty together as often as these tiles are, were each empty by itself: in one
     block all words are empty or none is."""
+    from .alike import rarity
+
     there = (empty > 0.0) & (empty < 1.0) & np.isfinite(words)
-    found = np.rint(np.log(np.where(there, empty, 0.5)) / math.log1p(-min(density, 1.0 - 1e-12)))
+    found = np.rint(np.log(np.where(there, empty, 0.5)) / rarity(density))
     return np.where(there, np.clip(found, 1.0, words), words)
 
 

@@ -10,8 +10,8 @@ from sparsemap.pieces.contracts.base import Array, PerDesign, Rows
 
 from ..actions import SKIP
 from ..layout import by_level
-from ..nest import Nest
-from ..prepared import DesignChoices, ModelTables
+from ..nest import DesignChoices, Nest
+from ..prepared import ModelTables
 from ..removal import Removal
 from ..traffic import Traffic
 

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsemap.pieces.contracts.base import Array, PerDesign
+from sparsemap.pieces.contracts.base import PerDesign
 from sparsemap.problem.chip import Chip
+
+from ..prices import length_mm, tree_sides
 
 if TYPE_CHECKING:
     from ..counts import Counts
@@ -43,19 +45,3 @@ def network_pj(known: ModelTables, nest: Nest, traffic: Traffic, counts: Counts,
                 bits, up = bits * copies, up * copies
             added = added + spent * counts.active[t, s]
     return added
-
-
-def tree_sides(chip: Chip) -> list[Array]:
-    """Per level, the side in mm of the square over all children of one instance, () or (B,)."""
-    below, sides = chip.mac_area_mm2, []
-    for s in reversed(range(len(chip))):
-        sides.append(np.sqrt(chip.fanout[s] * below))
-        below = chip.area_mm2[s] + chip.fanout[s] * below
-    return sides[::-1]
-
-
-def length_mm(copies: PerDesign, leaves: Array | int, side: Array | float) -> PerDesign:
-    """Wires of an H-tree from its root to so many of the leaves, spread evenly."""
-    copies = np.minimum(copies, leaves)
-    root = np.sqrt(copies)
-    return side * (1.5 * (root - 1.0) + root - copies / np.sqrt(leaves))

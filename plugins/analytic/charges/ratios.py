@@ -66,10 +66,8 @@ def pace(most: Array, there: Array, depth: Array, units: PerDesign) -> Array:
     relative = deviation_of(units)
     mean, deviation = most * GROWN[:, None], relative * (most - 1.0) * GROWN[:, None]
     some = np.flatnonzero((there.sum(axis=0) > 1) & (deviation[0] > 0.0))
-    tau, mean, deviation, chain, there = (
-        least[some],
-        *(np.take(x, some, axis=1) for x in (mean, deviation, chain, there)),
-    )
+    tau = least[some]
+    mean, deviation, chain, there = (np.take(x, some, axis=1) for x in (mean, deviation, chain, there))
     for _ in range(NEWTON):
         m, s, slope = mean[0] - chain[0] * tau, deviation[0], chain[0].astype(np.float64)
         for j in range(1, len(GROWN)):  # Clark, The greatest of a finite set of random variables, 1961

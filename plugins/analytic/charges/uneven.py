@@ -9,8 +9,8 @@ import numpy as np
 
 from sparsemap.pieces.contracts.base import Array, PerDesign, Rows
 
-from ..nest import Nest
-from ..prepared import DesignChoices, ModelTables
+from ..nest import DesignChoices, Nest
+from ..prepared import ModelTables
 from ..removal import Removal
 from .imbalance import Thinned, tile_work
 from .maxima import LANES, Maxima, maxima_of

@@ -8,9 +8,9 @@ import numpy as np
 
 from sparsemap.pieces.contracts.base import Array, PerDesign, Rows
 
-from ..nest import Nest
+from ..nest import DesignChoices, Nest
 from ..occupancy.methods import binomial
-from ..prepared import DesignChoices, ModelTables
+from ..prepared import ModelTables
 from ..removal import Removal
 from .imbalance import finest_looks
 

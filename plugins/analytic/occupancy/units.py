@@ -33,6 +33,8 @@ class RankUnits(NamedTuple):
     offsets: Array
     """One for every position that is there, and for the end of every fiber."""
     largest_offsets: Array
+    narrow: Array
+    """1 where the code of the rank cannot be read, else 0."""
 
     def pointed(self, rows: Array, bits: Array) -> RankUnits:
         """With offsets of so many bits as payload where `rows` (N,) bool says so."""
@@ -132,8 +134,12 @@ def _expected(parts: Sequence[tuple[UnitTables, RankPoints]]) -> RankUnits:
         if pointers:
             there = fiber.slots * fiber.occupied if form.compressed else fiber.fibers * fiber.length
             columns[2, mine] = fiber.fibers + there
-        for bits, each in ((found.metadata_bits, units.metadata_bits), (found.payload_bits, units.payload_bits)):
-            bits[ranks] = np.asarray(each)[np.searchsorted(mine, ends[ranks])] if np.ndim(each) else each
+        narrow = 0.0 if outer is None else np.logical_not(units.readable)
+        each = {"metadata_bits": units.metadata_bits, "payload_bits": units.payload_bits, "narrow": narrow}
+        for name, bits in each.items():
+            getattr(found, name)[ranks] = (
+                np.asarray(bits)[np.searchsorted(mine, ends[ranks])] if np.ndim(bits) else bits
+            )
     windows = np.concatenate([part.merged for _, part in parts])
     merged = np.flatnonzero(windows[points.rank]) if windows.any() else ends[:0]
     totals = _sums(points.rank, points.p, columns, count)

@@ -212,6 +212,7 @@ def conclusions(cells: Fig8Cells) -> dict[str, Any]:
         f"{at}" for at in BANDWIDTHS
         if cells.whole("cycles", LANES, SPARSE, at) > cells.whole("cycles", DSTC.name, SPARSE, at)
     ]  # fmt: skip
+    ahead_of = [layer for layer in names if cells.at(DSTC.name, layer)["cycles"] <= cells.at(LANES, layer)["cycles"]]
     ranges = [f"{low}x to {high}x ({pattern})" for pattern, (low, high) in PAPER.items()]
     densities = [f"{100 / high:.0f} to {100 / low:.0f} %" for low, high in PAPER.values()]
     return {
@@ -219,6 +220,7 @@ def conclusions(cells: Fig8Cells) -> dict[str, Any]:
         "ranges": ", ".join(ranges), "densities": ", ".join(densities), "large": f"{blocks[0]:.2f}x", "small": least,
         "large_wide": f"{blocks[1]:.2f}x", "slower": cells.slower(DSTC.name, LANES),
         "slower_mild": cells.slower(DSTC.name, LANES, MILD), "slower_wide": cells.slower(LANES, DSTC.name, SPARSE, WIDE),
+        "dense": ", ".join(f"{layer} ({100 * cells.at(LANES, layer)['density']:.3g} %)" for layer in ahead_of) or "none",
         "ahead": f"at {' and '.join(ahead)} words per cycle" if ahead else "at no bandwidth",
         "first": cells.over_dense("cycles", DSTC.name, names[0]), "last": cells.over_dense("cycles", DSTC.name, names[-1]),
     }  # fmt: skip

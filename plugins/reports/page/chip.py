@@ -27,6 +27,8 @@ from .content import Headline, Page, Section, made
 
 CHIP = "design.json"
 """What a folder of `sparsemap design` has."""
+COSTS = {"energy_pj": "energy", "cycles": "cycles"}
+"""What executed designs are held to."""
 Box = tuple[float, float, float, float]
 """Left, bottom, width and height."""
 
@@ -47,14 +49,17 @@ def chip(folder: Path, registry: Registry) -> Page:
         "chips": ("chips", "{:,.0f}".format, f"{found['stopped']:,} stopped"),
     }
     tiles = [Headline(label, number(found[key], how, key), note) for key, (label, how, note) in told.items()]
-    roofline = [chart] if (chart := _roofline(folder, found, registry)) else []
+    roofline, unmoved = _roofline(folder, found, registry)
+    tried = f"Chips whose layers were all searched; the chip and {found['base']} longer than the others. "
+    tried += "Zeros count as multiplications: above the roof they are skipped."
+    tried += f" Without a word of {found['hardware']['levels'][0]['name']}: {listed(unmoved)}." if unmoved else ""
     plan = "by plans with tensors on chip" if found["fuse"] else "layer by layer"
     sections = [
         Section("Floor plan", [_floor(found), _sizes(found, registry)], "Areas to scale, all instances of a level together."),
         Section(
             "Chips tried, and layers on this one",
             [_tried(found), *roofline],
-            "Chips whose layers were all searched. Zeros count as multiplications: above the roof they are skipped.",
+            tried,
         ),
         *_worth(found),
         Section("Layers", [_layers(found)], "All times that a layer runs, beside the given hardware with any units for free."),
@@ -77,6 +82,10 @@ def _verdict(found: Mapping[str, Any]) -> list[str]:
         f"{listed(names)} take{'s' * (len(names) == 1)} {cost} on {area_text(found['area_mm2'])}: {listed(counts)}. That is "
         f"{beside}. Of the area {most}."
     ]
+    if needs := found.get("executed"):
+        shares = " and ".join(f"{needs[key]:.3f} of the {name}" for key, name in COSTS.items() if key in needs)
+        need = f" and need {shares} claimed" if shares else ""
+        lines.append(f"{needs['designs']:,} of {needs['of']:,} designs were executed on sampled tensors{need}.")
     if rows := found.get("neighbours"):
         idle = [row for row in rows if not _size(row) and row["edp"] <= row["area"] ** -1 and row["edp"] < 1.005]
         better = [row for row in rows if _size(row) and row["edp"] < 0.99]
@@ -89,7 +98,8 @@ def _verdict(found: Mapping[str, Any]) -> list[str]:
 def _beside(found: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
     """What the chip is held against: the given hardware with units for all layers, or without a count of units."""
     if other := found.get("platform"):
-        return other, f"with the same units for all layers, on {area_text(other['area_mm2'])}"
+        beside = "" if other["allowed"] else ", which breaks a constraint"
+        return other, f"with the same units for all layers, on {area_text(other['area_mm2'])}{beside}"
     return found["reference"], "where each layer has any formats and units for free"
 
 
@@ -204,7 +214,7 @@ def _tried(found: Mapping[str, Any]) -> Chart:
         tipped(cross, [m.tip for m in given])
         base = found["reference"]["edp_js"]
         axes.axhline(base, color=COLOURS[2], linestyle="--", label=f"{found['base']}, any units")
-        scale(axes.yaxis, [*(m.at for m in [*marks, *given]), chosen.at, base])
+        scale(axes.yaxis, [*(m.at for m in [*marks, *given]), chosen.at, base], 2.0)  # chips that lost are far off
         scale(axes.xaxis, [*(m.value for m in [*marks, *given]), chosen.value])
         axes.set(xlabel="area, mm2", ylabel="EDP, J s")
         figure.legend(*axes.get_legend_handles_labels(), loc="outside upper left", ncols=2)
@@ -226,10 +236,10 @@ def _designs(folder: Path, found: Mapping[str, Any]) -> Iterator[tuple[str, int,
                 yield part.name, part.repeat, part.about["macs"], part.folder / "design.toml"
 
 
-def _roofline(folder: Path, found: Mapping[str, Any], registry: Registry) -> Chart | None:
-    """Multiplications a cycle against multiplications a word of the outermost level, a point per design; None where no level
-    has a bandwidth."""
-    marks, weights, width, peak = [], list[float](), math.inf, 0.0
+def _roofline(folder: Path, found: Mapping[str, Any], registry: Registry) -> tuple[list[Chart], list[str]]:
+    """Multiplications a cycle against multiplications a word of the outermost level, a point per design, if that level has a
+    bandwidth; and the layers that move no word of it."""
+    marks, weights, unmoved, width, peak = [], list[float](), list[str](), math.inf, 0.0
     for name, count, macs, file in _designs(folder, found):
         try:
             outcome = DesignOutcome.of(design_file.load(str(file), registry))
@@ -242,9 +252,11 @@ def _roofline(folder: Path, found: Mapping[str, Any], registry: Registry) -> Cha
             tip = f"{name}, {count} times\n{told}\nlimited by {outcome.column}"
             marks.append(Mark(macs / words, at=macs / outcome.cycles, tip=tip))
             weights.append(count * outcome.cycles)
+        elif not words:
+            unmoved.append(name)
     sizes = [14 + 200 * weight / math.fsum(weights) for weight in weights]
     names = f"multiplications per word of {found['hardware']['levels'][0]['name']}", "multiplications per cycle"
-    return roofs(marks, peak, {"": width}, *names, sizes) if marks else None
+    return [roofs(marks, peak, {"": width}, *names, sizes)] if marks else [], list(dict.fromkeys(unmoved))
 
 
 def _size(row: Mapping[str, Any]) -> bool:

@@ -14,7 +14,7 @@ from sparsemap.files import percent, times
 from sparsemap.pieces.registry import Registry
 from sparsemap.problem import design_file
 from sparsemap.searching.breakdown import WAITING
-from sparsemap.searching.result import DESIGN_FILE, RESULT_FILE
+from sparsemap.searching.result import RESULT_FILE
 from sparsemap.spec.units import format_energy
 
 from .. import sides as of_sides
@@ -121,7 +121,7 @@ def _designs(side: Compared, registry: Registry, without: str) -> Iterator[tuple
     """A closed section for each design of the network: loop nest, cycles, one thing free; `without` ends its title."""
     for part in (part for part in side.parts if part.known and part.name == part.about["searched"]):
         try:
-            base = Base(design_file.load(str(part.folder / DESIGN_FILE), registry))
+            base = Base(design_file.load(str(part.design_file), registry))
         except SparseMapError:  # designs of another version, or that a file cannot hold
             continue
         outcome = base.outcome

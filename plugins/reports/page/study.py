@@ -72,7 +72,20 @@ def study(folder: Path, registry: Any = None, reference: str = "") -> Page:
     sections.append(Section("Cells", [_cells(rows, cost)], f"Numbers of the seed with the least {NAMED[cost]}."))
     origin = made(folder, about, TABLE)
     lines += [line for line in uncounted(networks) if line not in lines]
+    lines += dict.fromkeys(line for row, result in zip(rows, results, strict=True) for line in _lacking(row, result))
     return Page(folder.resolve().name, [origin], tiles, sections, verdict=lines)
+
+
+def _lacking(row: Row, result: Mapping[str, Any]) -> list[str]:
+    """Why a network has no total, if it has none."""
+    failed = [layer for layer in result.get("layers", ()) if layer.get("state") == "failed"]
+    if not failed:
+        return []
+    names, more = [layer["layer"] for layer in failed], len(failed) - 3
+    listed = ", ".join(names[:3]) + (f" and {more} more" if more > 0 else "")
+    return [
+        f"{row['workload']} on {row['hardware']} has no total, since layers failed: {listed} ({failed[0]['error']})."
+    ]
 
 
 def rows_of(folder: Path) -> list[dict[str, Any]]:

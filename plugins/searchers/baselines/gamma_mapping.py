@@ -232,10 +232,8 @@ class Operators:
         storage = self.rng.integers(0, self.S, size=len(rows))
         one = self.rng.integers(0, self.D, size=len(rows))
         two = (one + self.rng.integers(1, self.D, size=len(rows))) % self.D
-        m.order[rows, storage, one], m.order[rows, storage, two] = (
-            m.order[rows, storage, two],
-            m.order[rows, storage, one],
-        )
+        both = np.stack([one, two])
+        m.order[rows, storage, both] = m.order[rows, storage, both[::-1]]
 
     def mutate_parallelism(self, m: Mappings, chance: float) -> None:
         """At a level with a fan-out one dimension stops being parallel, or, as often, one becomes so."""

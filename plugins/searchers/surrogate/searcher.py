@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import ClassVar
 
@@ -9,7 +10,9 @@ import attrs
 import numpy as np
 
 from sparsemap import Budget, Space
-from sparsemap.pieces.contracts import Genomes, Proposals, Searcher
+from sparsemap.pieces.contracts import Proposals, Searcher
+
+from ..genes import Seen
 
 FRUITLESS = 100
 """Rounds in a row without a new mapping after which the search ends."""
@@ -49,18 +52,12 @@ class MindMappings(Searcher):
         surrogate = Surrogate.load(self.model)
         surrogate.check(space.problem, self.model, self.other_hardware)
         points = FeaturePoints(space, rng)
-        seen: set[bytes] = set()
-
-        def fresh(genomes: Genomes) -> Genomes:
-            """Those not proposed before, once each."""
-            rows = {row.tobytes(): i for i, row in reversed(list(enumerate(genomes))) if row.tobytes() not in seen}
-            return genomes[sorted(rows.values())]
-
+        seen = Seen(limit=math.inf)
         now = points.legal(self.chains)
         temperature, restarts, step, fruitless = self.temperature, 0, 0, 0
-        batch = fresh(now)
+        batch = now[seen.unseen(now)]
         while fruitless < FRUITLESS:
-            seen.update(row.tobytes() for row in batch)
+            seen.add(batch)
             fruitless = 0 if len(batch) else fruitless + 1
             if len(batch):
                 yield batch
@@ -70,8 +67,7 @@ class MindMappings(Searcher):
             slope /= np.maximum(np.abs(slope).max(axis=1, keepdims=True), 1e-12)
             tried = here[:, None, :] - self.lr * LADDER[:, None] * slope[:, None, :]
             genomes = space.repair(points.nearest(tried.reshape(-1, here.shape[1])), rng)
-            known = np.array([row.tobytes() in seen for row in genomes])
-            predicted = np.where(~known, surrogate.predict(points.of(genomes), points), np.inf)
+            predicted = np.where(~seen.known(genomes), surrogate.predict(points.of(genomes), points), np.inf)
             choice = predicted.reshape(-1, len(LADDER)).argmin(axis=1) + len(LADDER) * np.arange(len(now))
             moved = np.isfinite(predicted[choice])
             now[moved] = genomes[choice[moved]]
@@ -84,4 +80,4 @@ class MindMappings(Searcher):
                 now[taken] = others[taken]
                 restarts += int(taken.sum())
                 temperature = self.temperature * self.decay ** (restarts // 50)
-            batch = fresh(now)
+            batch = now[seen.unseen(now)]

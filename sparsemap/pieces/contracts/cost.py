@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 import attrs
+import numpy as np
 
 from .base import Array, PerDesign, PerLevel, PerTile, Piece
 
@@ -33,6 +34,8 @@ class Classes:
     """The columns that tell the class of a design."""
     labels: Mapping[str, Array]
     """By name (N,), what the designs of a class have in common, for people and for whoever checks a proof."""
+    promising: Callable[[Designs, Array, np.random.Generator], Mapping[str, Array]] | None = None
+    """B designs, and (B,) the class that each is in, to the columns that change for what promises to be good within it."""
 
 
 @attrs.frozen(kw_only=True)

@@ -69,6 +69,8 @@ class Units:
     metadata_bits: Array | float
     payload: Array | float = 0.0
     payload_bits: Array | float = 0.0
+    readable: Array | bool = True
+    """Of `encoded`: whether the fields of the code tell all positions of a fiber of this `length` apart."""
 
 
 @attrs.frozen

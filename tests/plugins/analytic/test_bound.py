@@ -30,6 +30,7 @@ BY_OUTPUT = {
     "extends": "paper",
     "gate-skip": {"candidates": [f"{a}-here-{n}" for a in ("gate", "skip") for n in FILTERS]},
 }
+ONE_SIDED = {"extends": "full", "gate-skip": {"candidates": ["none", "gate-p-by-q", "gate-q-by-p", "skip-p-by-q"]}}
 PRODUCTS = [
     ("Z[m, n] = P[m, k] * Q[k, n]", "mkn"), ("Z[m, n] = P[m, k] * Q[k, n]", "mkn"), ("Z[m, n] = P[m] * Q[n]", "mn"),
     ("Z[] = P[k] * Q[k]", "k"), ("Z[m] = P[] * Q[m]", "m"),
@@ -86,7 +87,7 @@ def test_designs_that_are_charged_stay_above_the_bound(workload: str, hardware: 
     assert_above(problem, np.array([found.energy_pj]), np.array([found.cycles]))
 
 
-@settings(max_examples=16, suppress_health_check=list(HealthCheck))
+@settings(max_examples=24, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_random_problems_stay_above_the_bound(data: st.DataObject) -> None:
     """Random sizes, densities, fan-outs, capacities, bandwidths and leaders; products and convolutions with stride."""
@@ -120,16 +121,20 @@ def test_random_problems_stay_above_the_bound(data: st.DataObject) -> None:
         },
         {
             "name": "GLB", "class": "sram", "capacity": draw(capacity), "fanout": draw(st.sampled_from([1, 4, 16])),
-            "gate_skip": True, "bypass": draw(bypass),
+            "gate_skip": draw(st.booleans()), "bypass": draw(bypass),
         },
         {
             "name": "PEB", "class": "sram", "capacity": "8 KB", "fanout": draw(st.sampled_from([1, 2, 8])),
-            "gate_skip": True, "read_bandwidth": draw(bandwidth), "write_bandwidth": draw(bandwidth),
+            "gate_skip": draw(st.booleans()), "read_bandwidth": draw(bandwidth), "write_bandwidth": draw(bandwidth),
         },
     ]  # fmt: skip
     levels = levels[: draw(st.sampled_from([2, 3, 3, 3]))]
-    hardware = {"technology": "12nm", "levels": levels, "compute": {"name": "MAC", "gate_skip": True}}
-    space, model = draw(st.sampled_from(["paper", "full", BY_OUTPUT])), draw(st.sampled_from(["timeloop", "physical"]))
+    compute = {"name": "MAC", "gate_skip": draw(st.booleans())}
+    hardware = {"technology": "12nm", "levels": levels, "compute": compute}
+    space, model = (
+        draw(st.sampled_from(["paper", "full", BY_OUTPUT, ONE_SIDED])),
+        draw(st.sampled_from(["timeloop", "physical"])),
+    )
     problem = sparsemap.load_problem(spec, hardware, space, cost_model=model, registry=REGISTRY)
     rng = np.random.default_rng(draw(st.integers(0, 9)))
     assert_bounded(problem, problem.space.repair(problem.space.sample(200, rng), rng))
@@ -178,6 +183,28 @@ def test_units_wait_for_words_where_there_is_a_single_copy(doubled: bool, cycles
     assert bound is not None and bound.cycles.min() == pytest.approx(cycles, rel=2e-3)
     assert_above(problem, np.array([found.energy_pj]), np.array([found.cycles]))
     assert found.cycles < 1.4 * cycles
+
+
+def test_units_that_cannot_skip_take_a_step_for_every_compute() -> None:
+    """As good as the bound was where all is skipped: 7.85 times below what a chip of gates alone needs."""
+    levels: list[dict[str, object]] = [
+        {"name": "DRAM", "class": "dram"},
+        {"name": "GLB", "class": "sram", "capacity": "64 KB", "fanout": 4},
+    ]
+    workload = {
+        "einsum": "Z[m, n] = P[m, k] * Q[k, n]",
+        "dims": {"m": 32, "k": 32, "n": 32},
+        "density": {"P": 0.25, "Q": 0.5},
+    }
+    least: list[float] = []
+    for skips in (False, True):
+        hardware = {"technology": "12nm", "levels": levels, "compute": {"name": "MAC", "gate_skip": skips}}
+        problem = sparsemap.load_problem(workload, hardware, registry=REGISTRY)
+        bound = problem.lower_bound
+        assert bound is not None
+        least.append(bound.cycles.min())
+    assert least[0] == pytest.approx(32**3 / 4, abs=2)
+    assert least[1] == pytest.approx(32**3 / 4 * 0.125, abs=2)
 
 
 def test_a_tensor_of_which_nothing_moves_has_a_bound() -> None:

@@ -10,8 +10,8 @@ from charged import LEVELS, REGISTRY, cost, made, product
 from sparsemap_plugins.analytic.charges import ratios as ratio
 from sparsemap_plugins.analytic.charges.imbalance import together, told_apart
 from sparsemap_plugins.analytic.charges.maxima import LANES, Shares
-from sparsemap_plugins.analytic.charges.network import length_mm
 from sparsemap_plugins.analytic.charges.uneven import later
+from sparsemap_plugins.analytic.prices import length_mm
 
 from sparsemap import load_problem, search
 from sparsemap.testing import check_cost_model

@@ -15,7 +15,7 @@ from pathlib import Path
 import attrs
 import numpy as np
 import pytest
-from native_settings import SETTINGS
+from native_settings import HOLES, SETTINGS
 from sparsemap_plugins.analytic import chain, compiled, native, occupancy
 from sparsemap_plugins.analytic.occupancy.lookup import Table
 from sparsemap_plugins.analytic.occupancy.shared import SHARED
@@ -31,6 +31,7 @@ PARTS_OF_DETAIL = (
 )  # fmt: skip
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 REGISTRY = load()
+SHARED_WORK = {**HOLES, "levels": [{**level, "work_stealing": level["name"] == "B"} for level in HOLES["levels"]]}
 COMPLETE = {
     **SETTINGS,
     "convolution": ("conv4", "mobile", "full", "physical"),
@@ -52,6 +53,31 @@ COMPLETE = {
         },
         "mobile", "full", "physical",
     ),
+    "blocks": (
+        {
+            **SETTINGS["product"][0],
+            "density": {
+                "P": {"type": "crisp", "n": 2, "m": 4, "block": [16, 8], "keep": 2},
+                "Q": {"type": "block", "density": 0.3, "block": [8, 16]},
+            },
+        },
+        "cloud", "full", "physical",
+    ),
+    "blocks of a convolution": (
+        {
+            "einsum": "O[k,p,q] = I[c,2*p+r,q+s] * W[k,c,r,s]",
+            "dims": {"k": 16, "c": 16, "p": 6, "q": 6, "r": 3, "s": 3},
+            "density": {
+                "I": {"type": "block", "density": 0.4, "block": [4, 5, 3]},
+                "W": {"type": "crisp", "n": 1, "m": 4, "block": 8, "keep": 7},
+            },
+        },
+        "mobile", "full", "physical",
+    ),
+    "blocks, and work that is shared": (
+        {**SETTINGS["product"][0], "density": {"P": 0.2, "Q": {"type": "block", "density": 0.3, "block": [8, 16]}}},
+        SHARED_WORK, "full", "physical",
+    ),
     "entries": (
         SETTINGS["product"][0], "cloud",
         {"extends": "full", "gate-skip": {"candidates": ["none", "skip-coordinates", "skip-all", "gate-both"]}}, "physical",
@@ -60,6 +86,12 @@ COMPLETE = {
         SETTINGS["product"][0], "cloud",
         {"extends": "full", "formats": {"candidates": ["uncompressed", "ellpack", "dense-block", "bitmask", "run-length"]}},
         "physical",
+    ),
+    "narrow": (
+        SETTINGS["product"][0], "cloud",
+        {"extends": "full", "formats": {"candidates": [
+            "uncompressed", {"extends": "coordinate", "entry_bits": "4"}, {"extends": "ellpack", "count_bits": "3"}, "bitmask",
+        ]}}, "physical",
     ),
 }  # fmt: skip
 
@@ -166,7 +198,7 @@ def test_each_charge_by_itself_and_left_out(charge, alone, kernel, monkeypatch):
 
 def test_designs_of_the_default_model_are_none_of_numpys(kernel, monkeypatch):
     monkeypatch.setattr(native, "kernel", kernel)
-    for setting in ("product", "strided", "four operands", "bypass", "timeloop"):
+    for setting in ("product", "strided", "four operands", "bypass", "timeloop", "blocks", "blocks of a convolution"):
         problem = problem_of(setting)
         known = problem.cost_model._prepared(problem)
         genomes = np.concatenate(batches_of(problem, 60))
@@ -318,6 +350,10 @@ MUTANTS = [
     ("share = share / (1.0 - chance) * apart;", "share = share / (1.0 - chance);"),
     ("alike * in_order(", "in_order("),
     ("of[sum] = reached[a];", "of[sum] = reached[0];"),
+    ("max2(reach, min2(apart, m->blocks_of[i * m->D + d]))", "max2(reach, apart)"),
+    ("different *= min2(places, ceil(span / (double)alike[r]));", "different *= places;"),
+    ("rint(one(&run->log, empty) / m->rare[i])", "words"),
+    ("alike_of(m, i)[1 + m->rank_of", "alike_of(m, 0)[1 + m->rank_of"),
 ]
 
 
@@ -334,6 +370,8 @@ def test_an_error_in_the_model_is_noticed(number, tmp_path, monkeypatch):
         "convolution",
         "one operand",
         "timeloop",
+        "blocks",
+        "blocks of a convolution",
     ):
         problem = problem_of(setting)
         batches = batches_of(problem, 400)[:2]

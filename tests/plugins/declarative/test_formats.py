@@ -1,12 +1,15 @@
 """The shipped formats against section 6.2 of the model, and expression formats at their edges."""
 
+from itertools import product
+
 import attrs
 import numpy as np
 import pytest
 from encoding_problems import registry
 
-from sparsemap.errors import SpecError
-from sparsemap.pieces.contracts import Fiber
+from sparsemap.errors import PluginError, SpecError
+from sparsemap.pieces.contracts import Fiber, Outer
+from sparsemap.pieces.streams import Coding, decode, encode
 from sparsemap.testing import check_format
 
 FORMATS = ("uncompressed", "bitmask", "run-length", "coordinate", "offset-pair")
@@ -97,3 +100,25 @@ def test_a_format_that_gives_its_bits_at_once():
 def test_what_is_wrong_is_told(table, message):
     with pytest.raises(SpecError, match=message):
         build(**table)
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero")
+@pytest.mark.parametrize("lists", ["mask", "coordinates", "runs"])
+def test_a_rank_is_readable_where_every_tile_comes_back(lists):
+    """Of fields with fixed widths: for every way in which fibers end, full tiles and those with their last word."""
+    found = set()
+    for end in {"mask": ["length"], "coordinates": ["count", "marker"], "runs": ["length", "count"]}[lists]:
+        for entry, count, group in product([0, 1, 2, 3, 4], [0, 2, 3, 4], [1, 4]):
+            more = {"group": group, "groups": "coordinates", "group_bits": count} if group > 1 else {}
+            form = build(name="own", lists=lists, ends=end, entry_bits=entry, count_bits=count, **more)
+            for length in range(1, 18):
+                tiles = np.stack([np.ones(length, bool), np.arange(length) == length - 1, np.arange(length) == 0])
+                coding = Coding.of([form], [length])
+                try:
+                    back = np.array_equal(decode(encode(tiles, coding), coding), tiles)
+                except (PluginError, ValueError):
+                    back = False
+                one = Fiber.of(np.ones(1), length, np.ones(1), length)
+                assert bool(np.all(form.encoded(one, Outer()).readable)) == back, (form, length)
+                found.add(back)
+    assert found == {True, False}

@@ -252,6 +252,10 @@ def test_attention_products_have_two_inputs_and_heads_per_sample(tmp_path, regis
     assert "did you mean 'words'" in run(file, "--dim", "word=6", code=2)
     table = imported(file, "--batch", 2, "--dim", "words=6")
     assert table["batch"] == 2 and table["input"] == [6, 8]
+    told = "note: x may have any batch, taken as 1; --batch N sets another"
+    given = (("--batch", 1), ("--dim", "n=1"), ())
+    said = [told in run(file, "-o", tmp_path / "own.toml", "--overwrite", "--dim", "words=6", *more) for more in given]
+    assert said == [False, False, True]
     assert table["layers"]["scores.matmul"] == {
         "name": "scores.matmul", "type": "matmul", "h": 2, "m": 6, "k": 4, "n": 6, "inputs": ["q", "k"],
     }  # fmt: skip

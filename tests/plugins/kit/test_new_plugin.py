@@ -2,11 +2,10 @@
 
 import os
 import re
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
+import forking
 import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.kit.generate import files_of, kinds
@@ -48,10 +47,9 @@ def test_a_plugin_of_every_kind_passes_its_tests_as_it_is_written(registry, tmp_
         install(folder)
         folders.append(folder)
     (tmp_path / "conftest.py").write_text(ONE_REGISTRY)
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-c", os.devnull]
-    command += ["--rootdir", ".", "."]
-    done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, check=False)
+    code = f"import sys, pytest\nsys.path[:0] = {[*map(str, folders)]!r}\nsys.exit(pytest.main(sys.argv[1:]))"
+    options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-c", os.devnull, "--rootdir", ".", "."]
+    done = forking.run(["-c", code, *options], tmp_path)
     assert done.returncode == 0, done.stdout[-4000:]
     passed = re.search(r"(\d+) passed", done.stdout)
     tests = sum(path.read_text("utf-8").count("\ndef test_") for path in tmp_path.rglob("test_*.py"))

@@ -50,6 +50,20 @@ def test_pruned_weights_become_a_network_with_all_layers_that_runs_on_other_chip
     assert [node["name"] for node in nodes] == ["stem", "deep", "conv", "pool", "fc"]
     told = run("run", folder / "network.toml", "--hardware", "mobile", "--budget", 20, "--out", "found")
     assert "Q 0.25" in (small / "found" / "layers.md").read_text(), told
+    run(
+        "run",
+        folder / "network.toml",
+        "--hardware",
+        "mobile,aie2-2x2",
+        "--budget",
+        5,
+        "--out",
+        "two",
+        "--report",
+        code=2,
+    )
+    page = (small / "two" / "report.html").read_text()
+    assert "aie2-2x2 has no total, since layers failed: deep (workload: type: depthwise: is compiled" in page
     chips = ("--hardware", "crisp-stc,dense-tc,nvidia-stc", "--budget", 20, "--out", "stc", "--json")
     rows = json.loads(run("run", folder / "network.toml", *chips).partition("]")[0] + "]")
     edp = {row["hardware"]: row["edp"] for row in rows}
@@ -159,5 +173,13 @@ def test_one_command_goes_from_a_model_to_totals_and_a_page_of_three_chips(tmp_p
     results = (*tmp_path.glob("again/runs/network.json"), *tmp_path.glob("runs/prune/runs/*crisp*/network.json"))
     own, other = (json.loads(file.read_text()) for file in results)
     assert own["cycles"] == other["cycles"]
+    assert "needs gradients" in run("prune", "m.onnx", "--sparsity", 0.5, "--out", "none", code=2)
+    assert "no layer 'x'" in run("prune", "m.onnx", "--sparsity", 0.5, "--layer", "x", "--out", "none", code=2)
+    chip = ("--criterion", "l1", "--sparsity", 0.8, "--out", "none", "--run", "mobile,mobil")
+    assert "no hardware 'mobil'; did you mean 'mobile'?" in run("prune", "m.onnx", *chip, code=2)
+    assert "no hardware 'mobil'" in run("import-model", "m.onnx", "--out", "none/m.toml", "--run", "mobil", code=2)
+    assert not (tmp_path / "none").exists()  # nothing is left of what was refused
+    again = ("prune", "m.onnx", "--criterion", "l1", "--sparsity", 0.8, "--block", "8x8")
+    assert "wrote none" in run(*again, "--out", "none") and "wrote none" in run(*again, "--out", "none")
     assert "has its own layers" in run("prune", "m.onnx", "--network", "m.toml", "--sparsity", 0.5, code=2)
     assert "--run needs the network" in run("prune", "w.npz", "--sparsity", 0.5, "--run", "mobile", code=2)

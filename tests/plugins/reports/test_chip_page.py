@@ -10,6 +10,7 @@ import pytest
 from sparsemap_plugins.chips.search import DesignTask, designed
 from sparsemap_plugins.reports import page
 from sparsemap_plugins.reports.charts import Mark, roofs
+from sparsemap_plugins.reports.page import chip
 from sparsemap_plugins.reports.page.chip import boxes_of
 
 from sparsemap.files import percent, times
@@ -54,6 +55,7 @@ def test_the_page_has_what_an_architect_asks_for(folder):
     ratio = found["edp_js"] / found["platform"]["edp_js"]
     assert made.tiles[0].note == f"{times(ratio)} of tiny-space"
     assert f"{percent(1 - ratio, 1)} less EDP than tiny-space with the same units for all layers" in made.verdict[0]
+    assert made.verdict[1] == "0 of 1 designs were executed on sampled tensors."  # it has too few products
     buffer = found["hardware"]["levels"][1]
     assert f"{buffer['name']} of {buffer['capacity']}" in made.verdict[0]
     assert {mark.part: mark.value for mark in floor.marks} == found["parts_mm2"]
@@ -72,6 +74,21 @@ def test_the_page_of_a_planned_network_opens_with_what_the_plan_takes(folder):
     energies = [format_energy(row["energy_pj"]) for row in (plan, plan["layer_by_layer"])]
     assert made.verdict[0].startswith("With tensors on chip one takes ")
     assert all(energy in made.verdict[0] for energy in energies)
+
+
+def test_the_roofline_names_the_layers_that_move_nothing_outside(folder, monkeypatch):
+    monkeypatch.setattr(chip, "traffic", lambda outcome, level: (0.0, 4.0))
+    made = page.page_of([folder], load())
+    assert made.sections[1].text.endswith("Without a word of DRAM: a#1.")
+
+
+def test_what_executed_designs_need_is_in_the_verdict(folder):
+    found = json.loads((folder / "design.json").read_text())
+    needs = {"executed": {"designs": 2, "of": 3, "energy_pj": 1.01, "cycles": 0.99}}
+    _, told, *_ = chip._verdict(found | needs)
+    assert told.startswith("2 of 3 designs ") and told.endswith(
+        "need 1.010 of the energy and 0.990 of the cycles claimed."
+    )
 
 
 def test_a_floor_plan_has_the_areas_of_its_parts():

@@ -8,6 +8,7 @@ from pathlib import Path
 import attrs
 import pytest
 from click.testing import CliRunner
+from sparsemap_plugins.reports.charts import colour
 from sparsemap_plugins.reports.many import figure_of
 from sparsemap_plugins.reports.page import html, page_of
 from sparsemap_plugins.reports.page.study import rows_of
@@ -136,11 +137,16 @@ def test_what_no_total_counts_is_told_wherever_networks_are_compared_or_planned(
     assert "without the plan" not in run("explain", "slow")
 
 
-def test_colours_do_not_depend_on_the_order_of_results():
+def test_colours_do_not_depend_on_the_order_of_results_nor_on_other_charges():
     (part, *_) = sides()[0].parts
     bare = attrs.evolve(part, costs=attrs.evolve(part.costs, charges=dict([*part.costs.charges.items()][-1:])))
     assert len(part.costs.charges) > 1
-    assert coloured([part, bare], "energy_pj") == coloured([bare, part], "energy_pj")
+    both = coloured([part, bare], "energy_pj")
+    assert both == coloured([bare, part], "energy_pj")
+    for name in part.costs.charges:
+        alone = attrs.evolve(part, costs=attrs.evolve(part.costs, charges={name: 1.0}))
+        assert colour(coloured([alone], "energy_pj"), name) == colour(both, name)
+    assert len({colour(both, name) for name in both if name}) == sum(map(bool, both))
 
 
 def test_diff_and_explain_take_networks():
@@ -284,6 +290,19 @@ def test_it_is_told_what_limits_are_worth_that_one_of_two_chips_has(tmp_path, mo
     assert float(found[0]) > 2 * float(found[1]) >= 2
     assert found[1] in run("diff", "limited", "bare")
     assert sides_of(Path("free"))[0].unlimited == sides_of(Path("bare"))[0].unlimited == ("GLB",)
+
+
+def test_it_is_told_what_words_of_other_sizes_are_worth(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, bits in (("narrow", 8), ("wide", 16)):
+        search_network(NETWORK, {"extends": "mobile", "name": name, "word_bits": bits}, budget=60, out=name)
+    (said,) = page_of([Path("wide"), Path("narrow")], load()).verdict
+    (found,) = re.findall(
+        r"narrow is better than wide for two, by ([\d.]+)x in .* Words differ: narrow has 8 bits; wide has 16 bits; "
+        r"with 8 bits for both, the same designs differ by ([\d.]+)x(?:, and wide is better)?\.",
+        said,
+    )
+    assert float(found[0]) > 1.5 * float(found[1]) >= 1.5
 
 
 def test_a_folder_of_results_is_their_comparison(chips):

@@ -14,8 +14,8 @@ from sparsemap import SpecError, load_problem, search
 from sparsemap.pieces.contracts import Searcher
 from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
+from sparsemap.searching.folder import search_into
 from sparsemap.searching.journal import JOURNAL_FILE, designs_in
-from sparsemap.searching.run import search_into
 
 EINSUM = {"einsum": "Z[m, n] = P[m, k] * Q[k, n]", "dims": {"m": 64, "k": 128, "n": 32}}
 POINTS = (1.0, 0.8, 0.5, 0.2, 0.1)

@@ -11,7 +11,7 @@ from sparsemap_plugins.searchers.baselines.exhaustive import Enumeration
 
 import sparsemap
 from sparsemap.pieces.loading import load
-from sparsemap.searching.run import search_into
+from sparsemap.searching.folder import search_into
 
 REGISTRY = load()
 PRODUCT = {"einsum": "Z[m, n] = P[m, k] * Q[k, n]", "dims": {"m": 4, "k": 2, "n": 2}, "density": {"P": 0.5, "Q": 0.5}}

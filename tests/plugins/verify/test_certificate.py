@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from sparsemap_plugins.verify.certificate import check
+from sparsemap_plugins.verify.certificate import _all, best_of_class, check
 from sparsemap_plugins.verify.unavoidable import Unavoidable
 
 import sparsemap
 from sparsemap.cli.main import cli
+from sparsemap.pieces.contracts.hardware import LEVEL_ACTIONS
 from sparsemap.pieces.loading import load
-from sparsemap.searching.run import search_into
+from sparsemap.searching.folder import search_into
 
 REGISTRY = load()
 HARDWARE = {
@@ -126,3 +127,27 @@ def test_no_design_costs_less_than_what_the_check_says_it_cannot_avoid(workload,
     over = {row: times_least(row, closely=False) for row in np.flatnonzero(evaluation.valid)}
     times_least(min(over, key=lambda row: over[row]), closely=True)
     assert evaluation.valid.sum() > 50
+
+
+@pytest.mark.parametrize("part", [{}, {"write": 1.0}])
+def test_all_that_costs_being_what_inner_tiles_ask_for_the_best_of_a_class_hardly_costs_more(part) -> None:
+    """All designs of all classes, in a space where nothing is compressed."""
+    free, levels = dict.fromkeys(LEVEL_ACTIONS, 0.0), [{"name": "DRAM", "class": "dram"}]
+    levels.append({"name": "GLB", "class": "sram", "capacity": "64 B", "fanout": 4, "energy": free | {"read": 1.0}})
+    levels.append({"name": "PE", "class": "regfile", "capacity": "24 B", "fanout": 2, "energy": free | part})
+    levels[0]["energy"] = free | {"metadata_read": 1.0, "metadata_write": 1.0}
+    compute = {"energy": dict.fromkeys(("compute", "gated", "skipped"), 0.0)}
+    hardware = {"technology": "12nm-recommended", "levels": levels, "compute": compute}
+    space = {"extends": "small", "formats": {"candidates": ["uncompressed"]}, "gate-skip": {"candidates": ["none"]}}
+    charges = [charge.type_name for charge in REGISTRY.get("cost-model", "physical").charges]
+    model = {"type": "analytic", "charges": [name for name in charges if name not in ("leakage", "network")]}
+    problem = sparsemap.load_problem(
+        TINY | {"dims": {"m": 4, "k": 4, "n": 2}, "density": {"P": 1.0, "Q": 1.0}}, hardware, space, "energy", model,
+        registry=REGISTRY,
+    )  # fmt: skip
+    known, over = Unavoidable.of(problem), list[float]()
+    for *tile, innermost in _all(problem):
+        if known.fits(tile):
+            least, _ = known.costs(tile, innermost, closely=True)
+            over.append(best_of_class(problem, tile, innermost) / least)
+    assert len(over) > 30 and 1.0 <= min(over) < 1.2

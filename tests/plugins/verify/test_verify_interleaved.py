@@ -81,6 +81,24 @@ def test_channels_slide_by_into_sums_that_stay(tmp_path: Path) -> None:
     assert executed.ratio == pytest.approx(1.0, abs=0.03)
 
 
+def test_padding_is_no_word_between_and_zeros_of_products_are_told(tmp_path: Path) -> None:
+    """13 x 13 words a channel, which are padded to 14 x 14; one in seven of the sums of two products is not zero."""
+    layers = [
+        {"name": name, "type": "conv2d", "k": k, "c": c, "p": 13, "q": 13, "density": {"P": 0.5, "Q": q}}
+        for name, k, c, q in (("widen", 16, 2, 0.3), ("narrow", 2, 16, 0.5))
+    ]
+    larger = {**CHIP, "levels": [CHIP["levels"][0], {**CHIP["levels"][1], "capacity": "2500 words"}]}
+    network = {"name": "padded", "input": [2, 13, 13], "layers": layers}
+    found = search_network(network, larger, 60, 1, space="paper", out=tmp_path, fuse=True)
+    assert isinstance(found, FusedResult)
+    designs = [design_file.load(tmp_path / row.design, load()) for row in found.rows]
+    executed = verify_chain([(one.problem, one.batch) for one in designs], trials=2)
+    assert designs[1].problem.padded and executed.correct and executed.most_words == executed.room == (169,)
+    ((name, claim, share),) = executed.gets
+    assert (name, claim) == ("narrow", pytest.approx(0.5, abs=0.03)) and share == pytest.approx(0.5 * 0.2775, abs=0.03)
+    assert "'narrow' counts on 50 % nonzeros, gets 14 %: products have zeros of their own" in executed.text()
+
+
 def test_layers_that_do_not_follow_each_other_are_refused(files: tuple[FusedResult, list[Path]]) -> None:
     first = design_file.load(files[1][0], load())
     with pytest.raises(DesignError, match="'widen' after 'widen': no operand of 3 ranks resides on chip"):

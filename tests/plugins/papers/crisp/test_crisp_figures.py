@@ -52,6 +52,7 @@ def on_late(registry, model):
     return {machine: machine.best(LATE, 0.9, 21, model, registry) for machine in (DENSE, STC, *crisp)}
 
 
+@pytest.mark.slow
 def test_cells_of_fig_8_are_those_of_an_ordinary_study_in_which_every_hardware_names_its_space(late, tmp_path):
     weights = LATE.pruned(1, 64, 0.9)
     density = {"type": "crisp", "n": 1, "m": 4, "block": 64, "keep": weights.kept}

@@ -9,6 +9,7 @@ from sparsemap_plugins.papers.commands import ROOMS
 from sparsemap_plugins.papers.map_space import densities, mappers, robust, surrogates, table_3, table_4
 
 from sparsemap.cli.main import cli
+from sparsemap.spec import toml_io
 
 SMALL = {
     "mse-fig-3": ("--workload", "resnet-conv4", "--scale", "0.002"),
@@ -30,10 +31,20 @@ def test_every_command_is_tried():
     assert SMALL.keys() == ROOMS["map_space"]["pages"].keys()
 
 
+EINSUM = "Z[b, k, p, q] = P[b, c, p + r, q + s] * Q[k, c, r, s]"
+
+
 @pytest.fixture(scope="module")
 def work(tmp_path_factory):
-    """Figures of one kind find each other's searches there."""
-    return tmp_path_factory.mktemp("work")
+    """Figures of one kind find each other's searches there, of layers with few tiles."""
+    folder = tmp_path_factory.mktemp("work")
+    for name in ("resnet-conv3", "resnet-conv4"):
+        layer = {"kind": "workload", "override": True, "name": name, "type": "einsum", "density": {"P": 1.0, "Q": 1.0}}
+        layer |= {"einsum": EINSUM, "dims": {"b": 2, "k": 16, "c": 8, "p": 14, "q": 14, "r": 3, "s": 3}}
+        toml_io.write(folder / "small" / f"{name}.toml", layer)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARSEMAP_PLUGIN_DIRS", str(folder / "small"))
+        yield folder
 
 
 SLOW = ("mse-fig-3", "mse-fig-9", "mse-fig-10", "mse-fig-11")

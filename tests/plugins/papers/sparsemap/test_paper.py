@@ -28,11 +28,12 @@ SMALL = {
     "fig-18": ("--seeds", "2", "--scale", "0.005"),
     "fig-17": ("--workload", "conv1", "--scale", "0.005"),
 }
+SLOW = ("fig-17", "fig-18")
 
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=pytest.mark.slow) if name == "fig-17" else name for name in ROOMS["sparsemap"]["pages"]],
+    [pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in ROOMS["sparsemap"]["pages"]],
 )
 def test_a_command_writes_a_table_and_a_figure(name, tmp_path, monkeypatch):
     if name == "fig-17":

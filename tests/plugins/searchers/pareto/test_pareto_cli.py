@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from sparsemap import load_problem, search
 from sparsemap.cli.main import cli
 from sparsemap.errors import install
+from sparsemap.searching.folder import search_into
 from sparsemap.searching.front import non_dominated
-from sparsemap.searching.run import search_into
 
 SEARCH = ("search", "mm1", "edge", "--budget", "400", "--objective", "pareto:energy,delay")
 
