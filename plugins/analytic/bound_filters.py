@@ -87,8 +87,7 @@ class LeastAccesses:
         if c not in self.chances:
             most = int(8.0 * np.log2(max(1.0, self.volumes[c]))) + 1
             self.chances[c] = self._there(c, 2.0 ** (np.arange(most) / 8.0))
-        known = self.chances[c]
-        return known[np.minimum((8.0 * log_words).astype(np.intp), len(known) - 1)]
+        return self.chances[c].take((8.0 * log_words).astype(np.intp), mode="clip")
 
     def _there(self, c: int, words: Array) -> Array:
         """(n,) chance that so many words of a leader are not all empty; that of one word where shapes matter."""
