@@ -47,7 +47,8 @@ def build_candidates(
                 names.append(pieces[-1].name)
         return tuple(pieces)
 
-    return problem.registry.remember((build_candidates, kind, file, segment.path(), repr(given)), build)
+    key = build_candidates, kind, file, segment.path(), repr(given)
+    return problem.remember(key, lambda: problem.registry.remember(key, build))
 
 
 def once(given: Mapping[str, Candidate]) -> dict[str, Candidate]:

@@ -33,14 +33,9 @@ WIDTHS = (50, 100)
 PLAIN = str.maketrans({"─": "-", "│": "|", "·": ".", "→": ">"})
 
 STYLES = {
-    "strong": "bold",
-    "faint": "dim",
-    "heading": "bold cyan",
-    "name": "cyan",
-    "parallel": "bold green",
-    "action": "bold magenta",
-    "warning": "yellow",
-}
+    "strong": "bold", "faint": "dim", "heading": "bold cyan", "name": "cyan", "parallel": "bold green",
+    "action": "bold magenta", "warning": "yellow",
+}  # fmt: skip
 """Colours of the marks in reports."""
 
 
