@@ -55,6 +55,8 @@ class InnerTiles:
         finer = self.known if self.words.network and s == 1 else []
         self.filtered = [t for t in finer if self.accesses.filters(t, s)]
         """Tensors of which filters hold back what the tiles need."""
+        self.wires: dict[float, float] = {}
+        """pJ of a bit to so many children more than to one."""
         self.promise: tuple[Array, Array] | None = None
         """Of the whole grid (K, n): pJ, infinity where none fits, with the loop that is cheapest around it, and this loop."""
 
@@ -182,6 +184,7 @@ class InnerTiles:
         """(n,) pJ of so many children for each word in place of one."""
         if times <= 1.0:
             return 0.0
-        wires = self.words.wires_pj(self.s, np.array([1.0, times]))
-        wire = max(0.0, float(wires[-1] - wires[0])) / float(self.links.chip.word_bits[self.s])
-        return part.bits * wire + (times - 1.0) * part.child_pj
+        if times not in self.wires:
+            wires = self.words.wires_pj(self.s, np.array([1.0, times]))
+            self.wires[times] = max(0.0, float(wires[-1] - wires[0])) / float(self.links.chip.word_bits[self.s])
+        return part.bits * self.wires[times] + (times - 1.0) * part.child_pj
