@@ -60,8 +60,11 @@ class LeastLinks:
         if inside is None:
             return energy, cycles, np.full(1, len(copies) - 1)  # no design fits
         slowest = least * np.array([0.0, *SLOWER])[inside[2] // len(copies), None]
-        cycles = np.maximum(np.maximum(cycles, inside[1]), slowest)
-        return np.maximum(energy, inside[0]), cycles, inside[2] % len(copies)
+        return (
+            np.maximum(energy, inside[0]),
+            np.maximum(np.maximum(cycles, inside[1]), slowest),
+            inside[2] % len(copies),
+        )
 
     def handed(self, t: int, s: int, words: Array, stays: Array, held: Array, every: bool = False) -> Handed:
         """Handing over `words` (n,) to its children, out of tiles of `held` words or more, whose words serve `stays`
