@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from functools import cached_property
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,8 @@ class LeastAccesses:
         self.volumes = [float(math.prod(tensor.shape(layout.problem.sizes))) for tensor in layout.tensors]
         self.chances: dict[int, Array] = {}
         """By leader, `_there` of 2 ** (i / 8) words."""
+        self._known: dict[tuple[str, int, int], Any] = {}
+        """By method and arguments."""
         self.one_by_one = [self.touched[t] * layout.sizes[~layout.relevant[t]].prod() for t in range(layout.T)]
         self.meets_all = [[self._meets_all(t, c) for c in range(layout.T)] for t in range(layout.T)]
 
@@ -66,14 +69,18 @@ class LeastAccesses:
 
     def filters(self, t: int, level: int) -> list[Action]:
         """The filters of a tensor that count for its accesses at a level: those there and further out."""
-        return [action for holder, action in self._filters[t] if holder <= level]
+        found: list[Action] = self._once(self._filters, t, level)
+        return found
 
-    @cached_property
-    def _filters(self) -> list[list[tuple[int, Action]]]:
-        """By tensor all of them, and the levels that hand it over there."""
-        some = [a for a in self.places.actions if a.place.storage is not None and a.kind.any()]
-        lay = self.layout
-        return [[(lay.holder(t, a.place.storage or 0), a) for a in some if a.target == t] for t in range(lay.T)]
+    def _once(self, find: Callable[[int, int], Any], t: int, other: int) -> Any:
+        key = find.__name__, t, other
+        if key not in self._known:
+            self._known[key] = find(t, other)
+        return self._known[key]
+
+    def _filters(self, t: int, level: int) -> list[Action]:
+        found = [a for a in self.places.actions if a.target == t and a.place.storage is not None and a.kind.any()]
+        return [a for a in found if self.layout.holder(t, a.place.storage or 0) <= level]
 
     def _there_in_steps(self, c: int, log_words: Array) -> Array:
         """The same of no more than 2 ** `log_words` words: down to the next one of eight between powers of two."""
@@ -120,12 +127,19 @@ class LeastAccesses:
 
     def _meets_all(self, t: int, c: int) -> bool:
         """Whether each step of the dimensions over which a word of `t` stays brings it other words of the leader."""
+        return bool(self._once(self._meets, t, c))
+
+    def _meets(self, t: int, c: int) -> bool:
         alone = ~self.layout.relevant[t]
         of_ranks = [sum(alone[dim] for dim, _ in rank) for rank in self.layout.ranks[c]]
-        return sum(of_ranks) == alone.sum() and all(count < 2 for count in of_ranks)
+        return bool(sum(of_ranks) == alone.sum() and all(count < 2 for count in of_ranks))
 
     def judged(self, t: int, level: int) -> list[int]:
         """The dimensions along which tiles of children matter to what filters of a tensor leave."""
+        found: list[int] = self._once(self._judged, t, level)
+        return found
+
+    def _judged(self, t: int, level: int) -> list[int]:
         leaders = {c for action in self.filters(t, level) for c in action.leaders}
         return sorted({d for c in leaders for rank in self._beside(t, c) for d, _ in rank})
 
