@@ -149,6 +149,7 @@ class Registry:
         if first is None or _wins(item.cls, item.origin, first.cls, first.origin, f"type {name!r} of {kind}"):
             types[name] = item
             self._pieces.clear()
+            self._read.clear()
 
     def add_spec(self, mapping: Mapping[str, Any], origin: Origin) -> None:
         """Adds a spec under its `kind` and `name`.
@@ -171,6 +172,7 @@ class Registry:
         if first is None or _wins(item.table, item.origin, *first, f"{kind} {name!r}"):
             self._specs[kind][name] = item
             self._pieces.clear()
+            self._read.clear()
 
     def headed(self, mapping: Mapping[str, Any], file: str) -> Mapping[str, Any]:
         """The same table. Raises SpecError unless it says which piece it is."""
