@@ -295,5 +295,8 @@ class _Inlined:
             return self._registry.build(kind, {"name": value, **own[value]}, self._file, f"pieces.{kind}.{value}")
         return self._registry.build(kind, value, file, path)
 
+    def remember(self, key: Any, make: Any, *arguments: Any) -> Any:
+        return make(*arguments)  # a name may mean another piece than in the registry, or in another design
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._registry, name)
