@@ -238,12 +238,10 @@ class LowerBound:
         to share its fan-out, where so many children of one level share a word of the output, at most. An instance reads all
         partial sums back but the first of each word (4.3): the more children sum a word, the fewer. Numbers of children are
         told apart where they make a difference to `least` pJ."""
-        lay = self.layout
-        level = lay.S - 1
+        lay, level = self.layout, self.layout.S - 1
         if level == 0:
             return [(np.inf, (np.zeros(1), np.zeros(1)))]  # the same accesses as the outermost level's
-        instances = self.instances[level]
-        splits = self._splits(level)
+        instances, splits = self.instances[level], self._splits(level)
         shares = self._shares(level, splits)
         energy: Array = np.zeros(shares.shape[1])
         read = written = sums = kept_sums = get_sums = energy

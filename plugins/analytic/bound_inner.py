@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 SLOWER = 1.15, 1.6, 2.5, 5.0
 """Few children save energy and take longer: times, over those of the outermost level, that are told apart."""
-Way = tuple[Any, ...]
-"""A tier of cycles, and of each tensor how many children have the same words, and the ways along dimensions of its filters."""
-Ways = dict[Way, Array]
-"""For which tiles (n,) bool there is one of these."""
+Costs = tuple[Array, Array, Array]
+Ways = dict[tuple[Any, ...], Array]
+"""By tier, and of each tensor how many children have the same words, and the ways along dimensions of its filters: for which
+tiles (n,) bool there is one of these."""
 
 
 class InnerTiles:
@@ -61,9 +61,7 @@ class InnerTiles:
         self.promise: tuple[Array, Array] | None = None
         """Of the whole grid (K, n): pJ, infinity where none fits, with the loop that is cheapest around it, and this loop."""
 
-    def costs(
-        self, own: list[Handed], work: float, least: float, copies: list[float]
-    ) -> tuple[Array, Array, Array] | None:
+    def costs(self, own: list[Handed], work: float, least: float, copies: list[float]) -> Costs | None:
         """pJ (K, N), cycles (N,) and (K,) tiers: of cycles, those of `SLOWER` times `least`, and of the most children that
         share a word of the output, by the place in `copies`, which changes first. None: none fits. `own`: what the tiles of
         the level need; `work`: cycles of computing for one child."""
@@ -78,8 +76,7 @@ class InnerTiles:
         for same, most, some, children in shares:
             summed = int(np.searchsorted(copies, most[~lay.relevant[lay.output]].prod())) if inner else len(copies) - 1
             tier = int((children * ends <= work).sum()) * len(copies) + summed
-            times = [float(same[dims].prod()) for dims in alone]
-            pairs = ((n, *most[dims].tolist()) for n, dims in zip(times, self.judged, strict=True))
+            pairs = ((float(same[a].prod()), *most[j].tolist()) for a, j in zip(alone, self.judged, strict=True))
             way = tiers.setdefault(tier, len(tiers)), *pairs
             ways[way] = some | ways[way] if way in ways else some
         energy, busy = np.full((len(tiers), lay.D, len(self.fits)), np.inf), np.full((lay.D, len(self.fits)), np.inf)

@@ -75,7 +75,7 @@ class LeastLinks:
         told, small = self.words.told_bits(t, held), np.zeros(1)
         alone = all(group is None for group in lay.spatial[:s])
         count, time = self.accesses.needed(t, s, words, stays, every=every), self.words.time(t, s, told)
-        read = written = none
+        read, written, put = none, none, self.words.price(t, s, "update", told) + self.leave(t, child, small)
         if t == lay.output and self.fewer_updates:
             once = np.full_like(words, self.touched[t])
             if child and alone and (every or not self.accesses.filters(t, s)):
@@ -84,12 +84,9 @@ class LeastLinks:
             else:
                 # of visits that bring a nonzero sum, or that a filter leaves, the fewer ones take place
                 count = np.maximum(self.accesses.needed(t, s, words, stays, once), count / 2 if alone else 0.0)
-                pj, written = (
-                    count * (self.words.price(t, s, "update", told) + self.leave(t, child, small)),
-                    count * time,
-                )
+                pj, written = count * put, count * time
         elif t == lay.output:
-            pj, written = count * (self.words.price(t, s, "update", told) + self.leave(t, child, small)), count * time
+            pj, written = count * put, count * time
         else:
             fill = 0.0 if child is None else self.words.price(t, child, "fill", small)
             pj, read = count * (self.words.price(t, s, "read", told) + fill), count * time
