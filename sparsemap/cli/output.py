@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from ..problem.problem import Problem
     from ..searching.driver import Snapshot
     from ..searching.result import Result
-
-T = TypeVar("T")
 
 PIPED_WIDTH = 100
 NARROWEST = 20
@@ -79,14 +76,6 @@ def show(text: str) -> None:
 
     coloured = Text.assemble(*((readable(part, len(part)), STYLES.get(style, "")) for part, style in parts(text)))
     Console(highlight=False).print(coloured, soft_wrap=True)
-
-
-def answer(table: Any, lines: Iterable[str]) -> None:
-    """Prints what `--json` asked for, or else a report."""
-    if table is None:
-        show("\n".join(lines))
-    else:
-        click.echo(json.dumps(table, indent=2))
 
 
 def say(text: str, colour: str | None = None) -> None:
@@ -164,15 +153,6 @@ def bar(quiet: bool, total: int | None = None, more: Callable[[], str] | None = 
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=total)
         yield lambda done, total, text: progress.update(task, completed=done, total=total, description=text)
-
-
-def step_progress(items: Iterable[T], total: int, text: Callable[[T], str], quiet: bool = False) -> Iterator[T]:
-    """The items, such as the results of a long piece of work, each counted and told once it is there."""
-    with bar(quiet, total) as update:
-        for done, item in enumerate(items, 1):
-            if update is not None:
-                update(done, total, text(item))
-            yield item
 
 
 @contextmanager
