@@ -82,9 +82,9 @@ class TileGrid:
             less = np.full_like(whole, np.inf) if axis == smaller else whole
             for place, within in enumerate(_next_inside(tuple(option.tolist()))):
                 for one in within:
-                    np.minimum(less[place], whole[one], out=less[place])
+                    np.minimum(less[place], whole[one], out=less[place, ...])
                 if axis == smaller:
-                    np.minimum(whole[place], less[place], out=whole[place])
+                    np.minimum(whole[place], less[place], out=whole[place, ...])
             found = less.swapaxes(0, axis)
         return found.reshape(-1)
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
@@ -72,14 +71,6 @@ def show(text: str) -> None:
 
     coloured = Text.assemble(*((readable(part, len(part)), STYLES.get(style, "")) for part, style in parts(text)))
     Console(highlight=False).print(coloured, soft_wrap=True)
-
-
-def answer(table: Any, lines: Iterable[str]) -> None:
-    """Prints what `--json` asked for, or else a report."""
-    if table is None:
-        show("\n".join(lines))
-    else:
-        click.echo(json.dumps(table, indent=2))
 
 
 def say(text: str, colour: str | None = None) -> None:
