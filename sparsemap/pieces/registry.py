@@ -114,8 +114,7 @@ class Registry:
         return loaded_again, (self.arguments,)
 
     def remember(self, key: Hashable, make: Callable[..., T], *arguments: Any) -> T:
-        """What was made of a file, or of names and tables, with these specs, made where it is not known yet; the last ones, not
-        all."""
+        """What was made of a file, names or tables with these specs, made where it is not known yet; not all is kept."""
         found = self._read.get(key)
         if found is None:
             if len(self._read) >= REMEMBERED:
