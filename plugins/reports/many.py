@@ -235,7 +235,7 @@ def _cells(
 # ---------------------------------------------------------------------------------------------------------------- plot
 
 
-def figure_of(path: Path, kind: str, reference: str = "") -> Figure:
+def figure_of(path: Path, kind: str, reference: str = "", by: str = "") -> Figure:
     """Energy or time of the layers of a network, or of the cells of a study, a bar each; ratios to the `reference`."""
     if kind not in FIGURES:
         raise SearchError(
@@ -244,7 +244,7 @@ def figure_of(path: Path, kind: str, reference: str = "") -> Figure:
     if kind == "ratios":
         if not (path / TABLE).exists():
             raise SearchError(f"{path}: a figure of ratios needs the folder of a study")
-        return ratios_chart(compare(rows_of(path), reference)).draw(WIDTH)
+        return ratios_chart(compare(rows_of(path), reference, by)).draw(WIDTH)
     sides = sides_of(path, planned=True)
     if kind == "timeline":
         if (chart := timeline(sides[0].parts)) is None:

@@ -8,11 +8,13 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from sparsemap.files import grouped, read_csv, times
 from sparsemap.plots import COLOURS, Figure, named_ticks, subplots
 from sparsemap.searching.result import read_result
 from sparsemap.study.cells import AXES, chosen_in
-from sparsemap.study.comparison import BY, NAMED, Comparison, compare, cost_of
+from sparsemap.study.comparison import ALL, BY, NAMED, Comparison, compare, cost_of
 
 from ..charts import GREY, Chart, Mark, scale, strips
 from ..sides import NETWORK, TABLE, Compared, cell_folder, checked, labelled, plan_in, result_of, sides_of
@@ -58,7 +60,8 @@ def study(folder: Path, registry: Any = None, reference: str = "") -> Page:
         found = compare(rows, reference if reference in varied[by] else "", by, chosen)
         lines.append(found.verdict)
         head, *uses = found.use_rows()
-        blocks: list[Any] = [_means(found), *_ratios(found)]
+        overs = dict.fromkeys([found.over, *found.divided])
+        blocks: list[Any] = [*(_means(attrs.evolve(found, over=over)) for over in overs), *_ratios(found)]
         blocks += [PageTable(head, uses)] if found.uses and by in AXES else []
         if by == "hardware" and networks:
             lines, blocks = [*verdict(networks, registry), *lines], [*layer_blocks(networks), *blocks]
@@ -132,9 +135,9 @@ def _means(found: Comparison) -> PageTable:
     rows: list[list[Cell]] = []
     for row in found.means:
         mean = number(row.ratio.mean if row.ratio else None, times)
-        rows.append([row.hardware, row.variant, mean, row.range, found.called(row.word), f"{row.cells} of {row.of}"])
-    head = ["hardware", found.by.replace("_", " "), "geometric mean", "95 %", "", "cells"]
-    own = found.by == "hardware"  # the means are over all of it
+        rows.append([row.group, row.variant, mean, row.range, found.called(row.word), f"{row.cells} of {row.of}"])
+    head = [found.over, found.by.replace("_", " "), "geometric mean", "95 %", "", "cells"]
+    own = found.by == found.over  # the means are over all of it
     return PageTable(head[own:], [row[own:] for row in rows])
 
 
@@ -170,12 +173,10 @@ def _strips(rows: Sequence[Row], key: str, by: str, axis: str) -> list[Chart]:
 def ratios_chart(found: Comparison) -> Chart:
     """The mean ratio of each variant with its interval of 95 %, and every cell as a dot."""
     means = [(row, row.ratio) for row in found.means if row.ratio is not None]
-    places, variants = len({row.hardware for row, _ in means}) > 1, len(found.others) > 1
-    names = [" on ".join(compress((row.variant, row.hardware), (variants or not places, places))) for row, _ in means]
-    cells = [
-        [found.ratio(c, row.variant) for c in found.cells if row.hardware in (c.names.get("hardware"), "all")]
-        for row, _ in means
-    ]
+    places, variants = len({row.group for row, _ in means}) > 1, len(found.others) > 1
+    names = [" on ".join(compress((row.variant, row.group), (variants or not places, places))) for row, _ in means]
+    groups = {ALL: found.cells, **found.groups(found.over)}
+    cells = [[found.ratio(cell, row.variant) for cell in groups[row.group]] for row, _ in means]
     dots = [(ratio, at) for at, ratios in enumerate(cells) for ratio in ratios if ratio]
 
     def draw(width: float) -> Figure:

@@ -118,6 +118,10 @@ def test_pages_and_figures_divide_by_the_reference_that_is_named(tmp_path, monke
     run("run", "two.toml", "-q")
     (axes,) = figure_of(Path("out"), "ratios", "random").axes
     assert "over random" in axes.get_xlabel()
+    run("plot", "out", "--kind", "ratios", "--by", "searcher", "-o", "by.svg")
+    assert "--by is for the kind ratios" in run(
+        "plot", "out", "--kind", "energy", "--by", "hardware", "-o", "a.svg", code=2
+    )
     page = page_of([Path("out")], load(), "mobile")
     assert [": above 1, " in s.text and s.text.split(": above 1, ")[1].split(" is")[0] for s in page.sections[:2]] == [
         "sparsemap",
