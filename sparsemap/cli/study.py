@@ -205,6 +205,9 @@ def compare(
                 less = [rows[0].index(name) for name in ("mean", "worse", "more", "cells") if name in rows[0]]
                 click.echo(cli_output.table(rows, align, less=less) + "\n")
     tell(outcomes, folder, cells.COMPARISON_FILES, quiet)
+    if found.broken:
+        cli_output.say(f"{found.broken} results are below their proven bound", "red")
+        raise SystemExit(1)
 
 
 def write_more(result: Result, problem: Problem, folder: str) -> list[Path]:

@@ -22,7 +22,7 @@ from ..pieces.defaults import COMMAND_FILE, PAGE_FILE
 from ..pieces.registry import is_path
 from ..problem.load import located
 from ..searching.journal import JOURNAL_FILE, designs_in
-from ..searching.result import PARTIAL_FOLDER, RESULT_FILE
+from ..searching.result import PARTIAL_FOLDER, RESULT_FILE, broken
 from ..searching.shortfalls import Shortfall
 from ..spec.unstructuring import plain
 
@@ -99,10 +99,12 @@ class Outcome:
 
     @property
     def row(self) -> dict[str, Any]:
-        """The row of the cell in the tables."""
+        """The row of the cell in the tables; `broken_bound`, score over bound, if a result is below what it can be."""
+        gap = self.numbers.get("lowest_gap") or self.numbers.get("gap")
         costs = self.numbers.get("costs") or {}
         numbers = {key: self.numbers.get(key) for key in NUMBERS} | {"score": self.numbers.get("score")}
-        return self.cell.names | numbers | dict.fromkeys(COSTS) | {**costs}
+        wrong = {"broken_bound": gap} if broken(gap, "") else {}
+        return self.cell.names | numbers | dict.fromkeys(COSTS) | {**costs} | wrong
 
 
 def cells_of(study: Study, folder: Path, base: Path = Path("."), what: str = "workload") -> list[Cell]:

@@ -35,6 +35,8 @@ COSTS = {
 """What the variants of a study are compared by."""
 NAMED = {"edp": "EDP", "edp_js": "energy x time", "seconds": "time", "energy_pj": "energy", "score": "score"}
 WORDS = {"one seed": "with one seed per cell it may be noise", "noise": "noise, the seeds differ by as much"}
+BROKEN = "broken bound"
+"""The word where a result is below what any design can have by proof."""
 SHOWN = 4
 """Values of an axis that a verdict names."""
 COUNTED = {"better": "less", "worse": "more"}
@@ -49,6 +51,8 @@ class CellRow:
     """Workload, hardware and seed, and what else the study varies."""
     costs: Mapping[str, float | None]
     """By variant; None where no valid design was found, or the cell failed."""
+    broken: tuple[str, ...] = ()
+    """Variants whose result is below its proven bound."""
 
 
 @attrs.frozen
@@ -66,6 +70,8 @@ class MeanRow:
     better: int
     """Cells in which the reference is better."""
     worse: int
+    broken: str = ""
+    """Which of the two breaks its bound, and in how many cells."""
 
     @property
     def range(self) -> str:
@@ -75,14 +81,14 @@ class MeanRow:
 
     @property
     def word(self) -> str:
-        return self.ratio.word if self.ratio else "-"
+        return BROKEN if self.broken else self.ratio.word if self.ratio else "-"
 
     def to_dict(self, over: str) -> dict[str, Any]:
         """Plain data; `searcher`, `space` or what else it is of, is `variant`; the group is called `over`."""
         ratio = self.ratio
         numbers = {"geometric": ratio and ratio.mean, "low": ratio and ratio.low, "high": ratio and ratio.high}
         about = {over: self.group, "variant": self.variant, "arithmetic": self.arithmetic}
-        counts = {key: getattr(self, key) for key in COUNTS}
+        counts = {key: getattr(self, key) for key in COUNTS} | ({"broken": self.broken} if self.broken else {})
         return {**about, **numbers, "word": self.word, **counts}
 
 
@@ -130,6 +136,11 @@ class Comparison:
         return cost / reference if cost is not None and reference else None
 
     @property
+    def broken(self) -> int:
+        """How many results are below their proven bound."""
+        return sum(len(cell.broken) for cell in self.cells)
+
+    @property
     def means(self) -> tuple[MeanRow, ...]:
         """Per hardware, or what else they are `over`, then over all cells if there are several."""
         groups = self.groups(self.over)
@@ -148,7 +159,9 @@ class Comparison:
         arithmetic = math.fsum(ratios) / len(ratios) if ratios else None
         better, worse = sum(ratio > 1 for ratio in ratios), sum(ratio < 1 for ratio in ratios)
         mean = ratio_of(problems.values(), level)
-        return MeanRow(group, variant, arithmetic, mean, len(ratios), len(cells), better, worse)
+        below = Counter(name for cell in cells for name in (variant, self.reference) if name in cell.broken)
+        broken = " and ".join(f"{name} in {count} of {len(cells)} cells" for name, count in below.items())
+        return MeanRow(group, variant, arithmetic, mean, len(ratios), len(cells), better, worse, broken)
 
     @property
     def divided(self) -> list[str]:
@@ -178,6 +191,7 @@ class Comparison:
             {**cell.names}
             | {f"{self.cost}:{name}": cell.costs.get(name) for name in self.variants}
             | {f"ratio:{name}": self.ratio(cell, name) for name in self.others}
+            | ({"broken_bound": "; ".join(cell.broken)} if self.broken else {})
             for cell in self.cells
         ]
         return csv_text(rows)
@@ -195,6 +209,11 @@ class Comparison:
         """A sentence for each of the other variants, over all cells."""
         texts = []
         for row in self.means[-len(self.others) :]:
+            if row.broken:
+                texts.append(
+                    f"no verdict on {row.variant}: below its proven bound is {row.broken}; do not trust these numbers"
+                )
+                continue
             if row.ratio is None:
                 texts.append(f"{row.variant} has no result where {self.reference} has one")
                 continue
@@ -255,7 +274,9 @@ class Comparison:
         rows = [[*names, *self.variants, *(f"ratio {name}" for name in self.others)]]
         for cell in self.cells:
             ratios = [times(self.ratio(cell, name)) for name in self.others]
-            costs = [four_digits(cell.costs.get(name)) for name in self.variants]
+            costs = [
+                f"{four_digits(cell.costs.get(name))}{f' {BROKEN}' * (name in cell.broken)}" for name in self.variants
+            ]
             rows.append([*map(str, cell.names.values()), *costs, *ratios])
         return rows
 
@@ -267,6 +288,7 @@ class Comparison:
         """Plain data for JSON."""
         cells = [
             {**cell.names, self.cost: dict(cell.costs), "ratio": {name: self.ratio(cell, name) for name in self.others}}
+            | ({"broken_bound": cell.broken} if cell.broken else {})
             for cell in self.cells
         ]
         about = {"by": self.by, "cost": self.cost, "reference": self.reference, "verdict": self.verdict}
@@ -303,10 +325,13 @@ def compare(
     reference = checked_reference(by, variants[by], reference)
     cost = cost_of(rows, by)
     found: dict[tuple[Any, ...], dict[str, float | None]] = {}
+    broken: dict[tuple[Any, ...], list[str]] = {}
     names = [name for name in NAMES if name != by and any(name in row for row in rows) and _told(name, rows)]
     for row in rows:
-        found.setdefault(tuple(row.get(name) for name in names), {})[row[by]] = row.get(cost)
-    cells = tuple(CellRow(dict(zip(names, key, strict=True)), costs) for key, costs in found.items())
+        key = tuple(row.get(name) for name in names)
+        found.setdefault(key, {})[row[by]] = row.get(cost)
+        broken.setdefault(key, []).extend([row[by]] if row.get("broken_bound") else [])
+    cells = tuple(CellRow(dict(zip(names, key, strict=True)), found[key], tuple(broken[key])) for key in found)
     return Comparison(reference, variants[by], cells, by, cost, _uses(rows, chosen, by), over)
 
 

@@ -16,7 +16,7 @@ from sparsemap_plugins.reports.page import page_of
 
 from sparsemap.cli.main import cli
 from sparsemap.errors import SearchError
-from sparsemap.files import csv_text
+from sparsemap.files import csv_text, read_csv
 from sparsemap.pieces.loading import load
 from sparsemap.study.comparison import CellRow, Comparison
 from sparsemap.study.comparison import compare as comparison_of
@@ -289,6 +289,24 @@ def test_a_value_that_chance_alone_may_part_from_the_others_is_not_named():
     ratios = {f"w{i}": (0.8, 1.25, 1.1) for i in range(20)} | {"lucky": (0.95, 0.955, 0.965)}
     found = comparison_of(divided(ratios), by="workload")
     assert found.means[-2].word == "better" and "but by" not in found.verdict
+
+
+def test_a_result_below_its_proven_bound_has_no_verdict_and_every_table_says_so(tmp_path):
+    rows = divided({"a": (0.8, 0.8), "b": (0.8, 0.8)})
+    rows[-1]["broken_bound"] = 0.9
+    found = comparison_of(rows)
+    assert found.broken == 1 and found.means[-1].word == "broken bound"
+    assert (
+        found.verdict
+        == "no verdict on mine: below its proven bound is mine in 1 of 4 cells; do not trust these numbers."
+    )
+    found.write(tmp_path)
+    assert [row["broken_bound"] for row in read_csv(tmp_path / "comparison.csv")] == ["", "", "", "mine"]
+    assert [row["word"] for row in read_csv(tmp_path / "comparison-means.csv")] == ["broken bound"]
+    text = (tmp_path / "comparison.md").read_text()
+    assert text.count("8 broken bound") == 1 and "better |" not in text.replace("own better", "")
+    by_workload = comparison_of(rows, by="workload").means
+    assert [row.word for row in by_workload] == ["better", "broken bound", "broken bound"]
 
 
 def test_the_page_has_means_by_the_axis_that_disagrees(tmp_path):

@@ -14,7 +14,7 @@ from sparsemap.files import grouped, read_csv, times
 from sparsemap.plots import COLOURS, Figure, named_ticks, subplots
 from sparsemap.searching.result import read_result
 from sparsemap.study.cells import AXES, chosen_in
-from sparsemap.study.comparison import ALL, BY, NAMED, Comparison, compare, cost_of
+from sparsemap.study.comparison import ALL, BROKEN, BY, NAMED, Comparison, compare, cost_of
 
 from ..charts import GREY, Chart, Mark, scale, strips
 from ..sides import NETWORK, TABLE, Compared, cell_folder, checked, labelled, plan_in, result_of, sides_of
@@ -74,6 +74,8 @@ def study(folder: Path, registry: Any = None, reference: str = "") -> Page:
     cost = cost_of(rows, "seed")
     sections.append(Section("Cells", [_cells(rows, cost)], f"Numbers of the seed with the least {NAMED[cost]}."))
     origin = made(folder, about, TABLE)
+    if below := sum(row["broken_bound"] is not None for row in rows):
+        lines.insert(0, f"{below} of {len(rows)} results are below their proven bound: do not trust these numbers.")
     lines += [line for line in uncounted(networks) if line not in lines]
     lines += dict.fromkeys(line for row, result in zip(rows, results, strict=True) for line in _lacking(row, result))
     return Page(folder.resolve().name, [origin], tiles, sections, verdict=lines)
@@ -98,7 +100,7 @@ def rows_of(folder: Path) -> list[dict[str, Any]]:
 
 
 def _numbers(row: Mapping[str, str]) -> dict[str, Any]:
-    known = (*KEYS[4:], *CHIP_COSTS, "edp_js", "score")
+    known = (*KEYS[4:], *CHIP_COSTS, "edp_js", "score", "broken_bound")
     names = {key: row[key] for key in (*KEYS[:4], *AXES) if key in row}
     return names | {key: float(row[key]) if row.get(key) else None for key in known}
 
@@ -144,7 +146,7 @@ def _means(found: Comparison) -> PageTable:
 def _ratios(found: Comparison) -> list[Chart]:
     """A chart for each hardware, or one if these are compared."""
     every = [
-        {**cell.names, found.by: variant, "ratio": found.ratio(cell, variant)}
+        {**cell.names, found.by: variant, "ratio": found.ratio(cell, variant), "broken_bound": cell.broken}
         for cell in found.cells
         for variant in found.others
     ]
@@ -164,7 +166,7 @@ def _strips(rows: Sequence[Row], key: str, by: str, axis: str) -> list[Chart]:
         names = [str(row[name]) for name in ("searcher", *AXES) if name in row and name != by]
         names = [*([row[by]] if by != "hardware" else []), *names]
         tip = ", ".join([f"{row['workload']} on {row['hardware']}", *names, f"seed {row['seed']}"])
-        tip += f"\n{times(row[key])} {axis}"
+        tip += f"\n{times(row[key])} {axis}" + f", {BROKEN}" * bool(row.get("broken_bound"))
         where = "" if by == "hardware" else row["hardware"]
         points.setdefault(where, []).append(Mark(row[key], row[by], row["workload"], tip=tip))
     return [strips(marks, axis, every, name) for name, marks in points.items()]
@@ -175,6 +177,7 @@ def ratios_chart(found: Comparison) -> Chart:
     means = [(row, row.ratio) for row in found.means if row.ratio is not None]
     places, variants = len({row.group for row, _ in means}) > 1, len(found.others) > 1
     names = [" on ".join(compress((row.variant, row.group), (variants or not places, places))) for row, _ in means]
+    names = [name + f", {BROKEN}" * bool(row.broken) for (row, _), name in zip(means, names, strict=True)]
     groups = {ALL: found.cells, **found.groups(found.over)}
     cells = [[found.ratio(cell, row.variant) for cell in groups[row.group]] for row, _ in means]
     dots = [(ratio, at) for at, ratios in enumerate(cells) for ratio in ratios if ratio]
@@ -216,7 +219,8 @@ def _cells(rows: Sequence[Row], cost: str) -> PageTable:
         best = min(known, key=itemgetter(cost)) if known else group[0]
         most = max(row[cost] for row in known) / best[cost] if known else None
         names = [best[key] for key in ("workload", "hardware", "searcher", *axes)]
-        count, printed = f"{len(known)} of {len(group)}", numbers(best, f"{best['at']}.", COLUMNS)
+        count = f"{len(known)} of {len(group)}" + f", {BROKEN}" * any(row["broken_bound"] for row in group)
+        printed = numbers(best, f"{best['at']}.", COLUMNS)
         rows_of.append([*names, count, *printed, number(best["gap"], times), number(most, times)])
     told = [f"least {name}" if name == NAMED[cost] else name for name in ("EDP", "energy", "cycles", "time", "power")]
     head = ["workload", "hardware", "searcher", *axes, "seeds", *told]
