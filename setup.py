@@ -51,7 +51,7 @@ def compiled(plugin: str, name: str, *parts: str) -> Extension:
     flags = [] if os.name == "nt" else ["-std=c11", "-O2", "-g0", "-ffp-contract=off"]
     if flags and platform.machine() == "x86_64":
         flags.append("-msse4.1")  # rounding in one instruction, as NumPy's own wheels have it
-    texts = [*sorted(Path("plugins", plugin).glob("*.[ch]")), Path("sparsemap/native.h")]
+    texts = [*sorted(Path("plugins", plugin).glob("*.[ch]")), *sorted(Path("sparsemap").glob("*.h"))]
     state = f"{zlib.crc32(b''.join(file.read_bytes() for file in texts)):08x}"  # which `native.py` compares
     return Extension(
         f"sparsemap_plugins.{plugin}.{name}",
@@ -88,6 +88,8 @@ setup(
     ext_modules=[
         compiled("analytic", "fast"),
         compiled("analytic", "kernel", "nest", "tables", "tiles", "counts", "cost", "waiting"),
+        compiled("analytic", "units"),
+        compiled("densities", "chances"),
         compiled("encodings", "moves"),
         compiled("searchers", "gaussian"),
     ],

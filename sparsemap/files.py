@@ -240,6 +240,5 @@ def times(ratio: float | None) -> str:
     """A ratio: 1.53x, 27.8x, 1,204x, 2.1e+08x; a dash if there is none."""
     if ratio is None or not math.isfinite(ratio):
         return "-"
-    if ratio >= 1e7:
-        return f"{ratio:.2g}x"
-    return f"{ratio:,.0f}x" if ratio >= 1000 else f"{ratio:.1f}x" if ratio >= 10 else f"{ratio:.2f}x"
+    form = ".2g" if ratio >= 1e7 else ",.0f" if ratio >= 1000 else ".1f" if ratio >= 10 else ".2f"
+    return f"{ratio:{form}}x"

@@ -16,9 +16,9 @@ LOG = logging.getLogger(__name__)
 
 
 def state(folder: Path) -> str:
-    """The checksum of the sources in C of a folder and `native.h`, as `setup.py` makes it; "" where there are none."""
+    """The checksum of the sources in C of a folder and the headers here, as `setup.py` makes it; "" where there are none."""
     texts = sorted(folder.glob("*.[ch]"))
-    every = [*texts, Path(__file__).with_suffix(".h")] if texts else []
+    every = [*texts, *sorted(Path(__file__).parent.glob("*.h"))] if texts else []
     return f"{zlib.crc32(b''.join(file.read_bytes() for file in every)):08x}" if every else ""
 
 

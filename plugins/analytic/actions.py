@@ -71,7 +71,13 @@ class PlaceTables:
 
     @classmethod
     def of(cls, problem: Problem) -> PlaceTables:
-        mechanisms = problem.candidates("mechanism")
+        """Problems with the same candidates, places, names of tensors and homes share it."""
+        mechanisms, tensors = problem.candidates("mechanism"), tuple((t.name, t.output) for t in problem.tensors)
+        key = cls, *map(id, mechanisms), problem.places, tensors, problem.homes  # it keeps the mechanisms
+        return problem.registry.remember(key, cls._made, problem, mechanisms)
+
+    @classmethod
+    def _made(cls, problem: Problem, mechanisms: tuple[Mechanism, ...]) -> PlaceTables:
         actions: dict[tuple[int, int, tuple[int, ...]], Action] = {}
         needs: dict[tuple[int, int], Array] = {}
         deals: dict[tuple[int, int, tuple[int, ...], str], Deal] = {}

@@ -52,6 +52,8 @@ from .prices import PRICES
 
 MOST_PAIRS = 64
 """Pairs of energy and cycles that are kept of those that no other beats."""
+TOLD_APART = 0.02
+"""Of the least energy: what numbers of children that share words must differ by."""
 ROUNDING = 1e-6
 """Densities and shares are rounded to six decimals before computes are counted (7.3)."""
 
@@ -96,32 +98,28 @@ class LowerBound:
         """Computes that take a place in time, carried out or gated."""
         self.outer = OuterTiles.of(layout, words, self.inside)
         self.links = LeastLinks(words, self.accesses, self.inside, self.instances)
-        self.rest = _front(*self._innermost())
-        """Pairs of energy and cycles (n,) of what is the same in all classes."""
-        self.of_class = self._outermost()
-        """Energy, cycles, and cycles in which all else waits (K * N,) of what is not, K times the N classes: `ways`."""
-        classes, waiting = self.of_class, self.of_class[2]
-        if not waiting.any():
-            classes = *_front(*classes[:2]), np.zeros(1)
-        rows = [slice(i, i + 1) for i in range(len(self.rest[0]))]
-        parts = [_front(*(part[:, 0] for part in self.joined(*classes, one))) for one in rows]
+        self.ways = self._outermost()
+        """K times: energy, cycles, and cycles in which all else waits, (N,) by class, and pairs of energy and cycles (n,) of
+        what is the same in all classes."""
+        parts = []
+        for energy, cycles, waiting, pj, steps in self.ways:
+            if not waiting.any():
+                energy, cycles, waiting = *_front(energy, cycles), np.zeros(1)
+            some = [self._joined(energy, cycles, waiting, pj[i : i + 1], steps[i : i + 1]) for i in range(len(pj))]
+            parts += [_front(a[:, 0], b[:, 0]) for a, b in some]
         self.energy_pj, self.cycles = _front(*map(np.concatenate, zip(*parts, strict=True)))
 
-    def joined(self, energy: Array, cycles: Array, waiting: Array, rows: slice = slice(None)) -> tuple[Array, Array]:
-        """Pairs (N, n) of classes (N,) with some rows of what is the same in all."""
+    def _joined(self, energy: Array, cycles: Array, waiting: Array, pj: Array, steps: Array) -> tuple[Array, Array]:
+        """Pairs (N, n) of classes (N,) with `pj` and `steps` (n,) of what is the same in all."""
         least = np.ceil(self.busy / self.units * (1.0 - 1e-9))
-        computes = self.actual * float(self.chip.mac_pj["compute"])
-        energy = (computes + np.add.outer(energy, self.rest[0][rows])) * (1.0 - 1e-9)
-        steps = np.maximum(self.rest[1][rows], least)
+        computes, steps = self.actual * float(self.chip.mac_pj["compute"]), np.maximum(steps, least)
+        energy = (computes + np.add.outer(energy, pj)) * (1.0 - 1e-9)
         return energy, np.maximum(np.maximum.outer(cycles, steps), np.add.outer(waiting, steps) * (1.0 - 1e-9))
 
     def by_class(self) -> tuple[Array, Array]:
         """The least energy and cycles (K * N,)."""
-        parts = (
-            self.joined(*some) for some in zip(*(np.split(part, self.ways) for part in self.of_class), strict=True)
-        )
-        energy, cycles = zip(*((energy.min(axis=1), cycles.min(axis=1)) for energy, cycles in parts), strict=True)
-        return np.concatenate(energy), np.concatenate(cycles)
+        energy, cycles = zip(*(self._joined(*some) for some in self.ways), strict=True)
+        return np.concatenate([e.min(axis=1) for e in energy]), np.concatenate([c.min(axis=1) for c in cycles])
 
     def _effectual(self) -> float:
         """Share of the computes that take place whatever is filtered."""
@@ -187,9 +185,9 @@ class LowerBound:
                 shares[t] /= sum(splits[d] for d, _ in rank) - (len(rank) - 1)
         return shares
 
-    def _outermost(self) -> tuple[Array, Array, Array]:
-        """Traffic of the outermost level, and what follows from it further in: pJ, cycles, for every class; and cycles in
-        which the levels inside wait, as the next one has one copy of every tile (`overlap`)."""
+    def _outermost(self) -> list[tuple[Array, Array, Array, Array, Array]]:
+        """Traffic of the outermost level, and what follows from it further in: pJ, cycles, for every class; cycles in
+        which the levels inside wait, as the next one has one copy of every tile (`overlap`); and the pairs of the rest."""
         lay, outer, accesses = self.layout, self.outer, self.accesses
         energy: Array = np.zeros(len(outer.tile))
         read, written, small = energy, energy, np.zeros(1)
@@ -225,52 +223,64 @@ class LowerBound:
         stops = self.words.known.options.overlap and lay.S > 1 and lay.spatial[0] is None
         stops = stops and all(lay.child(t, 0) == 1 and self.words.copies[t, 1] == 1.0 for t in come)
         waiting: Array = cycles if stops else np.zeros(1)
+        rests, found = self._innermost(float(energy.min())), np.zeros(1, dtype=np.int64)
+        copies = [copies for copies, _ in rests]
         for s in range(1, lay.S - 1):
             one = math.prod([m.limit for m in lay.problem.mapping_levels if m.spatial and m.storage > s])
             least = max(1.0, float(cycles.min()))
-            between, busy = self.links.between(s, outer, self._splits(s), self.busy / one, least)
+            between, busy, found = self.links.between(s, outer, self._splits(s), self.busy / one, least, copies)
             energy, cycles = energy + between, np.maximum(cycles, busy)
-        self.ways = len(np.atleast_2d(energy))
-        energy, cycles, waiting = np.broadcast_arrays(energy, cycles, waiting)
-        return energy.ravel(), cycles.ravel(), waiting.ravel()
+        energy, cycles, waiting = np.broadcast_arrays(np.atleast_2d(energy), cycles, waiting)
+        return [(*some, *rests[i][1]) for *some, i in zip(energy, cycles, waiting, found.tolist(), strict=True)]
 
-    def _innermost(self) -> tuple[Array, Array]:
-        """Reads of operands and updates of the output at the level next to the compute units: pJ, cycles, for every way to
-        share its fan-out."""
+    def _innermost(self, least: float) -> list[tuple[float, tuple[Array, Array]]]:
+        """Reads of operands and updates of the output at the level next to the compute units: pairs of pJ and cycles of ways
+        to share its fan-out, where so many children of one level share a word of the output, at most. An instance reads all
+        partial sums back but the first of each word (4.3): the more children sum a word, the fewer. Numbers of children are
+        told apart where they make a difference to `least` pJ."""
         lay = self.layout
         level = lay.S - 1
         if level == 0:
-            return np.zeros(1), np.zeros(1)  # the same accesses as the outermost level's
+            return [(np.inf, (np.zeros(1), np.zeros(1)))]  # the same accesses as the outermost level's
         instances = self.instances[level]
         splits = self._splits(level)
         shares = self._shares(level, splits)
         energy: Array = np.zeros(shares.shape[1])
         read, written = energy, energy
+        sums, kept_sums, get_sums = energy, energy, 0.0 * energy
         for t in range(lay.T):
             if not lay.stored[t, level]:
                 continue
             kept = self.accesses.kept(t, level, splits)
             left = kept * min(1.0, self.densities[t])
-            once = (
-                self.volumes[t] * instances
-            )  # an instance reads all partial sums back but the first of each word (4.3)
             accesses = self.computes * self.taken[t] / shares[t]
-            again = np.maximum(accesses - once, 0.0) * left
+            if t == lay.output:
+                sums, kept_sums = accesses, left
             if t == lay.output and self.fewer_updates:
                 left = np.minimum(1.0 - (1.0 - self.actual / self.computes) ** shares[t], kept)
-                again = np.maximum(accesses * left * (1.0 - 1e-6) - once, 0.0)
+                sums, kept_sums = accesses * left * (1.0 - 1e-6), np.ones_like(kept)
             # one access may be lost to rounding per instance and action
-            accesses, again = (np.maximum(0.0, x * (1.0 - 1e-6) - 4.0 * instances) for x in (accesses * left, again))
+            accesses = np.maximum(0.0, accesses * left * (1.0 - 1e-6) - 4.0 * instances)
             wires = self.words.wires_pj(level, np.ones(1) if splits is None else shares[t])
             get = self._price(level, "read") + wires
             if t == lay.output:
-                energy = energy + accesses * (self._price(level, "update") + wires) + again * get
-                read, written = read + again / instances, written + accesses / instances
+                energy, get_sums = energy + accesses * (self._price(level, "update") + wires), get_sums + get
+                written = written + accesses / instances
             else:
                 energy = energy + accesses * get
                 read = read + accesses / instances
         lanes = self.units if splits is None else np.minimum(self.units, splits.prod(axis=0) * instances)
-        return energy, np.maximum(self.links.transfer(level, read, written), np.ceil(self.busy / lanes * (1.0 - 1e-9)))
+        steps, found = np.ceil(self.busy / lanes * (1.0 - 1e-9)), list[tuple[float, tuple[Array, Array]]]()
+        plain = not (lay.windowed[lay.output] or lay.holes[lay.output])
+        alike = self.words.network and lay.S == 3 and lay.stored.all() and plain
+        for copies in 2.0 ** np.arange(np.ceil(np.log2(instances)) if alike else 0.0, -1.0, -1.0):
+            once = self.volumes[lay.output] * (min(copies, instances) if alike else instances)
+            again = np.maximum(0.0, np.maximum(sums - once, 0.0) * kept_sums * (1.0 - 1e-6) - 4.0 * instances)
+            pj = energy + again * get_sums
+            if not found or pj.min() > found[-1][1][0][0] + TOLD_APART * least:
+                cycles = np.maximum(self.links.transfer(level, read + again / instances, written), steps)
+                found.append((float(copies) if found else np.inf, _front(pj, cycles)))
+        return found[::-1]
 
     def _price(self, level: int, action: str) -> float:
         """pJ of one access."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +26,8 @@ class LeastAccesses:
         self.volumes = [float(math.prod(tensor.shape(layout.problem.sizes))) for tensor in layout.tensors]
         self.chances: dict[int, Array] = {}
         """By leader, `_there` of 2 ** (i / 8) words."""
+        self._known: dict[tuple[str, int, int], Any] = {}
+        """By method and arguments."""
         self.one_by_one = [self.touched[t] * layout.sizes[~layout.relevant[t]].prod() for t in range(layout.T)]
         self.meets_all = [[self._meets_all(t, c) for c in range(layout.T)] for t in range(layout.T)]
 
@@ -65,6 +69,16 @@ class LeastAccesses:
 
     def filters(self, t: int, level: int) -> list[Action]:
         """The filters of a tensor that count for its accesses at a level: those there and further out."""
+        found: list[Action] = self._once(self._filters, t, level)
+        return found
+
+    def _once(self, find: Callable[[int, int], Any], t: int, other: int) -> Any:
+        key = find.__name__, t, other
+        if key not in self._known:
+            self._known[key] = find(t, other)
+        return self._known[key]
+
+    def _filters(self, t: int, level: int) -> list[Action]:
         found = [a for a in self.places.actions if a.target == t and a.place.storage is not None and a.kind.any()]
         return [a for a in found if self.layout.holder(t, a.place.storage or 0) <= level]
 
@@ -73,8 +87,7 @@ class LeastAccesses:
         if c not in self.chances:
             most = int(8.0 * np.log2(max(1.0, self.volumes[c]))) + 1
             self.chances[c] = self._there(c, 2.0 ** (np.arange(most) / 8.0))
-        known = self.chances[c]
-        return known[np.minimum((8.0 * log_words).astype(np.intp), len(known) - 1)]
+        return self.chances[c].take((8.0 * log_words).astype(np.intp), mode="clip")
 
     def _there(self, c: int, words: Array) -> Array:
         """(n,) chance that so many words of a leader are not all empty; that of one word where shapes matter."""
@@ -114,12 +127,19 @@ class LeastAccesses:
 
     def _meets_all(self, t: int, c: int) -> bool:
         """Whether each step of the dimensions over which a word of `t` stays brings it other words of the leader."""
+        return bool(self._once(self._meets, t, c))
+
+    def _meets(self, t: int, c: int) -> bool:
         alone = ~self.layout.relevant[t]
         of_ranks = [sum(alone[dim] for dim, _ in rank) for rank in self.layout.ranks[c]]
-        return sum(of_ranks) == alone.sum() and all(count < 2 for count in of_ranks)
+        return bool(sum(of_ranks) == alone.sum() and all(count < 2 for count in of_ranks))
 
     def judged(self, t: int, level: int) -> list[int]:
         """The dimensions along which tiles of children matter to what filters of a tensor leave."""
+        found: list[int] = self._once(self._judged, t, level)
+        return found
+
+    def _judged(self, t: int, level: int) -> list[int]:
         leaders = {c for action in self.filters(t, level) for c in action.leaders}
         return sorted({d for c in leaders for rank in self._beside(t, c) for d, _ in rank})
 

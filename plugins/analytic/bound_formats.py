@@ -16,19 +16,18 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from sparsemap import Fiber
-from sparsemap.pieces.boundary import units_of
 from sparsemap.pieces.contracts import box
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.pieces.contracts.sparsity import name_bits
 from sparsemap.primes import divisors, prime_factors
 
 from .layout import Layout
-from .occupancy import AskedFormat, Ranks
+from .occupancy import Ranks
 from .occupancy.lookup import distinct
 from .ranks import OUTER
 
 if TYPE_CHECKING:
+    from .bound_fullest import FullestBits
     from .prepared import ModelTables
 
 MOST_PARTS = 1 << 14
@@ -140,44 +139,29 @@ class LeastRanks:
     @classmethod
     def of(cls, known: ModelTables, t: int) -> LeastRanks | None:
         """None: not known. No chip matters: problems with the same tensor and formats share it."""
-        if not _told_by_ranks(known, t):
+        if not told_by_ranks(known, t):
             return None
-        return known.tables[t].remember(_content(known, t, known.layout.sizes), lambda: cls._made(known, t))
+        return known.tables[t].remember(content(known, t, known.layout.sizes), lambda: cls._made(known, t))
 
     @classmethod
     def _made(cls, known: ModelTables, t: int) -> LeastRanks | None:
         steps = RankSteps.of(known.layout, t, known.layout.sizes)
         if steps is None:
             return None
-        inside, outside, done = _cheapest(known, t, steps, False)
+        inside, outside, done = cheapest(known, MeanBits(known, t, steps), steps)
         found: Array = np.minimum(done, (inside + outside).min(axis=0))
         found[0] = min(done[-1], inside[0, -1])
         return cls(steps.dims, steps.options, found[steps.part])
 
 
-def most_bits(known: ModelTables, t: int, extents: Array) -> float:
-    """Bits of the fullest tile with these extents (D,), in the cheapest hierarchy of ranks; 0 where it is not known."""
-
-    def make() -> float:
-        steps = RankSteps.of(known.layout, t, extents)
-        if steps is None:
-            return 0.0
-        inside, _, done = _cheapest(known, t, steps, True)
-        return float(min(done[-1], inside[:, -1].min()))
-
-    return (
-        known.tables[t].remember((most_bits, *_content(known, t, extents)), make) if _told_by_ranks(known, t) else 0.0
-    )
-
-
-def _content(known: ModelTables, t: int, extents: Array) -> tuple[Hashable, ...]:
+def content(known: ModelTables, t: int, extents: Array) -> tuple[Hashable, ...]:
     """What determines the ranks of a tile with these extents (D,), beside what determines the tables."""
     lay = known.layout
     ranks = tuple(tuple(rank) for rank in lay.ranks[t])
     return ranks, lay.D, tuple(np.where(lay.relevant[t], extents, 1.0)), known.options.pointers
 
 
-def _told_by_ranks(known: ModelTables, t: int) -> bool:
+def told_by_ranks(known: ModelTables, t: int) -> bool:
     """Whether all that tells places are ranks of the formats, whose bits depend on volumes alone."""
     tables, formats = known.tables[t], known.formats
     plain = not (formats.pads or formats.flattened.any() or (formats.group > 1).any())
@@ -185,11 +169,10 @@ def _told_by_ranks(known: ModelTables, t: int) -> bool:
     return plain and not decodes and formats.every_fiber and not tables.by_shape and bool(formats.compressed.any())
 
 
-def _cheapest(known: ModelTables, t: int, steps: RankSteps, fullest: bool) -> tuple[Array, Array, Array]:
+def cheapest(known: ModelTables, priced: MeanBits | FullestBits, steps: RankSteps) -> tuple[Array, Array, Array]:
     """Bits of the cheapest hierarchies: of the ranks up to a part, and further out, by what the next rank outside tells, (told,
-    m) each, where the ranks inside are compressed; and (m,) up to a part of which ranks further out are not. `fullest`: of
-    a tile that holds the most; otherwise the mean."""
-    packed, leads = _prices(known, t, steps, fullest)
+    m) each, where the ranks inside are compressed; and (m,) up to a part of which ranks further out are not."""
+    packed, leads = _prices(known, priced, steps)
     start, end, count = steps.start, steps.end, len(steps.layer)
     inside, outside = np.full((2, len(OUTER), count), np.inf)
     done = np.full(count, np.inf)
@@ -220,11 +203,10 @@ def _runs(keys: Array) -> list[slice]:
     return [slice(a, b) for a, b in itertools.pairwise(ends)]
 
 
-def _prices(known: ModelTables, t: int, steps: RankSteps, fullest: bool) -> tuple[Array, Array]:
+def _prices(known: ModelTables, priced: MeanBits | FullestBits, steps: RankSteps) -> tuple[Array, Array]:
     """Bits (told, ends, n) of every step in the cheapest compressed format, where the next rank outside tells so much and it
     tells the ends of the fibers inside, or not; and (n,) of offsets in an uncompressed one, which tell them."""
     formats, pointers = known.formats, known.options.pointers
-    priced = _Fullest.of(known, t, steps) if fullest else _Mean(known, t, steps)
     found = np.full((len(OUTER), 2, len(steps.length)), np.inf)
     rows = {
         (told, name): (int(formats.row[told, name]), told % 2 > 0)
@@ -244,7 +226,7 @@ def _prices(known: ModelTables, t: int, steps: RankSteps, fullest: bool) -> tupl
 
 
 @attrs.frozen(eq=False)
-class _Mean:
+class MeanBits:
     """Mean bits of the steps that differ, `RankSteps.first`."""
 
     known: ModelTables
@@ -267,46 +249,3 @@ class _Mean:
         offsets = units.offsets * name_bits(positions + 1.0)
         found = units.metadata * units.metadata_bits, units.payload * units.payload_bits, offsets
         return list(zip(*(part.reshape(count, -1) for part in found), strict=True))
-
-
-@attrs.frozen(eq=False)
-class _Fullest:
-    """Bits in a tile that holds the most, without the tables that know all that a tile may hold."""
-
-    formats: tuple[AskedFormat, ...]
-    length: Array
-    offset_bits: Array
-    slots: Array
-    filled: Array
-    """(3, n) chances that the part below, the part of a fiber hold anything there, and the part below anywhere."""
-
-    @classmethod
-    def of(cls, known: ModelTables, t: int, steps: RankSteps) -> _Fullest:
-        occupancy, tile = known.layout.occupancies[t], (int(steps.box.max()),)
-        most = np.array([min(float(tile[0]), float(occupancy.largest(tile)))])
-        sizes, which = np.unique(np.stack([steps.below, steps.box])[:, steps.first], return_inverse=True)
-        within, smaller = np.zeros(len(sizes)), np.flatnonzero(sizes < tile[0])
-        if count := len(smaller):
-            subs, one = sizes[smaller].astype(np.int64)[:, None], np.ones(count, dtype=np.int64)
-            asked = known.tables[t].asked.within_many
-            within[smaller] = asked(subs, np.full((count, 1), tile[0]), most.repeat(count), one)
-        below, box = 1.0 - within[which.reshape(2, -1)]
-        filled = np.stack([below, box, 1.0 - known.tables[t].empty([steps.below[steps.first]])])
-        parts = (steps.length, name_bits(steps.positions + 1.0), steps.fibers)
-        length, offset_bits, slots = (part[steps.first] for part in parts)
-        return cls(known.formats.asked, length, offset_bits, slots, filled)
-
-    def bits(self, asked: Sequence[tuple[int, bool]]) -> list[tuple[Array, Array, Array]]:
-        """As of `_Mean`."""
-        return [self._bits(*one) for one in asked]
-
-    def _bits(self, asked: int, filled: bool) -> tuple[Array, Array, Array]:
-        below, box, usual = self.filled
-        fibers = self.slots * (box if filled else 1.0)
-        bits = name_bits(self.length), self.offset_bits
-        form, outer = self.formats[asked]
-        held = self.length * below
-        units = units_of(form, Fiber(fibers, self.length, held, *bits, self.slots, self.length, usual), outer)
-        one, there = np.ones(len(fibers)), self.slots * held if form.compressed else fibers * self.length
-        offsets = (fibers + there) * self.offset_bits
-        return units.metadata * units.metadata_bits * one, units.payload * units.payload_bits * one, offsets

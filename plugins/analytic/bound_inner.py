@@ -4,8 +4,9 @@ They hold a tile that is one of theirs times the way to share the fan-out. If it
 inside that is the innermost around it. What this loop moves is delivered in each of its steps. Any other tensor either stays,
 as no loop inside moves it, or comes again with every tile of the level. A filter looks at what the tile of a child meets: the
 finer the tiles, the more it removes, and the more of them come. A word that R children use crosses the tree to all of them
-and is written R times: the R of tensors that share a fan-out cannot all be small. Without the charge `network` the last two
-are not counted: so searches under `timeloop` stay as they are.
+and is written R times: the R of tensors that share a fan-out cannot all be small. Filters read the metadata of what they look
+at, held back or not (`filter-metadata`): by tiny tiles they hold back nearly all words, and read all metadata with every one.
+Without the charge `network` the last three are not counted: so searches under `timeloop` stay as they are.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from .bound_tiles import OuterTiles, TileGrid, delivered, possible
 
 if TYPE_CHECKING:
     from .bound_links import Handed, LeastLinks
+    from .bound_looks import Looks
 
 SLOWER = 1.15, 1.6, 2.5, 5.0
 """Few children save energy and take longer: times, over those of the outermost level, that are told apart."""
@@ -53,49 +55,69 @@ class InnerTiles:
         finer = self.known if self.words.network and s == 1 else []
         self.filtered = [t for t in finer if self.accesses.filters(t, s)]
         """Tensors of which filters hold back what the tiles need."""
+        self.wires: dict[float, float] = {}
+        """pJ of a bit to so many children more than to one."""
         self.promise: tuple[Array, Array] | None = None
         """Of the whole grid (K, n): pJ, infinity where none fits, with the loop that is cheapest around it, and this loop."""
 
-    def costs(self, own: list[Handed], work: float, least: float) -> tuple[Array, Array] | None:
-        """pJ (K, N), by tiers of cycles, those of `SLOWER` times `least`, and cycles (N,); None: none fits. `own`: what the
-        tiles of the level need; `work`: cycles of computing for one child."""
+    def costs(
+        self, own: list[Handed], work: float, least: float, copies: list[float]
+    ) -> tuple[Array, Array, Array] | None:
+        """pJ (K, N), cycles (N,) and (K,) tiers: of cycles, those of `SLOWER` times `least`, and of the most children that
+        share a word of the output, by the place in `copies`, which changes first. None: none fits. `own`: what the tiles of
+        the level need; `work`: cycles of computing for one child."""
         lay, s, words, grid, limit = self.layout, self.s, self.words, self.grid, self.limit
+        inner, tiers = s == lay.S - 2 == 1 and words.network, dict[int, int]()
         shares = [(np.ones(lay.D), np.full(lay.D, limit), np.ones(len(self.tiles), dtype=bool), limit)]
         if words.network:
             shares = list(grid.shares(self.fits, limit, self.tiles))
-        ends = least * np.array(SLOWER) if words.network and s == lay.S - 2 == 1 else np.zeros(0)
-        tier = [int((most * ends <= work).sum()) for *_, most in shares]
+        ends = least * np.array(SLOWER) if inner else np.zeros(0)
         alone = [np.flatnonzero(~lay.relevant[t]) for t in self.known]
         judged = [self.accesses.judged(t, s) if t in self.filtered else [] for t in self.known]
         ways: Ways = {}
-        for k, (copies, most, some, _) in zip(tier, shares, strict=True):
-            times = [float(copies[dims].prod()) for dims in alone]
-            way = k, *((n, *most[dims].tolist()) for n, dims in zip(times, judged, strict=True))
+        for same, most, some, children in shares:
+            summed = int(np.searchsorted(copies, most[~lay.relevant[lay.output]].prod())) if inner else len(copies) - 1
+            tier = int((children * ends <= work).sum()) * len(copies) + summed
+            times = [float(same[dims].prod()) for dims in alone]
+            pairs = ((n, *most[dims].tolist()) for n, dims in zip(times, judged, strict=True))
+            way = tiers.setdefault(tier, len(tiers)), *pairs
             ways[way] = some | ways[way] if way in ways else some
-        energy, busy = np.full((max(tier) + 1, lay.D, len(self.fits)), np.inf), np.full((lay.D, len(self.fits)), np.inf)
+        energy, busy = np.full((len(tiers), lay.D, len(self.fits)), np.inf), np.full((lay.D, len(self.fits)), np.inf)
         still: Array = np.zeros((lay.D, lay.T))
         """pJ of tensors that a loop does not move, as `energy` has them."""
         for d, rows in (one for one in possible(self.loops) if one[1].size):
-            parts = [self._part(t, d, rows) for t in range(lay.T)]
+            parts = [self.part(t, d, rows) for t in range(lay.T)]
             still[d] = [part.pj.max() for part in parts]
-            energy[:, d, self.tiles[rows]] = self._least(d, rows, parts, ways, judged)
+            energy[:, d, self.tiles[rows]] = self.least(d, rows, parts, ways, judged)
             busy[d, self.tiles[rows]] = self.links.busy(s, parts)
         if np.isinf(energy).all():
             return None
         self.promise = energy.min(axis=1).astype(np.float32), energy.argmin(axis=1).astype(np.int8)
         cycles = grid.least_inside(busy.min(axis=0))[self.outer.tile]
         if s > 1 or not words.network:
-            return grid.least_inside(energy[0].min(axis=0))[None, self.outer.tile], cycles
-        return self._in_classes(energy, still, own), cycles
+            return grid.least_inside(energy[0].min(axis=0))[None, self.outer.tile], cycles, np.array([*tiers])
+        pj = self.in_classes(energy, still, own)
+        if self.filtered and words.known.options.filter_metadata and self._held_back(energy.min(axis=0)):
+            from .bound_looks import Looks
+
+            pj = Looks.of(self).added(pj, energy, still, own, ways, judged)
+            self.promise = energy.min(axis=1).astype(np.float32), energy.argmin(axis=1).astype(np.int8)
+        return pj, cycles, np.array([*tiers])
+
+    def _held_back(self, energy: Array) -> bool:
+        """Whether filters hold back anything that the cheapest tile with its loop, of `energy` (D, n), moves."""
+        d, tile = (int(i) for i in np.unravel_index(energy.argmin(), energy.shape))
+        row = np.flatnonzero(self.tiles == tile)
+        return any(self.part(t, d, row).pj < 0.999 * self.part(t, d, row, every=True).pj for t in self.filtered)
 
     def _words(self, t: int, d: int, rows: Array) -> Array:
         return np.maximum(self.sent[t][d][rows] if t in self.sent else np.zeros(len(rows)), self.accesses.touched[t])
 
-    def _part(self, t: int, d: int, rows: Array, every: bool = False) -> Handed:
+    def part(self, t: int, d: int, rows: Array, every: bool = False) -> Handed:
         words, stays = self._words(t, d, rows), self.stays[t][rows]
         return self.links.handed(t, self.s, words, stays, self.volumes[t][rows], every)
 
-    def _in_classes(self, energy: Array, still: Array, own: list[Handed]) -> Array:
+    def in_classes(self, energy: Array, still: Array, own: list[Handed]) -> Array:
         """(K, N) the least by class: what no loop inside moves stays, or comes again with every tile of the level."""
         lay, grid, outer = self.layout, self.grid, self.outer
         again, steps = {}, (lay.sizes[:, None] / grid.extents).prod(axis=0)
@@ -114,32 +136,47 @@ class InnerTiles:
                     found[k] = np.minimum(found[k], least + np.maximum(0.0, own[t].pj - still[d, t]))
         return found
 
-    def _least(self, d: int, rows: Array, parts: list[Handed], ways: Ways, judged: list[list[int]]) -> Array:
-        """pJ (K, n) of the tiles `rows` with this innermost loop, over all ways to share the fan-out among the children."""
+    def least(
+        self, d: int, rows: Array, parts: list[Handed], ways: Ways, judged: list[list[int]], looks: Looks | None = None
+    ) -> Array:
+        """pJ (K, n) of the tiles `rows` with this innermost loop, over all ways to share the fan-out among the children;
+        `looks`: with what filters look at."""
         log_extents = np.log2(self.extents[:, rows])
-        every = {t: self._part(t, d, rows, every=True) for t in self.filtered if self.layout.relevant[t, d]}
-        log_words = {t: np.log2(self._words(t, d, rows)) for t in every}
-        alone: Array = sum((part.pj for t, part in enumerate(parts) if t not in every), start=np.zeros(len(rows)))
+        moved = [t for t in self.filtered if self.layout.relevant[t, d]]
+        every = {t: self.part(t, d, rows, every=True) for t in (self.filtered if looks else moved)}
+        log_words = {t: np.log2(self._words(t, d, rows)) for t in moved}
+        alone: Array = sum((part.pj for t, part in enumerate(parts) if t not in moved), start=np.zeros(len(rows)))
         found = np.full((max(k for k, *_ in ways) + 1, len(rows)), np.inf)
 
         @cache
         def kept(t: int, dims: tuple[int, ...], most: tuple[float, ...]) -> Array:
+            least = np.minimum(1.0, parts[t].pj / np.maximum(every[t].pj, 1e-300))
+            if t not in moved:
+                return least
             child = log_extents.copy()
             child[[*dims]] = np.maximum(0.0, log_extents[[*dims]] - np.log2(most)[:, None])
-            share = self.accesses.kept_in_tiles(t, self.s, log_words[t], child)
-            return np.minimum(1.0, np.maximum(share, parts[t].pj / np.maximum(every[t].pj, 1e-300)))
+            return np.minimum(1.0, np.maximum(self.accesses.kept_in_tiles(t, self.s, log_words[t], child), least))
+
+        whole = cache(lambda t, times: every[t].pj + self._more(every[t], times))
 
         @cache
         def added(i: int, times: float, *most: float) -> Array | float:
             t = self.known[i]
-            if t not in every:
+            if t not in moved:
                 return self._more(parts[t], times)
-            return kept(t, tuple(judged[i]), most) * (every[t].pj + self._more(every[t], times))
+            return kept(t, tuple(judged[i]), most) * whole(t, times)
 
+        looked = {t: looks.metadata(t, self._words(t, d, rows)) for t in every} if looks else {}
         for (k, *way), some in ways.items():
+            if not some[rows].any():
+                continue
             pj = alone
             for i, one in enumerate(way):
                 pj = pj + added(i, *one)
+            if looks:
+                mine = [(t, i, one) for i, (t, one) in enumerate(zip(self.known, way, strict=True)) if t in every]
+                through = {t: (kept(t, tuple(judged[i]), tuple(most)), whole(t, n)) for t, i, (n, *most) in mine}
+                pj = pj + looks.looking(through, looked)
             np.minimum(found[k], pj, out=found[k], where=some[rows])
         return found
 
@@ -147,6 +184,7 @@ class InnerTiles:
         """(n,) pJ of so many children for each word in place of one."""
         if times <= 1.0:
             return 0.0
-        wires = self.words.wires_pj(self.s, np.array([1.0, times]))
-        wire = max(0.0, float(wires[-1] - wires[0])) / float(self.links.chip.word_bits[self.s])
-        return part.bits * wire + (times - 1.0) * part.child_pj
+        if times not in self.wires:
+            wires = self.words.wires_pj(self.s, np.array([1.0, times]))
+            self.wires[times] = max(0.0, float(wires[-1] - wires[0])) / float(self.links.chip.word_bits[self.s])
+        return part.bits * self.wires[times] + (times - 1.0) * part.child_pj

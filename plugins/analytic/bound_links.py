@@ -41,25 +41,28 @@ class LeastLinks:
         """Of the level next to the outermost one, `InnerTiles.promise`."""
 
     def between(
-        self, s: int, outer: OuterTiles, splits: Array | None, work: float, least: float
-    ) -> tuple[Array, Array]:
+        self, s: int, outer: OuterTiles, splits: Array | None, work: float, least: float, copies: list[float]
+    ) -> tuple[Array, Array, Array]:
         """pJ and cycles (N,) by class of a level between the outermost and the innermost one: no fewer words leave it than
         have come, and than the tiles inside need. `splits`: ways (D, m) to share its fan-out; None: too many. Or (K, N), K
-        pairs by how many children work: `work` cycles of computing for one, where all else takes `least` or more."""
+        pairs by how many children work: `work` cycles of computing for one, where all else takes `least` or more; and by how
+        many share a word of the output: (K,) the place in `copies`, the most of them, the last one infinity."""
         lay, ones = self.layout, [np.ones(1)] * self.layout.T
         moved = [np.maximum(outer.moved[t], self.touched[t]) for t in range(lay.T)]
         own = [self.handed(t, s, moved[t], *((outer.stays[t], outer.words[t]) if s == 1 else (ones[t], ones[t])))
                for t in range(lay.T)]  # fmt: skip
         energy, cycles = sum((part.pj for part in own), start=np.zeros(1)), self.busy(s, own)
+        any_ = np.full(1, len(copies) - 1)
         if outer.grid is None or splits is None:
-            return energy, cycles
+            return energy, cycles, any_
         inner = InnerTiles(self, s, outer, outer.grid, splits)
-        inside = inner.costs(own, work, least)
+        inside = inner.costs(own, work, least, copies)
         self.promise = inner.promise if s == 1 else self.promise
         if inside is None:
-            return energy, cycles  # no design fits
-        slowest = least * np.array([0.0, *SLOWER])[: len(inside[0]), None]
-        return np.maximum(energy, inside[0]), np.maximum(np.maximum(cycles, inside[1]), slowest)
+            return energy, cycles, any_  # no design fits
+        slowest = least * np.array([0.0, *SLOWER])[inside[2] // len(copies), None]
+        cycles = np.maximum(np.maximum(cycles, inside[1]), slowest)
+        return np.maximum(energy, inside[0]), cycles, inside[2] % len(copies)
 
     def handed(self, t: int, s: int, words: Array, stays: Array, held: Array, every: bool = False) -> Handed:
         """Handing over `words` (n,) to its children, out of tiles of `held` words or more, whose words serve `stays`

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import attrs
@@ -73,15 +74,18 @@ class TileGrid:
     def least_inside(self, values: Array, smaller: int | None = None, along: Array | None = None) -> Array:
         """(n,) the least of `values` (n,) over all tiles whose extents divide those of a tile: along one dimension, `smaller`,
         those that are smaller there, and where `along` (D,) says so, but equal in the others."""
-        found = values.reshape(self.shape)
+        found = values.reshape(self.shape).copy()
         for axis, option in enumerate(self.options):
             if along is not None and not along[axis]:
                 continue
-            within = option[:, None] % option == 0.0
-            if axis == smaller:
-                within &= option[:, None] > option
-            parts = [found.take(np.flatnonzero(some), axis).min(axis, initial=np.inf) for some in within]
-            found = np.stack(parts, axis)
+            whole = found.swapaxes(0, axis)
+            less = np.full_like(whole, np.inf) if axis == smaller else whole
+            for place, within in enumerate(_next_inside(tuple(option.tolist()))):
+                for one in within:
+                    np.minimum(less[place], whole[one], out=less[place])
+                if axis == smaller:
+                    np.minimum(whole[place], less[place], out=whole[place])
+            found = less.swapaxes(0, axis)
         return found.reshape(-1)
 
     def shares(self, fits: Array, limit: float, tiles: Rows) -> Iterator[tuple[Array, Array, Array, float]]:
@@ -94,17 +98,22 @@ class TileGrid:
             ways = ways[:, wide * ways.sum(axis=0) <= np.log2(limit) + 1e-9]
             if (ways.shape[1] <= MOST_WAYS and ways.shape[1] * len(tiles) <= MOST_MARKS) or ways.shape[1] == 1:
                 break
-        smallest, largest = [], []
-        for step, option in zip(steps, self.options, strict=True):
+        parts, largest, place = list[list[Array]](), [], np.zeros(1, dtype=np.int64)
+        for step, option, tile, way in zip(steps, self.options, np.unravel_index(tiles, self.shape), ways, strict=True):
             ways_of = np.where(option[:, None] % option == 0.0, option, 1.0)
             most = [np.where(ways_of < 2.0 ** (wide * (e + 1)), ways_of, 1.0).max(axis=1) for e in step]
-            smallest.append([np.searchsorted(option, option / each) for each in most])
-            largest.append([each.max() for each in most])
-        shaped = fits.reshape(self.shape)
-        for way in ways.T:
-            held = shaped[np.ix_(*(part[e] for part, e in zip(smallest, way, strict=True)))]
-            count = np.array([part[e] for part, e in zip(largest, way, strict=True)])
-            yield 2.0 ** (wide * way), count, held.reshape(-1)[tiles], min(limit, float(count.prod()))
+            parts = [[len(option) * own for own in part] for part in parts]
+            smallest = [np.searchsorted(option, option / each)[tile] for each in most]
+            place = len(option) * place
+            if len(step) > 1:
+                parts.append(smallest)
+            else:
+                place = place + smallest[0]
+            largest.append(np.array([each.max() for each in most])[way])
+        several = [len(step) > 1 for step in steps]
+        for way, count in zip(ways.T, np.array(largest).T, strict=True):
+            held = fits[sum((part[e] for part, e in zip(parts, way[several], strict=True)), start=place)]
+            yield 2.0 ** (wide * way), count, held, min(limit, float(count.prod()))
 
     def spread(self, fits: Array, splits: Array) -> Array:
         """(n,) bool: a superset of the tiles that the children of a level hold together: one that `fits` times one of the
@@ -154,6 +163,12 @@ class TileGrid:
                 at[axis] = some
                 found[tuple(at)] |= shaped.take(larger[some], axis)
         return found.reshape(-1)
+
+
+@lru_cache(maxsize=256)
+def _next_inside(option: tuple[float, ...]) -> list[list[int]]:
+    """By place in all divisors of a size, ascending, the places of those that are smaller by one prime factor."""
+    return [[option.index(size // prime) for prime in set(prime_factors(int(size)))] for size in option]
 
 
 @attrs.frozen(eq=False)

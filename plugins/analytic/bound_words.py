@@ -17,7 +17,7 @@ import numpy as np
 from sparsemap.pieces.contracts import box
 from sparsemap.pieces.contracts.base import Array
 
-from .bound_formats import LeastRanks, most_bits
+from .bound_formats import LeastRanks
 from .prices import PRICES, length_mm, tree_sides
 
 if TYPE_CHECKING:
@@ -105,6 +105,8 @@ class LeastWords:
                 break
             words = held + more / copies
             most = min(words, float(lay.occupancies[t].largest((int(words),))))
+            from .bound_fullest import most_bits
+
             bits = most_bits(self.known, t, extents) * SHARE
             needed += copies * (min(words, max(held, most + bits / word)) - held)
             left -= more

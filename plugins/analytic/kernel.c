@@ -18,31 +18,6 @@ static void *piece(Views *views, PyObject *array, const char *kinds, Py_ssize_t 
     return found ? found->buf : NULL;
 }
 
-/* The beginning of NumPy's ufunc objects, which its ABI fixes. */
-typedef struct {
-    PyObject_HEAD
-    int nin, nout, nargs, identity;
-    Inner *functions;
-    void *const *data;
-    int ntypes, reserved;
-    const char *name, *types;
-} NumpyUfunc;
-
-/* NumPy's loop over doubles of a function of `inputs` numbers: the last bits of its results are those of NumPy. */
-static int ufunc(PyObject *of, int inputs, Ufunc *found) {
-    enum { DOUBLE = 12 };
-    const NumpyUfunc *f = (const NumpyUfunc *)of;
-    if (strcmp(Py_TYPE(of)->tp_name, "numpy.ufunc") || f->nin != inputs || f->nout != 1 || f->nargs != inputs + 1) return 0;
-    for (int i = 0; i < f->ntypes; i++) {
-        int fits = 1;
-        for (int j = 0; j < f->nargs; j++) fits &= f->types[i * f->nargs + j] == DOUBLE;
-        if (!fits) continue;
-        *found = (Ufunc){f->functions[i], f->data ? f->data[i] : NULL};
-        return 1;
-    }
-    return 0;
-}
-
 /* Runs of whole and real numbers, one after the other, in the order in which `compiled.py` lays them out. */
 typedef struct {
     const int64_t *whole;

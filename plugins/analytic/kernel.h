@@ -10,6 +10,8 @@
 #include <math.h>
 #include <stdint.h>
 
+#include "../../sparsemap/loops.h"
+
 enum {
     DIMS = 12,
     SLOTS = 32,
@@ -69,12 +71,6 @@ typedef struct {
     int64_t lacks, room;
     int width;
 } Table;
-
-typedef void (*Inner)(char **, const intptr_t *, const intptr_t *, void *);
-typedef struct {
-    Inner loop;
-    void *data;
-} Ufunc;
 
 typedef struct {
     const int64_t *factors;
@@ -201,36 +197,7 @@ static inline void prefetch(const char *place) {
 static inline double cell(const Table *table, int column, int64_t row) {
     return *(const double *)(table->column[column] + row * table->column_step);
 }
-static inline double max2(double a, double b) { return a > b || a != a ? a : b; }
-static inline double min2(double a, double b) { return a < b || a != a ? a : b; }
 static inline double less(double count, double share) { return count - floor(count * share); }
-static inline double positive(double a) { return a > 0.0 ? a : 1.0; }
-
-static inline double two(const Ufunc *f, double a, double b) {
-    double out;
-    char *at[3] = {(char *)&a, (char *)&b, (char *)&out};
-    intptr_t one = 1, steps[3] = {8, 8, 8};
-    f->loop(at, &one, steps, f->data);
-    return out;
-}
-static inline double one(const Ufunc *f, double a) {
-    double out;
-    char *at[2] = {(char *)&a, (char *)&out};
-    intptr_t n = 1, steps[2] = {8, 8};
-    f->loop(at, &n, steps, f->data);
-    return out;
-}
-/* The same of n numbers a, with one b for all. */
-static inline void all_two(const Ufunc *f, const double *a, double b, intptr_t n, double *out) {
-    char *at[3] = {(char *)a, (char *)&b, (char *)out};
-    intptr_t steps[3] = {8, 0, 8};
-    f->loop(at, &n, steps, f->data);
-}
-static inline void all_one(const Ufunc *f, const double *a, intptr_t n, double *out) {
-    char *at[2] = {(char *)a, (char *)out};
-    intptr_t steps[2] = {8, 8};
-    f->loop(at, &n, steps, f->data);
-}
 
 /* Powers: NumPy's too are exact where the exponent is 1 or the base is 0 or 1. */
 static inline double power(const Run *run, double base, double exponent) {

@@ -52,12 +52,18 @@ class FormatTables:
 
     @classmethod
     def of(cls, problem: Problem, run_lengths: bool = False) -> FormatTables:
-        """`run_lengths`: metadata are those that an encoder writes, for every fiber that is there."""
-        candidates = problem.candidates("format")
-        beyond = problem.candidates("beyond-format")
+        """`run_lengths`: metadata are those that an encoder writes, for every fiber that is there. Problems with the same
+        candidates share it."""
+        candidates, beyond = problem.candidates("format"), problem.candidates("beyond-format")
         formats: tuple[Format, ...] = (*candidates, *beyond)
         if run_lengths:
             _check_codecs(formats, problem)
+        last = len(candidates) if beyond else 0
+        key = cls, run_lengths, last, *map(id, formats)  # which it keeps
+        return problem.registry.remember(key, cls._made, formats, last, run_lengths)
+
+    @classmethod
+    def _made(cls, formats: tuple[Format, ...], last: int, run_lengths: bool) -> FormatTables:
         pairs = [(i, form.heeded(outer) if run_lengths else None) for outer in OUTER for i, form in enumerate(formats)]
         distinct = list(dict.fromkeys(pairs))
         asked = tuple((formats[i], outer) for i, outer in distinct)
@@ -68,7 +74,6 @@ class FormatTables:
         block = np.array([float(f.block) if f.compressed else 1.0 for f in formats])
         more = [(f.offsets, f.needs_ends and run_lengths, f.flattened) for f in formats]
         offsets, needs_ends, flattened = np.array(more, dtype=bool).reshape(-1, 3).T
-        last = len(candidates) if beyond else 0
         flags = compressed, padded, anywhere, block, linked, offsets, needs_ends, flattened
         return cls(formats, last, *flags, asked, row, run_lengths)
 

@@ -1,25 +1,22 @@
 """How a fiber says which of its positions it has: the four lists that formats in TOML are made of (docs/plugins/format.md).
 
-A list writes fields of whole bits, reads them again, and knows how many it writes in the mean. Where a fiber ends is told
-by its length (`length`), by a number before it (`count`), by an entry that names no position (`marker`), by one number for
-all fibers of a tile (`same`), by nothing if all groups of the tensor have equally many (`even`), or by the rank above
+A list knows how many bits it writes in the mean; `codec.py` writes and reads them. Where a fiber ends is told by its
+length (`length`), by a number before it (`count`), by an entry that names no position (`marker`), by one number for all
+fibers of a tile (`same`), by nothing if all groups of the tensor have equally many (`even`), or by the rank above
 (`parent`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import ClassVar
 
 import attrs
 import numpy as np
 
-from sparsemap.pieces.contracts import Array, BitReader, Outer
+from sparsemap.pieces.contracts import Array, Outer
 
 from . import runs
-
-Fields = list[tuple[Array, Array, int]]
-"""As `Code.of` takes them."""
 
 
 @attrs.frozen(eq=False)
@@ -58,6 +55,11 @@ class PositionList:
     even: int = 0
     """Entries of every fiber of the tensor, if they are equally many and that is known; else 0."""
 
+    @property
+    def told(self) -> str:
+        """What the list itself writes to tell where a fiber ends, one of `ENDS`."""
+        return "" if self.ended or self.end == "length" else self.end
+
     def bits(self, known: Expected) -> Array:
         """Expected bits of all fibers, (N,)."""
         return np.zeros(len(known.fibers))
@@ -65,14 +67,6 @@ class PositionList:
     def readable(self, known: Expected) -> Array:
         """(N,) bool: the fields tell all that a fiber of this length may hold."""
         return np.ones(len(known.fibers), dtype=bool)
-
-    def write(self, rows: Array, width: int, count_bits: int, tiles: Array) -> tuple[Fields, Array | None]:
-        """Fields of the fibers (n, L) bool, and (n,) entries that an offset would count."""
-        return [], None
-
-    def read(self, bits: BitReader, length: int, width: int, count_bits: int, tile: Array, ends: Array | None) -> Array:
-        """`rows` again."""
-        return np.ones((len(tile), length), dtype=bool)
 
 
 class All(PositionList):
@@ -90,20 +84,13 @@ class Mask(PositionList):
     def readable(self, known: Expected) -> Array:
         return known.width >= 1.0
 
-    def write(self, rows: Array, width: int, count_bits: int, tiles: Array) -> tuple[Fields, Array | None]:
-        fiber = np.repeat(np.arange(len(rows)), rows.shape[1])
-        return [(fiber, rows.reshape(-1).astype(np.int64), width)], None
-
-    def read(self, bits: BitReader, length: int, width: int, count_bits: int, tile: Array, ends: Array | None) -> Array:
-        return bits.many(len(tile) * length, width).reshape(len(tile), length) > 0
-
 
 class Counted(PositionList):
     """A list of entries, with all that tells how many."""
 
     def header(self, known: Expected, entry_bits: Array) -> Array:
         """Expected bits of what tells the ends."""
-        if self.ended or self.end == "length":
+        if not self.told:
             return np.zeros(len(known.fibers))
         if self.end == "marker":
             return known.fibers * entry_bits
@@ -113,35 +100,9 @@ class Counted(PositionList):
         return np.where(known.even, 0.0, counts) if self.end == "even" else counts
 
     def readable(self, known: Expected) -> Array:
-        if self.ended or self.end in ("length", "marker"):
+        if self.told not in COUNTS:
             return np.ones(len(known.fibers), dtype=bool)
         return (2.0**known.count_bits > known.length - self.filled) | (known.even & (self.end == "even"))
-
-    def counted(self, number: Array, length: int, count_bits: int, tiles: Array) -> Fields:
-        """Fields before the entries; `number` (n,) entries of each fiber."""
-        if self.ended or self.end in ("length", "marker"):
-            return []
-        if self.end == "even" and self.even:
-            if np.any(number != self.even):
-                raise ValueError(
-                    f"{number[number != self.even][0]} of a group hold something, where all have {self.even}"
-                )
-            return []
-        begins = np.flatnonzero(np.diff(tiles, prepend=-1)) if self.end == "same" else np.arange(len(number))
-        return [(begins, number[begins] - self.filled, count_bits)]
-
-    def numbers(self, bits: BitReader, count_bits: int, tiles: Array, ends: Array | None) -> Iterator[int | None]:
-        """How many entries each fiber has, when its turn comes; None: its entries tell."""
-        if self.ended:
-            assert ends is not None
-            yield from ends.tolist()
-            return
-        number: int | None = self.even if self.end == "even" and self.even else None
-        for fiber, tile in enumerate(tiles):
-            first = self.end == "same" and (fiber == 0 or tile != tiles[fiber - 1])
-            if first or self.end == "count" or (self.end == "even" and not self.even):
-                number = bits.take(count_bits) + self.filled
-            yield number
 
 
 class Coordinates(Counted):
@@ -153,26 +114,7 @@ class Coordinates(Counted):
         return known.entries * known.width + self.header(known, known.width)
 
     def readable(self, known: Expected) -> Array:
-        marked = self.end == "marker" and not self.ended
-        return super().readable(known) & (2.0**known.width >= known.length + marked)
-
-    def write(self, rows: Array, width: int, count_bits: int, tiles: Array) -> tuple[Fields, Array | None]:
-        fiber, at = np.nonzero(rows)
-        number = rows.sum(axis=1)
-        fields = [*self.counted(number, rows.shape[1], count_bits, tiles), (fiber, at, width)]
-        if self.end == "marker" and not self.ended:
-            fields.append((np.arange(len(rows)), np.full(len(rows), 2**width - 1), width))
-        return fields, number
-
-    def read(self, bits: BitReader, length: int, width: int, count_bits: int, tile: Array, ends: Array | None) -> Array:
-        found = np.zeros((len(tile), length), dtype=bool)
-        for fiber, number in enumerate(self.numbers(bits, count_bits, tile, ends)):
-            if number is None:
-                while (at := bits.take(width)) < 2**width - 1:
-                    found[fiber, at] = True
-                continue
-            found[fiber, bits.many(number, width)] = True
-        return found
+        return super().readable(known) & (2.0**known.width >= known.length + (self.told == "marker"))
 
 
 class Runs(Counted):
@@ -191,25 +133,11 @@ class Runs(Counted):
     def readable(self, known: Expected) -> Array:
         return super().readable(known) & (known.width >= 1.0)
 
-    def write(self, rows: Array, width: int, count_bits: int, tiles: Array) -> tuple[Fields, Array | None]:
-        fiber, tokens = runs.write(rows, width, self.ended or self.end != "length")
-        number = np.bincount(fiber, minlength=len(rows))
-        return [*self.counted(number, rows.shape[1], count_bits, tiles), (fiber, tokens, width)], number
 
-    def read(self, bits: BitReader, length: int, width: int, count_bits: int, tile: Array, ends: Array | None) -> Array:
-        found = np.zeros((len(tile), length), dtype=bool)
-        for fiber, number in enumerate(self.numbers(bits, count_bits, tile, ends)):
-            start = bits.at
-            if number is None:
-                number = min(length, (len(bits.bits) - start) // width)
-                positions, used = runs.read(bits.many(number, width).tolist(), length, width, None)
-                bits.at = start + used * width
-            else:
-                positions, _ = runs.read(bits.many(number, width).tolist(), length, width, number)
-            found[fiber, positions] = True
-        return found
-
-
+COUNTS = "same", "even", "count", "parent"
+"""Ends that take a number .."""
+ENDS = "", "marker", *COUNTS
+""".. and all that a list may write."""
 LISTS: Mapping[str, type[PositionList]] = {"all": All, "mask": Mask, "coordinates": Coordinates, "runs": Runs}
 
 

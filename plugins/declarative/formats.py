@@ -12,7 +12,7 @@ lists = "mask"
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import attrs
@@ -24,7 +24,7 @@ from sparsemap.pieces.contracts.sparsity import name_bits
 from sparsemap.spec.expressions import Expression
 
 from . import runs
-from .codes import LISTS, Expected, PositionList, position_list
+from .codes import COUNTS, ENDS, LISTS, All, Expected, PositionList, position_list
 
 COUNT_NAMES = frozenset({"fibers", "length", "occupied", "coord_bits", "offset_bits", "slots", "longest"})
 """What a number of bits or units may depend on: the arrays of `Fiber`."""
@@ -193,6 +193,54 @@ class ExpressionFormat(Format):
         known = Expected(fibers, slots, length, held, width, count_bits, even)
         return Units(bits + listed.bits(known), 1.0, readable=readable & listed.readable(known))
 
+    def lists_of(
+        self, outer: Outer, length: Array, coord_bits: Array, offset_bits: Array, usual: Array
+    ) -> tuple[Sequence[int], Sequence[Array]] | None:
+        """What `encoded` of fibers (N,) goes by, as `units.c` has it: the code in whole numbers, and (10, N) numbers that are the
+        same at all occupancies. None: it does not know the format."""
+        if type(self) is not ExpressionFormat or not self.decodable or self.groups == "runs":
+            return None
+        none, listed = np.zeros(len(length)), self._listed(outer)
+        inner, upper, count = length, position_list("all", "", outer), none
+        if self.group > 1:
+            upper, count, inner = self._group_list(outer), np.ceil(length / self.group), np.minimum(length, self.group)
+            coord_bits = name_bits(inner)
+        lists = [
+            self._numbers(upper, self._group_entry, count, name_bits(count), offset_bits, none),
+            self._numbers(listed, self._entry, inner, coord_bits, offset_bits, usual),
+        ]
+        code = [list(LISTS.values()).index(type(one)) for one in (upper, listed)]
+        ends = [ENDS.index(one.told) for one in (upper, listed)]
+        told = listed.ended or listed.end != "length"
+        flags = (
+            int(self.group > 1),
+            code[0],
+            ends[0],
+            code[1],
+            ends[1],
+            int(told),
+            int(self.padded),
+            int(self.compressed),
+        )
+        most = 2.0 ** np.maximum(lists[1][0], 1.0) - 1.0 if self.lists == "runs" else none
+        readable = []
+        for even in (none > 0.0, none == 0.0)[
+            : 1 + ("even" in (upper.told, listed.told))
+        ]:  # which the occupancy decides
+            shapes = zip((upper, listed), (count, inner), lists, strict=True)
+            parts = [
+                one.readable(Expected(none, none, n, none, np.abs(own[0]), own[1], even)) for one, n, own in shapes
+            ]
+            readable.append(parts[0] & parts[1])
+        return flags, [*lists[0], inner, *lists[1], most, usual, coord_bits, readable[0], readable[-1]]
+
+    def _numbers(self, listed: PositionList, entry: str, *shape: Array) -> list[Array]:
+        """Bits of an entry and of a count, (N,), where they matter; -1: those of `runs.best_bits`."""
+        if entry == "run_bits":
+            return [np.full(len(shape[0]), -1.0), self._numbers(listed, "1", *shape)[1]]
+        texts = (entry if type(listed) is not All else "0", self._count(listed) if listed.told in COUNTS else "0")
+        return [self._widths(text, *shape) if text != "0" else np.zeros(len(shape[0])) for text in texts]
+
     def heeded(self, outer: Outer) -> Outer:
         if not self.decodable:
             return Outer()
@@ -200,49 +248,14 @@ class ExpressionFormat(Format):
         return next(one for one in less if self._lists(one) == self._lists(outer))
 
     def encode(self, rows: Array, rank: RankShape, tiles: Array) -> Code:
-        listed = self._listed(rank.outer, rank.even)
-        if self.group == 1:
-            return self._written(listed, self._entry, rows, rank, tiles)
-        groups, (outside, inside) = self._group_list(rank.outer), self._shapes(rank)
-        rows = np.pad(rows, [(0, 0), (0, outside.length * inside.length - rank.length)])
-        parts = rows.reshape(len(rows), outside.length, inside.length)
-        there: Array = np.ones(parts.shape[:2], dtype=bool) if groups.complete else np.any(parts, axis=2)
-        upper = self._written(groups, self._group_entry, there, outside, tiles)
-        fiber = np.nonzero(there)[0]
-        lower = self._written(listed, self._entry, parts[there], inside, tiles[fiber])
-        sizes = upper.sizes + np.bincount(fiber, lower.sizes, len(rows)).astype(np.int64)
-        return Code(np.concatenate([upper.bits, lower.bits]), sizes)
+        from .codec import encode
+
+        return encode(self, rows, rank, tiles)
 
     def decode(self, bits: BitReader, rank: RankShape, tiles: Array, ends: Array | None) -> Array:
-        listed = self._listed(rank.outer, rank.even)
-        if self.group == 1:
-            return self._read(listed, self._entry, bits, rank, tiles, ends)
-        groups, (outside, inside) = self._group_list(rank.outer), self._shapes(rank)
-        there = self._read(groups, self._group_entry, bits, outside, tiles, None)
-        found = np.zeros((len(tiles), outside.length, inside.length), dtype=bool)
-        found[there] = self._read(listed, self._entry, bits, inside, tiles[np.nonzero(there)[0]], None)
-        return found.reshape(len(tiles), outside.length * inside.length)[:, : rank.length]
+        from .codec import decode
 
-    def _written(self, listed: PositionList, entry: str, rows: Array, rank: RankShape, tiles: Array) -> Code:
-        fields, entries = listed.write(rows, self._width(entry, rank), self._width(self._count(listed), rank), tiles)
-        return Code.of(len(rows), fields, entries)
-
-    def _read(
-        self, listed: PositionList, entry: str, bits: BitReader, rank: RankShape, tiles: Array, ends: Array | None
-    ) -> Array:
-        width, count_bits = self._width(entry, rank), self._width(self._count(listed), rank)
-        return listed.read(bits, rank.length, width, count_bits, tiles, ends)
-
-    def _shapes(self, rank: RankShape) -> tuple[RankShape, RankShape]:
-        """Of the list of groups, and of the list in a group."""
-        size = min(self.group, rank.length)
-        count = -(-rank.length // size)
-        of_groups = attrs.evolve(rank, length=count, coord_bits=int(name_bits(count)))
-        return of_groups, attrs.evolve(rank, length=size, coord_bits=int(name_bits(size)))
-
-    def _width(self, text: str, rank: RankShape) -> int:
-        shape = (np.full(1, float(n)) for n in (rank.length, rank.coord_bits, rank.offset_bits, rank.usual))
-        return int(self._widths(text, *shape)[0])
+        return decode(self, bits, rank, tiles, ends)
 
     def _widths(self, text: str, length: Array, coord_bits: Array, offset_bits: Array, usual: Array) -> Array:
         """An expression of `RUN_NAMES`, (N,), in whole bits."""

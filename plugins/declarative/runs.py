@@ -99,32 +99,3 @@ def _powers(log_x: Array, count: Array) -> tuple[Array, Array]:
         flat, count * (count + 1.0) / 2.0, x * (1.0 - (count + 1.0) * last + count * last * x) / safe**2
     )
     return plain, weighted
-
-
-def write(rows: Array, bits: int, ended: bool) -> tuple[Array, Array]:
-    """(n, L) bool -> (m,) the fiber of every token, and the tokens."""
-    escape, length = 2**bits - 1, rows.shape[1]
-    # the end of a fiber is found as well, unless others tell it
-    fiber, at = np.nonzero(rows if ended else np.pad(rows, [(0, 0), (0, 1)], constant_values=True))
-    before = np.where(np.diff(fiber, prepend=-1) > 0, -1, np.concatenate([[-1], at[:-1]]))
-    escapes, left = np.divmod(at - before - 1, escape)
-    named = (at < length) | (left > 0)
-    ends = np.cumsum(escapes + named)
-    tokens = np.full(int(ends[-1]) if len(ends) else 0, escape, dtype=np.int64)
-    tokens[ends[named] - 1] = left[named]
-    return np.repeat(fiber, escapes + named), tokens
-
-
-def read(tokens: list[int], length: int, bits: int, count: int | None) -> tuple[list[int], int]:
-    """Positions of one fiber, and the tokens read: `count`, or as many as tell `length` positions."""
-    escape, told, found, at = 2**bits - 1, 0, [], 0
-    while told < length if count is None else at < count:
-        token = tokens[at]
-        at += 1
-        told += token
-        if token < escape and told < length:
-            found.append(told)
-            told += 1
-    if told > length:
-        raise ValueError(f"run lengths tell {told} positions of a fiber of {length}")
-    return found, at

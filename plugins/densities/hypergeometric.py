@@ -12,13 +12,19 @@ around 1e-13.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
 
 import numpy as np
 
+from sparsemap.native import loaded
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 
 Long = np.longdouble
+COMPILED: Any = loaded(__package__, "chances")
+"""`chances.c`, or None."""
+LOOPS = np.exp, np.log1p
 
 WHOLE = 256
 """Supports up to this many occupancies are tabulated completely."""
@@ -34,8 +40,7 @@ _SERIES = {
     np.dtype(Long): np.array([1 / (Long(j) * (j + 1)) for j in range(20, 0, -1)]),
     np.dtype(float): np.array([1 / (j * (j + 1)) for j in range(15, 0, -1)]),
 }
-_UNDERFLOW = -800.0  # exp of this is 0 in double
-_INVISIBLE = -40.0  # exp of this, 4e-18, leaves 1 as it is
+UNDERFLOW = -800.0  # exp of this is 0 in double
 
 
 def _excess(u):
@@ -49,7 +54,7 @@ def _excess(u):
     return series * u if small.all() else np.where(small, series * u, 1 + (1 - u) * np.log1p(-u) / u)
 
 
-def _log_none(total, marked, taken):
+def log_none(total, marked, taken):
     """log of `none` by the Euler-Maclaurin sum of log((N-M-i)/(N-i)) over i < m; longdouble or float64.
 
     With a = N-M+1/2 and b = N+1/2 the integral is m (log(1-M/b) + e(m/b) - e(m/a)), e = `_excess`: no differences of
@@ -71,54 +76,18 @@ def none(total: int, marked: int, taken: int) -> np.longdouble:
     few, many = (marked, taken) if marked < taken else (taken, marked)
     if few <= 0:
         return Long(1)
-    if few + many > total or few * math.log1p(-many / total) < _UNDERFLOW:
+    if few + many > total or few * math.log1p(-many / total) < UNDERFLOW:
         return Long(0)
     if few <= FACTORS or total - few - many < 256:
         i = np.arange(few)
         return ((total - many - i) / (total - i).astype(Long)).prod()
-    return np.exp(_log_none(Long(total), Long(many), Long(few)))
+    return np.exp(log_none(Long(total), Long(many), Long(few)))
 
 
 def none_many(total: Array | int, marked: Array | int, taken: Array | int) -> Array:
     """`none` for arrays of equal length, float64."""
-    return _none_many(total, marked, taken).astype(np.float64)
-
-
-def _none_many(total: Array | int, marked: Array | int, taken: Array | int) -> Array:
-    total, marked, taken = np.broadcast_arrays(*(np.asarray(x, np.int64) for x in (total, marked, taken)))
-    few, many = np.minimum(marked, taken), np.maximum(marked, taken)
-    result = np.where(few > 0, Long(0), Long(1))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        left = np.flatnonzero((few > 0) & (few + many <= total) & (few * np.log1p(-many / total) >= _UNDERFLOW))
-    total, few, many = total[left], few[left], many[left]
-    closed = few + many <= total - 256
-    found = np.empty(len(left), Long)
-    found[closed] = np.exp(_log_none(*(x[closed].astype(Long) for x in (total, many, few))))
-    found[~closed] = _products(*(x[~closed] for x in (total, many, few)))
-    result[left] = found
-    return result
-
-
-def _products(total: Array, many: Array, few: Array) -> Array:
-    """Products of (N-M-i)/(N-i) over i < m, longdouble, factor by factor as in `none`; similar m are formed together."""
-    result = np.empty(len(few), Long)
-    for some, i in _alike(few):
-        inside = i < few[some, None]
-        over = np.where(inside, (total - many)[some, None] - i, 1)
-        result[some] = (over / np.where(inside, total[some, None] - i, 1).astype(Long)).prod(axis=1)
-    return result
-
-
-def _alike(counts: Array) -> Iterator[tuple[Array, Array]]:
-    """Which counts above 0 are similar enough for one matrix, and its columns 0, 1, .. up to the largest of them."""
-    order = np.argsort(counts, kind="stable")
-    sizes = counts[order]
-    low = int(np.searchsorted(sizes, 0, "right"))
-    while low < len(order):
-        high = int(np.searchsorted(sizes, max(2 * int(sizes[low]), 16), "right"))
-        high = min(high, low + max(1, (1 << 16) // int(sizes[high - 1])))
-        yield order[low:high], np.arange(sizes[high - 1])
-        low = high
+    given = np.broadcast_arrays(*(np.asarray(x, np.int64) for x in (total, marked, taken)))
+    return _found("many", given, given[0].shape)
 
 
 def none_real(total: Array, marked: Array, taken: Array) -> Array:
@@ -126,41 +95,24 @@ def none_real(total: Array, marked: Array, taken: Array) -> Array:
 
     Relative error below 1e-12; what is below e^-40 may be 0.
     """
-    few, many = np.minimum(marked, taken), np.maximum(marked, taken)
-    result = np.where(few > 0, 0.0, 1.0)
-    room = total - few - many
-    with np.errstate(divide="ignore", invalid="ignore"):
-        seen = (few > 0) & (room >= 0) & (few * np.log1p(-many / total) > _INVISIBLE)
-    closed = np.flatnonzero(seen & (room >= 64))
-    result[closed] = np.exp(_log_none(total[closed], many[closed], few[closed]))
-    for i in np.flatnonzero(seen & (room < 64)):
-        j = np.arange(marked[i])
-        result[i] = ((total[i] - taken[i] - j) / (total[i] - j)).prod()
-    return result
+    return _found("real", (total, marked, taken), total.shape)
 
 
 def none_runs(total: Array, marked: Array, first: Array, count: Array) -> Array:
     """`none(total, marked, k)` for k = first, first+1, .., `count` of them, run after run in one array; float64.
 
-    Each run is a start and its ratios P0(k+1)/P0(k) = (N-M-k)/(N-k); runs of similar length are formed together.
+    Each run is a start and its ratios P0(k+1)/P0(k) = (N-M-k)/(N-k).
     """
     count = np.asarray(count, np.int64)
-    start = _none_many(total, marked, first)
-    ends = np.cumsum(count)
-    result = np.empty(ends[-1] if len(ends) else 0)
-    for some, i in _alike(count):
-        k = i[:-1] + first[some, None]
-        ratios = np.empty((len(some), len(i)), Long)
-        ratios[:, 0] = start[some]
-        np.divide(
-            np.maximum((total - marked)[some, None] - k, 0),
-            np.maximum(total[some, None] - k, 1).astype(Long),
-            out=ratios[:, 1:],
-        )
-        runs = np.cumprod(ratios, axis=1, out=ratios).astype(np.float64)
-        inside = i < count[some, None]
-        result[((ends - count)[some, None] + i)[inside]] = runs[inside]
-    return result
+    return _found("runs", (total, marked, first, count), (int(count.sum()),))
+
+
+def _found(name: str, given: Sequence[Array], shape: tuple[int, ...]) -> Array:
+    """By `chances.c`, or in NumPy with the same numbers."""
+    out = np.empty(shape)
+    if COMPILED is None or getattr(COMPILED, name)(*map(np.ascontiguousarray, given), LOOPS, out) is None:
+        out[...] = getattr(import_module(f"{__package__}.chances_numpy"), name)(*given)
+    return out
 
 
 def table(total: int, marked: int, taken: int) -> tuple[Nonzeros, Probabilities]:

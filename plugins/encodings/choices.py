@@ -47,7 +47,7 @@ def build_candidates(
                 names.append(pieces[-1].name)
         return tuple(pieces)
 
-    return problem.remember((build_candidates, kind, segment.path(), repr(given)), build)
+    return problem.registry.remember((build_candidates, kind, file, segment.path(), repr(given)), build)
 
 
 def once(given: Mapping[str, Candidate]) -> dict[str, Candidate]:

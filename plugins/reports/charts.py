@@ -67,6 +67,17 @@ def colour(parts: Sequence[str], part: str) -> Any:
     return (COLOURS[place], 0.5**turn)
 
 
+WHOLE = "all levels"
+"""What operations, and cost models that tell no level, have."""
+
+
+def with_units(levels: Sequence[str], units: Sequence[str]) -> list[str]:
+    """Levels from the outermost inwards and the compute units, whose place is the same whatever the number of levels."""
+    gap = [""] * (COMPUTE - len(levels))
+    fifth, further = levels[COMPUTE : COMPUTE + 1], levels[COMPUTE + 1 :]
+    return [*levels[:COMPUTE], *gap, *(units or [""]), *(fifth or [""]), WHOLE, "", *further]
+
+
 def with_charges(parts: Sequence[str], charges: Collection[str]) -> list[str]:
     """The parts, and charges at places of paler colours that their names say, unless these are taken, whatever else is
     called so."""

@@ -10,6 +10,7 @@ import attrs
 
 from sparsemap import load_problem, search
 from sparsemap.cli import output
+from sparsemap.cli.networks import step_progress
 from sparsemap.errors import SearchError, unknown
 from sparsemap.files import aligned, percent
 from sparsemap.pieces import defaults
@@ -136,7 +137,7 @@ def _searched(cases: dict[str, DesignOutcome], how: Searches) -> dict[str, float
         return None if found is None else found.edp
 
     results = ((name, best(case)) for name, case in cases.items())
-    return dict(output.step_progress(results, len(cases), lambda one: f"searches   {one[0] or 'nothing free'}"))
+    return dict(step_progress(results, len(cases), lambda one: f"searches   {one[0] or 'nothing free'}"))
 
 
 def _head(outcome: DesignOutcome, chain: Sequence[DesignOutcome]) -> list[str]:

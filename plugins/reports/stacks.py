@@ -12,13 +12,11 @@ from sparsemap.plots import Figure, named_ticks, subplots, tipped
 from sparsemap.searching.breakdown import WAITING, Breakdown
 from sparsemap.spec.units import PREFIXES, format_count, format_energy
 
-from .charts import COMPUTE, Chart, Mark, bars, colour, with_charges
+from .charts import WHOLE, Chart, Mark, bars, colour, with_charges, with_units
 from .design_charts import energy_scale
 from .sides import SidePart
 from .wording import time_text
 
-WHOLE = "all levels"
-"""What operations, and cost models that tell no level, have."""
 Bar = tuple[str, Sequence[SidePart], str]
 """A name, the parts that it is the sum of, and a text at its end, by default the value."""
 
@@ -64,8 +62,7 @@ def coloured(parts: Sequence[SidePart], key: str) -> list[str]:
     named = "{}" if key == "energy_pj" else "limited by {}"
     levels = list(dict.fromkeys(named.format(row.name) for one in costs for row in one.rows[:-1]))
     last = dict.fromkeys(named.format(row.name) for one in costs for row in one.rows[-1:])
-    first, *further = levels[:COMPUTE], levels[COMPUTE:][:1], levels[COMPUTE + 1 :]
-    known = [*first, *[""] * (COMPUTE - len(levels)), *(last or [""]), *(further[0] or [""]), WHOLE, "", *further[1]]
+    known = with_units(levels, [*last])
     return with_charges(known, {name for one in costs for name in parts_of(one, key)} - set(known))
 
 

@@ -44,8 +44,18 @@ class LayerWorkload(Workload):
 
     def loops(self, registry: Any) -> Loops:
         einsum, dims = self.terms()
-        density = {"P": 1.0, "Q": 1.0, **self.density}
-        return registry.build("workload", {"einsum": einsum, "dims": dims, "density": density}).loops(registry)
+        return self._parsed(einsum, dims, {"P": 1.0, "Q": 1.0, **self.density}, registry)
+
+    @staticmethod
+    def _parsed(einsum: str, dims: Mapping[str, int], density: Mapping[str, Any], registry: Any) -> Loops:
+        """The loops of an einsum; those with plain densities once, as variants of a layer ask again."""
+
+        def parsed() -> Loops:
+            return registry.build("workload", {"einsum": einsum, "dims": dims, "density": density}).loops(registry)
+
+        if not all(isinstance(value, int | float) for value in density.values()):
+            return parsed()
+        return registry.remember((LayerWorkload, einsum, *dims.items(), *density.items()), parsed)
 
     def terms(self) -> tuple[str, dict[str, int]]:
         """The einsum, and the size of every dimension."""
@@ -96,9 +106,7 @@ class Window(LayerWorkload):
                     raise SpecError.at("", f"density.{tensor.name}", text)
                 table = {"type": "flattened", "of": tensor.density, "shape": list(shape)}
                 density[tensor.name] = registry.build("density", table)
-        einsum, dims = self.product()
-        density = {"P": 1.0, "Q": 1.0, **density}
-        return registry.build("workload", {"einsum": einsum, "dims": dims, "density": density}).loops(registry)
+        return self._parsed(*self.product(), {"P": 1.0, "Q": 1.0, **density}, registry)
 
     def product(self) -> tuple[str, dict[str, int]]:
         """The einsum as a product of matrices, and the size of every dimension."""

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -23,6 +23,8 @@ from .group import INTERRUPTED, loaded
 if TYPE_CHECKING:
     from ..study.cells import Cell, Outcome
     from ..study.network_result import NetworkResult
+
+T = TypeVar("T")
 
 
 def network_of(registry: Registry, name: str) -> tuple[Network, Path, str]:
@@ -192,6 +194,15 @@ def known_hardware(names: Iterable[str]) -> str:
     for name in found:
         registry.resolve("hardware", name)
     return ",".join(found)
+
+
+def step_progress(items: Iterable[T], total: int, text: Callable[[T], str], quiet: bool = False) -> Iterator[T]:
+    """The items, such as the results of a long piece of work, each counted and told once it is there."""
+    with cli_output.bar(quiet, total) as update:
+        for done, item in enumerate(items, 1):
+            if update is not None:
+                update(done, total, text(item))
+            yield item
 
 
 def comparison_of(network: str, hardware: str, given: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from ..problem.problem import Problem
     from ..searching.driver import Snapshot
     from ..searching.result import Result
-
-T = TypeVar("T")
 
 PIPED_WIDTH = 100
 NARROWEST = 20
@@ -197,15 +195,6 @@ def bar(quiet: bool, total: int | None = None, more: Callable[[], str] | None = 
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=total)
         yield lambda done, total, text: progress.update(task, completed=done, total=total, description=text)
-
-
-def step_progress(items: Iterable[T], total: int, text: Callable[[T], str], quiet: bool = False) -> Iterator[T]:
-    """The items, such as the results of a long piece of work, each counted and told once it is there."""
-    with bar(quiet, total) as update:
-        for done, item in enumerate(items, 1):
-            if update is not None:
-                update(done, total, text(item))
-            yield item
 
 
 @contextmanager

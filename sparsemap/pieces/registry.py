@@ -114,12 +114,14 @@ class Registry:
         return loaded_again, (self.arguments,)
 
     def remember(self, key: Hashable, make: Callable[..., T], *arguments: Any) -> T:
-        """What was made of a file with these specs, made where it is not known yet; the last ones, not all."""
-        if key not in self._read:
+        """What was made of a file, or of names and tables, with these specs, made where it is not known yet; the last ones, not
+        all."""
+        found = self._read.get(key)
+        if found is None:
             if len(self._read) >= REMEMBERED:
                 self._read.clear()
-            self._read[key] = make(*arguments)
-        return cast(T, self._read[key])
+            found = self._read[key] = make(*arguments)
+        return cast(T, found)
 
     # -- adding
 

@@ -186,8 +186,8 @@ class Comparison:
 
     def _without(self, variant: str, other: str) -> list[str]:
         """In how many cells in which another variant has a design this one has none."""
-        cells = [cell for cell in self.cells if cell.costs.get(other) is not None]
-        count = sum(cell.costs.get(variant) is None for cell in cells)
+        cells = [cell for cell in self.cells if cell.costs.get(other) is not None and variant in cell.costs]
+        count = sum(cell.costs[variant] is None for cell in cells)
         return [f"; {variant} has no design in {count} of {len(cells)} cells in which {other} has one"] if count else []
 
     def markdown(self) -> str:

@@ -31,8 +31,11 @@ DOCS = (
 )
 FILES = ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", *DOCS, *WHOLE, *PAGES)
 SLOW = (
-    "chips.md: ", "networks.md: A built-in network", "robust.md: A search over a range", "studies.md: Is it worth it?",
-    "studies.md: Many searches: a study", "studies.md: Which chip?", "warm-start.md: Networks",
+    "chips.md: ", "how-it-works.md: What is proved", "networks.md: A built-in network",
+    "networks.md: From a file to designs", "networks.md: Tensors that stay on chip", "optimisers.md: Many searches at once",
+    "pruning.md: Weights of yours", "robust.md: A search over a range", "studies.md: A cluster",
+    "studies.md: Is it worth it?", "studies.md: Many searches: a study", "studies.md: Which chip?",
+    "warm-start.md: Networks", "warm-start.md: One search",
 )  # fmt: skip
 """Sections with seconds of searches; other tests try with smaller ones what they do."""
 RUN = [s for name in FILES for s in sections(ROOT / name, "# " if name in (*WHOLE, *PAGES) else "## ") if s.runs]

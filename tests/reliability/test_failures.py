@@ -145,7 +145,8 @@ def test_a_disk_that_is_really_full(tmp_path):
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(place)], capture_output=True).returncode:
         pytest.skip("this machine does not let tests mount")
     try:
-        args = ["-m", "sparsemap", "search", "mm1", "cloud", "--budget", "6000", "--quiet", "--out"]
+        words = ["search", "mm1", "cloud", "--searcher", "random", "--budget", "6000", "--quiet", "--out"]
+        args = ["-m", "sparsemap", *words]
         done = forking.run([*args, place / "out"])
         assert done.returncode == 2
         assert "No space left on device; the search stopped after" in done.stderr and "best so far" in done.stderr

@@ -170,7 +170,10 @@ def test_the_same_command_goes_on_after_kill_9(command, tmp_path):
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_killed_study_goes_on_and_ends_with_the_same_table(jobs, command, tmp_path):
     study = tmp_path / "study.toml"
+    few = {"kind": "searcher", "name": "few", "type": "random", "batch": 50}
+    toml_io.write(tmp_path / "few.toml", few)
     toml_io.write(study, {"kind": "study", "name": "s", "workloads": ["mm1"], "hardware": ["cloud"],
+                          "searchers": ["few.toml"],
                           "seeds": [0, 1, 2], "budget": 400})  # fmt: skip
     args = ("run", study, "--quiet", "--out")
     command(*args, tmp_path / "whole")

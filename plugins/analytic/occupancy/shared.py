@@ -56,7 +56,7 @@ class SharedTables:
             found: Kept = self._tables.pop(key, None) or make(*arguments)
             self._tables[key] = found
             self._asked += 1
-            if 8 * self._asked >= len(self._tables):  # adding up all sizes each time would take longer with every table
+            if 4 * self._asked >= len(self._tables):  # adding up all sizes each time would take longer with every table
                 self._drop()
         return found
 

@@ -7,14 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsemap import Fiber, Format, Outer
-from sparsemap.pieces.boundary import units_of
+from sparsemap import Format, Outer
 from sparsemap.pieces.contracts.base import Array, Rows
 
-from .. import native
+from .listed import expected_of_lists
 from .lookup import Number, Table, chunks, fingerprint, take
 from .pairs import POINTS_AT_ONCE, Pairs
-from .points import Points, RankPoints, Ranks
+from .points import RankPoints, Ranks
 from .tiles import Tiles
 
 AskedFormat = tuple[Format, Outer | None]
@@ -104,81 +103,40 @@ def units_together(asked: Sequence[tuple[UnitTables, Ranks]]) -> list[RankUnits]
     """Units of ranks of several tensors with the same formats, which are asked for all of them at once."""
     parts = [(tables, listing) for tables, ranks in asked for listing in tables.listed(ranks)]
     sizes = np.array([listing.tile.points.sum() for _, listing in parts])
-    found = [_expected(parts[some]) for some in chunks(sizes, POINTS_AT_ONCE)]
+    found = [expected(parts[some]) for some in chunks(sizes, POINTS_AT_ONCE)]
     joined = RankUnits(*map(np.concatenate, zip(*found, strict=True)))
     counts = [len(ranks.length) for _, ranks in asked]
     return [take(joined, slice(stop - n, stop)) for n, stop in zip(counts, np.cumsum(counts), strict=True)]
 
 
-def _expected(parts: Sequence[tuple[UnitTables, RankPoints]]) -> RankUnits:
-    """One call of every format for all k of its ranks, then expectations of all ranks."""
-    formats, pointers = parts[0][0].formats, parts[0][0].pointers
-    listed, last, pieces, count, size = [], [], [], 0, 0
+def expected(parts: Sequence[tuple[UnitTables, RankPoints]]) -> RankUnits:
+    """Units of all ranks, not too many points at once."""
+    sums = expected_of_lists(parts)
+    if sums is None:
+        from .expected import expected_of_formats
+
+        return expected_of_formats(parts)
+    found = RankUnits.zeros(sum(map(len, sums)))
+    rows = np.concatenate(sums).T
+    steady(parts, rows[0], rows[2])
+    found.metadata[:], found.largest_metadata[:], found.metadata_bits[:], found.narrow[:] = (
+        rows[0],
+        rows[1],
+        1.0,
+        rows[6],
+    )
+    if parts[0][0].pointers:
+        steady(parts, rows[3], rows[5])
+        found.offsets[:], found.largest_offsets[:] = rows[3], rows[4]
+    return found
+
+
+def steady(parts: Sequence[tuple[UnitTables, RankPoints]], totals: Array, same: Array) -> None:
+    """Puts in place (n,) expectations of units that are the `same` (n,) at all occupancies of a merged window; NaN: not so."""
+    first = 0
     for tables, part in parts:
-        own, own_ends, cut = part.points(tables.tiles, tables.pairs)
-        listed.append(own._replace(rank=own.rank + count))
-        pieces.append(cut._replace(rank=cut.rank + count))
-        last.append(own_ends + size)
-        count, size = count + len(own_ends), size + len(own.p)
-    points = Points(*map(np.concatenate, zip(*listed, *pieces, strict=True)))
-    ends = np.concatenate(last)
-    format_of = np.concatenate([part.ranks.format for _, part in parts]).astype(np.int64)
-    found, columns = RankUnits.zeros(count), np.zeros((3, len(points.p)))
-    for number in np.flatnonzero(np.bincount(format_of)):
-        ranks = np.flatnonzero(format_of == number)
-        mine = np.flatnonzero((format_of == number)[points.rank])
-        form, outer = formats[number]
-        fiber = Fiber(*map(fixed, (column[mine] for column in points[:9])))
-        units = units_of(form, fiber, outer)
-        columns[0, mine], columns[1, mine] = units.metadata, units.payload
-        if pointers:
-            there = fiber.slots * fiber.occupied if form.compressed else fiber.fibers * fiber.length
-            columns[2, mine] = fiber.fibers + there
-        narrow = 0.0 if outer is None else np.logical_not(units.readable)
-        each = {"metadata_bits": units.metadata_bits, "payload_bits": units.payload_bits, "narrow": narrow}
-        for name, bits in each.items():
-            getattr(found, name)[ranks] = (
-                np.asarray(bits)[np.searchsorted(mine, ends[ranks])] if np.ndim(bits) else bits
-            )
-    windows = np.concatenate([part.merged for _, part in parts])
-    merged = np.flatnonzero(windows[points.rank]) if windows.any() else ends[:0]
-    totals = _sums(points.rank, points.p, columns, count)
-    for name, column, total in zip(("metadata", "payload", "offsets"), columns, totals, strict=True):
-        if not column.any():
-            continue
-        getattr(found, name)[:] = total
-        getattr(found, f"largest_{name}")[:] = column[ends]
-        if len(merged):
-            steady = np.where(windows, _same(column, points.rank, ends, merged), np.nan)
-            first = 0
-            for tables, part in parts:
-                some = steady[first : first + len(part.tiles)]
-                rows = np.flatnonzero(~np.isnan(some))
-                if rows.size:
-                    getattr(found, name)[first + rows] = tables.total(part, rows, some[rows])
-                first += len(some)
-    return found
-
-
-def fixed(values: Array) -> Array:
-    """The same array, which nobody can write any more."""
-    values.flags.writeable = False
-    return values
-
-
-def _sums(rank: Rows, p: Array, columns: Array, count: int) -> Array:
-    """(k, count) per rank the sum of p times a column (k, P), in order of k, in double, as Timeloop forms it (5.5)."""
-    found = np.empty((len(columns), count))
-    if native.fast is not None and native.fast.sums(rank, p, columns, found) is not None:
-        return found
-    return np.array([np.bincount(rank, p * column, count) for column in columns])
-
-
-def _same(column: Array, rank: Rows, last: Rows, some: Rows) -> Array:
-    """Per rank, the value that `column` has at all of its occupancies but the largest; NaN: several. `last` says where the
-    largest ones are; of ranks that are not among the points `some`, the value of the first one."""
-    found = column[np.append(0, last[:-1] + 1)]
-    differs = some[column[some] != found[rank[some]]]
-    differs = differs[last[rank[differs]] != differs]
-    found[rank[differs]] = np.nan
-    return found
+        some = same[first : first + len(part.tiles)]
+        rows = np.flatnonzero(some > 0.0)  # 0 is 0 already
+        if rows.size:
+            totals[first + rows] = tables.total(part, rows, some[rows])
+        first += len(some)

@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from sparsemap.cli.output import step_progress
+from sparsemap.cli.networks import step_progress
 from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..report import Report, page

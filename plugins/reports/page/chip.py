@@ -17,7 +17,7 @@ from sparsemap.problem.levels import levels_of
 from sparsemap.searching.result import read_result
 from sparsemap.spec.units import format_count, format_energy
 
-from ..charts import GREY, Chart, Mark, roofs, scale
+from ..charts import GREY, Chart, Mark, colour, roofs, scale, with_charges, with_units
 from ..design_charts import traffic
 from ..outcome import DesignOutcome
 from ..sides import NETWORK, sides_of
@@ -136,6 +136,8 @@ def _floor(found: Mapping[str, Any]) -> Chart:
     whole = math.fsum(area for _, area in parts)
     tips = [f"{name}\n{area_text(area)}, {percent(area / whole, 1)}" for name, area in parts]
     marks = [Mark(area, name, tip=tip) for (name, area), tip in zip(parts, tips, strict=True)]
+    *levels, units = (name for name, *_ in _counts(found))
+    names = with_charges(with_units(levels, [units]), found["parts_mm2"].keys() - {*levels, units})
 
     def draw(width: float) -> Figure:
         from matplotlib.patches import Rectangle
@@ -144,8 +146,8 @@ def _floor(found: Mapping[str, Any]) -> Chart:
         axes.axis("off")
         axes.set(xlim=(0, 1), ylim=(0, 0.7), aspect="equal")
         boxes = boxes_of([mark.value for mark in marks], (0, 0, 1, 0.7))
-        for i, (mark, (left, bottom, wide, high)) in enumerate(zip(marks, boxes, strict=True)):
-            look: Any = {"facecolor": COLOURS[i % len(COLOURS)], "edgecolor": "white", "alpha": 0.75}
+        for mark, (left, bottom, wide, high) in zip(marks, boxes, strict=True):
+            look: Any = {"facecolor": colour(names, mark.part), "edgecolor": "white", "alpha": 0.75}
             patch = Rectangle((left, bottom), wide, high, **look)
             axes.add_patch(patch)
             tipped(patch, [mark.tip])

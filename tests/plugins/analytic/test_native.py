@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from native_settings import SETTINGS
 from sparsemap_plugins.analytic import native
+from sparsemap_plugins.analytic.occupancy.expected import _sums
 from sparsemap_plugins.analytic.occupancy.lookup import FACTORS, Number, Table, fingerprint
 from sparsemap_plugins.analytic.occupancy.shared import SHARED
-from sparsemap_plugins.analytic.occupancy.units import _sums
 
 import sparsemap
 from sparsemap import native as loading
@@ -25,14 +25,17 @@ SOURCE = Path(native.__file__).with_name("fast.c")
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 
 
-def built(source: str, folder: Path):
-    """The module of a C text."""
-    (folder / "fast.c").write_text(source)
-    out = folder / f"fast{sysconfig.get_config_var('EXT_SUFFIX')}"
-    flags = ["-std=c11", "-O2", "-ffp-contract=off", "-fPIC", "-shared"]
-    flags += [f"-I{folder}" for folder in (sysconfig.get_paths()["include"], SOURCE.parent)]
-    subprocess.run([COMPILER, *flags, str(folder / "fast.c"), "-o", str(out), "-lm"], check=True, capture_output=True)
-    spec = importlib.util.spec_from_loader("fast", importlib.machinery.ExtensionFileLoader("fast", str(out)))
+def built(source: str, folder: Path, name: str = "fast", flags: tuple[str, ...] = ("-O2",), load: bool = True):
+    """The module of a C text; `load`: as one of this process."""
+    (folder / f"{name}.c").write_text(source)
+    out = folder / f"{name}{sysconfig.get_config_var('EXT_SUFFIX')}"
+    flags = ("-std=c11", *flags, "-ffp-contract=off", "-fPIC", "-shared")
+    flags += tuple(f"-I{folder}" for folder in (sysconfig.get_paths()["include"], SOURCE.parent))
+    words = [COMPILER, *flags, str(folder / f"{name}.c"), "-o", str(out), "-lm"]
+    subprocess.run(words, check=True, capture_output=True)
+    if not load:
+        return None
+    spec = importlib.util.spec_from_loader(name, importlib.machinery.ExtensionFileLoader(name, str(out)))
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

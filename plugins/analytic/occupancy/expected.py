@@ -1,0 +1,168 @@
+"""Expected units of ranks in NumPy: of any format, at the occupancies of the tile's list, and steps in between.
+
+`listed.py` has them in one pass of C, where it knows the formats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from sparsemap import Fiber
+from sparsemap.pieces.boundary import units_of
+from sparsemap.pieces.contracts.base import Array, Rows
+from sparsemap.pieces.contracts.sparsity import name_bits
+
+from .. import native
+from .bins import CUTS, TAIL
+from .lookup import Lists, take
+from .pairs import Pairs
+from .points import RankPoints, share_of
+from .tiles import Tiles
+from .units import RankUnits, UnitTables, steady
+
+
+class Points(NamedTuple):
+    """Ranks at one occupancy each, (P,); the first columns are those of `Fiber`."""
+
+    fibers: Array
+    length: Array
+    occupied: Array
+    coord_bits: Array
+    offset_bits: Array
+    slots: Array
+    longest: Array
+    usual: Array
+    groups: Array
+    rank: Rows
+    p: Array  # probability of the occupancy
+
+
+def points_of(listing: RankPoints, tiles: Tiles, pairs: Pairs) -> tuple[Points, Array, Points]:
+    """The points rank by rank, where those of each rank end (n,), and the pieces of bins that are cut.
+
+    The last point of a rank is its largest occupancy, which has no probability. A window in which nothing depends on
+    the occupancy has one point besides.
+    """
+    ranks, left_out = listing.ranks, listing.left_out
+    p_at, sizes = listing.chances(tiles)
+    sizes = sizes + 1
+    stops = np.cumsum(sizes)
+    starts, ends = stops - sizes, stops - 1
+    count_up = np.arange(stops[-1])
+
+    def gather(lists: Lists, place: Array, largest: Array | float) -> Array:
+        at = np.repeat(place - starts, sizes)
+        at += count_up
+        at[ends] = 0
+        found = lists.data[at]
+        found[ends] = largest
+        return found
+
+    length, slots = np.repeat(ranks.length, sizes), np.repeat(ranks.above, sizes)
+    groups = np.zeros(len(length))
+    if listing.group is not None:
+        count = np.repeat(listing.groups_of(slice(None)), sizes)
+        groups = count * gather(pairs.lists, listing.group.filled + left_out, listing.group.filled_largest)
+    there = gather(pairs.lists, listing.box.filled + left_out, listing.box.filled_largest)
+    held = gather(pairs.lists, listing.below.filled + left_out, listing.below.filled_largest)
+    points = Points(
+        fibers=slots * there,
+        length=length,
+        occupied=length * share_of(held, there, tiles),
+        coord_bits=np.repeat(name_bits(ranks.length), sizes),
+        offset_bits=np.repeat(name_bits(ranks.positions + 1.0), sizes),
+        slots=slots,
+        longest=np.repeat(ranks.longest, sizes),
+        usual=np.repeat(listing.usual, sizes),
+        groups=groups,
+        rank=np.repeat(np.arange(len(sizes)), sizes),
+        p=gather(tiles.lists, p_at, 0.0),
+    )
+    return points, ends, _pieces(listing, points, starts, ends, tiles)
+
+
+def _pieces(listing: RankPoints, points: Points, starts: Array, ends: Array, tiles: Tiles) -> Points:
+    """Pieces of the bins in which `occupied` passes whole numbers (`bins.cut`), in order of ranks.
+
+    The probability of bins that are cut is set to 0 in `points`.
+    """
+    inside = (listing.merged & listing.below.varies)[points.rank]
+    inside[ends] = False
+    rises = np.diff(np.ceil(points.occupied))
+    at = np.flatnonzero((rises > 0.0) & inside[:-1] & inside[1:])
+    at = at[points.p[at] + points.p[at + 1] > TAIL]
+    few = (np.bincount(points.rank[at], rises[at], len(starts)) <= CUTS)[points.rank[at]]
+    at = at[few]
+    if not at.size:
+        return take(points, at)
+    rank = points.rank[at]
+    found = np.stack([points.occupied[at], points.occupied[at + 1]])
+    made = listing.pieces(tiles, rank, at - starts[rank], rises[at], found)
+    points.p[starts[made.rank] + made.bin] = 0.0
+    own = {"fibers": made.fibers, "occupied": made.occupied, "groups": made.groups, "p": made.p}
+    return take(points, starts[made.rank])._replace(**own)
+
+
+def expected_of_formats(parts: Sequence[tuple[UnitTables, RankPoints]]) -> RankUnits:
+    """One call of every format for all k of its ranks, then expectations of all ranks."""
+    formats, pointers = parts[0][0].formats, parts[0][0].pointers
+    listed, last, pieces, count, size = [], [], [], 0, 0
+    for tables, part in parts:
+        own, own_ends, cut = points_of(part, tables.tiles, tables.pairs)
+        listed.append(own._replace(rank=own.rank + count))
+        pieces.append(cut._replace(rank=cut.rank + count))
+        last.append(own_ends + size)
+        count, size = count + len(own_ends), size + len(own.p)
+    points = Points(*map(np.concatenate, zip(*listed, *pieces, strict=True)))
+    ends = np.concatenate(last)
+    format_of = np.concatenate([part.ranks.format for _, part in parts]).astype(np.int64)
+    found, columns = RankUnits.zeros(count), np.zeros((3, len(points.p)))
+    for number in np.flatnonzero(np.bincount(format_of)):
+        ranks = np.flatnonzero(format_of == number)
+        mine = np.flatnonzero((format_of == number)[points.rank])
+        form, outer = formats[number]
+        fiber = Fiber(*(column[mine] for column in points[:9]))
+        units = units_of(form, fiber, outer)
+        columns[0, mine], columns[1, mine] = units.metadata, units.payload
+        if pointers:
+            there = fiber.slots * fiber.occupied if form.compressed else fiber.fibers * fiber.length
+            columns[2, mine] = fiber.fibers + there
+        narrow = 0.0 if outer is None else np.logical_not(units.readable)
+        each = {"metadata_bits": units.metadata_bits, "payload_bits": units.payload_bits, "narrow": narrow}
+        for name, bits in each.items():
+            getattr(found, name)[ranks] = (
+                np.asarray(bits)[np.searchsorted(mine, ends[ranks])] if np.ndim(bits) else bits
+            )
+    windows = np.concatenate([part.merged for _, part in parts])
+    merged = np.flatnonzero(windows[points.rank]) if windows.any() else ends[:0]
+    totals = _sums(points.rank, points.p, columns, count)
+    for name, column, total in zip(("metadata", "payload", "offsets"), columns, totals, strict=True):
+        if not column.any():
+            continue
+        getattr(found, name)[:] = total
+        getattr(found, f"largest_{name}")[:] = column[ends]
+        if len(merged):
+            same = np.where(windows, _same(column, points.rank, ends, merged), np.nan)
+            steady(parts, getattr(found, name), same)
+    return found
+
+
+def _sums(rank: Rows, p: Array, columns: Array, count: int) -> Array:
+    """(k, count) per rank the sum of p times a column (k, P), in order of k, in double, as Timeloop forms it (5.5)."""
+    found = np.empty((len(columns), count))
+    if native.fast is not None and native.fast.sums(rank, p, columns, found) is not None:
+        return found
+    return np.array([np.bincount(rank, p * column, count) for column in columns])
+
+
+def _same(column: Array, rank: Rows, last: Rows, some: Rows) -> Array:
+    """Per rank, the value that `column` has at all of its occupancies but the largest; NaN: several. `last` says where the
+    largest ones are; of ranks that are not among the points `some`, the value of the first one."""
+    found = column[np.append(0, last[:-1] + 1)]
+    differs = some[column[some] != found[rank[some]]]
+    differs = differs[last[rank[differs]] != differs]
+    found[rank[differs]] = np.nan
+    return found

@@ -1,0 +1,75 @@
+"""Hypergeometric probabilities in C are those of NumPy, to the last bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sparsemap_plugins.densities import hypergeometric
+from test_native import COMPILER, built
+
+SOURCE = Path(hypergeometric.__file__).with_name("chances.c")
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    if COMPILER is None:
+        pytest.skip("no C compiler")
+    return built(SOURCE.read_text(), tmp_path_factory.mktemp("chances"), "chances")
+
+
+def found(compiled, seed: int) -> bytes:
+    """Probabilities of random numbers of many sizes, by these loops or NumPy."""
+    rng = np.random.default_rng(seed)
+    total = np.exp(rng.uniform(0.0, np.log(10.0 ** (1 + seed % 12)), 300)).astype(np.int64) + 1
+    marked, taken = ((total * rng.random(300) ** rng.integers(1, 6)).astype(np.int64) for _ in range(2))
+    count = np.minimum(rng.integers(0, 40, 300), total - taken + 1)
+    few, part = np.minimum(marked, 3000).astype(np.float64), np.minimum(taken + rng.random(300), total)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hypergeometric, "COMPILED", compiled)
+        parts = [
+            hypergeometric.none_many(total, marked, taken), hypergeometric.none_runs(total, marked, taken, count),
+            hypergeometric.none_real(total.astype(np.float64), few, part), hypergeometric.none_many(500, 20, taken),
+        ]  # fmt: skip
+    return b"".join(part.tobytes() for part in parts)
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_probabilities_are_the_same_to_the_last_bit(seed, compiled):
+    assert found(compiled, seed) == found(None, seed)
+
+
+def test_what_is_not_known_is_left_to_numpy(compiled):
+    whole, real, out = np.arange(1, 4), np.arange(1.0, 4.0), np.empty(3)
+    loops = np.exp, np.log1p
+    assert compiled.many(whole, whole, whole, loops, out) == 3
+    assert compiled.many(whole - 1, whole, whole, loops, out) is None
+    assert compiled.many(whole, -whole, whole, loops, out) is None
+    assert compiled.many(whole, whole, whole + (1 << 62), loops, out) is None
+    assert compiled.many(whole, whole, real, loops, out) is None
+    assert compiled.many(whole, whole, whole[:2], loops, out) is None
+    assert compiled.many(whole, whole, whole, (np.exp,), out) is None
+    assert compiled.real(real, real, real, loops, out[:2]) is None
+    assert compiled.runs(whole, whole, whole, np.array([1, 1, 2]), loops, out) is None
+    assert compiled.runs(whole, whole, whole, np.array([1, -1, 1]), loops, out) is None
+    assert compiled.runs(whole, whole, whole, np.array([1, 0, 1]), loops, out) is None
+
+
+MUTANTS = [
+    ("few + many <= total - 256", "few + many <= total - 2560"),
+    ("31 * third / 40320", "30 * third / 40320"),
+    (">= -800.0", ">= -8.0"),
+    ("room >= 64.0", "room >= 640.0"),
+    ("(Long)(left > 0 ? left : 0) / (Long)(of", "(double)(left > 0 ? left : 0) / (double)(of"),
+    ("return 1 + (1 - u) * log1pl(-u) / u;", "return 1 + (1 - u) * log1p(-u) / u;"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(len(MUTANTS)))
+def test_an_error_in_the_loops_is_noticed(number, tmp_path):
+    (before, after), text = MUTANTS[number], SOURCE.read_text()
+    assert text.count(before) == 1
+    compiled = built(text.replace(before, after), tmp_path, "chances")
+    assert any(found(compiled, seed) != found(None, seed) for seed in range(12))
