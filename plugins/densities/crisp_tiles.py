@@ -12,7 +12,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import attrs
@@ -21,10 +20,10 @@ import numpy as np
 from sparsemap import Occupancy
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 
-from .atoms import Atoms, added, merged, repeated
+from .atoms import Atoms, repeated
+from .band_sums import Kept, Placed, joined, placed
 from .common import Memory, chosen, expanded, remembered
 from .footprints import NEVER, BandClasses, Bands, Columns, Strips, bands, interned
-from .hypergeometric import table
 
 POINTS = 2048
 """The most occupancies of one tile."""
@@ -35,8 +34,6 @@ EXPONENT = 40.0
 
 Cut = tuple[int, tuple[int, ...]]
 """Rows of a tile, and its columns per rank of `Columns`."""
-
-hypergeometric = lru_cache(1 << 12)(table)
 
 
 class Lattice(NamedTuple):
@@ -169,7 +166,10 @@ class CrispOccupancy(Occupancy):
         sub-tile."""
         pairs = zip(self._strips(columns, sub), self._weights(columns, sub)[1].tolist(), strict=True)
         every = [(strip.inside if inner else strip.whole, most) for strip, most in pairs]
-        chances = {one: self._fullest(one[0], height, inner, one[1]) for one in dict.fromkeys(every)}
+        chances = {
+            one: self._fullest(one[0], height if one[0].partial else inner, inner, one[1])
+            for one in dict.fromkeys(every)
+        }
         with np.errstate(divide="ignore"):
             found = np.log([chances[one] for one in every])
         whole = self._full_strips(columns, sub, height, 0) if inner else np.zeros(1)
@@ -264,39 +264,29 @@ class CrispOccupancy(Occupancy):
 
     def _band(self, classes: BandClasses, height: int, inner: int) -> Atoms:
         """Occupancies of a band of so many rows; in `inner` of them the sub-tile is empty, or the probability is lost."""
+        (x, p), times = self._rows(classes, height, inner)
+        return x * times, p
+
+    def _rows(self, classes: BandClasses, height: int, inner: int) -> tuple[Atoms, int]:
+        """`_band` of as few rows as say all, and what its occupancies are to be multiplied by."""
         inner = 0 if classes.certain else inner
         if classes.partial:
-            return self._joined(classes, height, inner)
-        x, p = self._joined(classes, 1, inner)
-        return x * height, p
+            return self._joined(classes, height, inner), 1
+        return self._joined(classes, 1, inner), height
 
     @remembered
     def _joined(self, classes: BandClasses, height: int, inner: int) -> Atoms:
-        """`_band`: footprints are drawn one after the other, each hypergeometric given the kept blocks that are left."""
+        """`_band`, by `joined`."""
         left = self.blocks - sum(count for footprint, count in classes if footprint is NEVER)
         none = math.comb(left, self.keep) / math.comb(self.blocks, self.keep)  # of those that would never be empty
-        start = np.zeros(1, np.int64), np.full(1, none)
-        states: dict[int, list[Atoms]] = {0: [start]}
         some = [one for one in classes if one[0] is not NEVER] if none else []
-        for place, (footprint, count) in enumerate(some):
-            last = place == len(some) - 1
-            after: dict[int, list[Atoms]] = {}
-            for taken, parts in states.items():
-                x, p = parts[0] if len(parts) == 1 else merged(*map(np.concatenate, zip(*parts, strict=True)))
-                i, chance = hypergeometric(left, self.keep - taken, count)
-                if not footprint.partial:
-                    chance = chance * np.power(footprint.empty, inner * i)
-                    if last:
-                        x = np.add.outer(x, i * (footprint.fixed * height)).ravel()
-                        after.setdefault(0, []).append((x, np.multiply.outer(p, chance).ravel()))
-                        continue
-                    one = [(np.full(1, j * (footprint.fixed * height)), np.ones(1)) for j in i.tolist()]
-                else:
-                    one = footprint.blocks(height, inner, count)[i[0] : i[-1] + 1]
-                for j, c, block in zip(i.tolist(), chance.tolist(), one, strict=True):
-                    after.setdefault(0 if last else taken + j, []).append(added((x, p * c), block))
-            states, left = after, left - count
-        return merged(*map(np.concatenate, zip(*states.get(0, [(start[0], np.zeros(1))]), strict=True)))
+        held: list[Kept] = [
+            (count, footprint.fixed * height, None, footprint.blocks(height, inner, count))
+            if footprint.partial
+            else (count, footprint.fixed * height, footprint.powers(inner, min(count, self.keep)), None)
+            for footprint, count in some
+        ]
+        return joined(held, left, self.keep, none)
 
     # -- transforms
 
@@ -337,31 +327,27 @@ class CrispOccupancy(Occupancy):
             touched = sum(count for _, inner, count in parts if inner)
             product: Any = (np.bincount(whole, weights) if touched < 2 else weights)[:, None]
             if touched == 1 or sum(count for *_, count in parts) == 1:  # strips of one kind of tile are added up first
-                x, p, kind = self._mixed(*columns, *parts.pop()[:2])
+                held = self._mixed(*columns, *parts.pop()[:2])
                 if not parts:
-                    found += band.weight * self._placed(x, p, 0, 1, layout)[0]
+                    held = [(atoms, times, 0, share) for atoms, times, _, share in held]
+                    found += band.weight * placed(held, 1, layout.size, layout.step)[0]
                     continue
-                product = np.fft.rfft(self._placed(x, p, kind, kinds, layout), axis=1)
+                product = np.fft.rfft(placed(held, kinds, layout.size, layout.step), axis=1)
             for height, inner, count in parts:
-                at, x, p, kind = self._strip_bands(*columns, height, inner)
-                spectra = np.fft.rfft(self._placed(x, p, kind, int(at.max()) + 1, layout), axis=1)
+                at, held = self._strip_bands(*columns, height, inner)
+                spectra = np.fft.rfft(placed(held, int(at.max()) + 1, layout.size, layout.step), axis=1)
                 spectra = repeated(spectra, count, np.multiply, 1.0)
                 product = product * (spectra if touched < 2 else spectra[at])
             found += band.weight * np.fft.irfft(product.sum(axis=0), layout.size)
         found /= weights.sum() * sum(band.weight for band in places)
         return np.take(found, (layout.origin // layout.step + np.arange(layout.points)) % layout.size)
 
-    def _mixed(
-        self, columns: tuple[int, ...], sub: tuple[int, ...], height: int, inner: int
-    ) -> tuple[Array, Array, Array]:
-        """Of all kinds of tiles, one behind the other: what a band with a sub-tile may hold, the probability of that and an
-        empty sub-tile, times the weights of the strips, and the kind. `inner` is 0 where sub-tiles are not asked for."""
-        every = [
-            (*self._band(classes, height, inner), at, share) for at, classes, share in self._shares(columns, sub, inner)
+    def _mixed(self, columns: tuple[int, ...], sub: tuple[int, ...], height: int, inner: int) -> list[Placed]:
+        """Of all kinds of tiles, what a band with a sub-tile may hold, the probability of that and an empty sub-tile, the kind,
+        and the weight of the strips. `inner` is 0 where sub-tiles are not asked for."""
+        return [
+            (*self._rows(classes, height, inner), at, share) for at, classes, share in self._shares(columns, sub, inner)
         ]
-        x, p, at, share = zip(*every, strict=True)
-        sizes = [len(values) for values in x]
-        return np.concatenate(x), np.concatenate(p) * np.repeat(share, sizes), np.repeat(at, sizes)
 
     @remembered
     def _shares(
@@ -379,25 +365,12 @@ class CrispOccupancy(Occupancy):
             shares[at, classes] = shares.get((at, classes), 0.0) + weight - chance
         return [(at, classes, share) for (at, classes), share in shares.items()]
 
-    @remembered
     def _strip_bands(
         self, columns: tuple[int, ...], sub: tuple[int, ...], height: int, inner: int
-    ) -> tuple[Array, ...]:
-        """Of all strips their kind; of all kinds, one behind the other, what a `_band` may hold, its probability, and the
-        kind. `inner` is 0 where sub-tiles are not asked for."""
+    ) -> tuple[Array, list[Placed]]:
+        """Of all strips their kind; of all kinds, what a `_band` may hold. `inner` is 0 where sub-tiles are not asked for."""
         strips = self._strips(columns, sub)
         every = [strip.inside.given(inner) if inner else strip.whole for strip in strips]
         kinds = {classes: at for at, classes in enumerate(dict.fromkeys(every))}
-        x, p = zip(*(self._band(classes, height, inner) for classes in kinds), strict=True)
-        kind = np.repeat(np.arange(len(kinds)), [len(values) for values in x])
-        return np.array([kinds[classes] for classes in every]), np.concatenate(x), np.concatenate(p), kind
-
-    def _placed(self, x: Array, p: Array, kind: Any, kinds: int, layout: Lattice) -> Array:
-        """(kinds, places) of what bands hold, between the nearest two places of the lattice."""
-        (place, rest), size = np.divmod(x, layout.step), layout.size
-        if not rest.any():
-            return np.bincount(kind * size + place % size, p, kinds * size).reshape(kinds, size)
-        share = rest / layout.step
-        found = np.bincount(kind * size + place % size, p * (1.0 - share), kinds * size)
-        found += np.bincount(kind * size + (place + 1) % size, p * share, kinds * size)
-        return found.reshape(kinds, size)
+        held: list[Placed] = [(*self._rows(classes, height, inner), at, 1.0) for classes, at in kinds.items()]
+        return np.array([kinds[classes] for classes in every]), held
