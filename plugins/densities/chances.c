@@ -317,6 +317,11 @@ static PyObject *joined(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
     Py_RETURN_NONE;
 }
 
+/* x / step, in 32 bits if that will do: it is quicker. */
+static int64_t quotient(int64_t x, int64_t step) {
+    return step == 1 ? x : (x | step) >> 32 ? x / step : (int64_t)((uint32_t)x / (uint32_t)step);
+}
+
 /* placed(bands, step, out): `placed` of `chances_numpy.py`. */
 static PyObject *placed(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     Views views = {.count = 0};
@@ -339,7 +344,7 @@ static PyObject *placed(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
                kind < kinds;
         double *to = found + kind * size, *to_next = next + kind * size;
         for (Py_ssize_t j = 0; fits && j < one.n; j++) {
-            int64_t x = one.x[j] * height, place = step == 1 ? x : x / step, rest = x - place * step;
+            int64_t x = one.x[j] * height, place = quotient(x, step), rest = x - place * step;
             double p = one.p[j] * share;
             if (!(fits = x >= 0)) break;
             if (rest) {

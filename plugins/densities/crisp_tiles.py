@@ -73,6 +73,7 @@ class CrispOccupancy(Occupancy):
 
     # -- tiles
 
+    @remembered
     def _cut(self, tile: tuple[int, ...]) -> Cut:
         rows, first, *others = (min(int(t), s) for t, s in zip(tile, self.shape, strict=True))
         return rows, (*others, first)
@@ -117,7 +118,7 @@ class CrispOccupancy(Occupancy):
                 return np.full(k.shape, full)
         layout, shares = self._layout(cut), self._empty_shares(cut, sub)
         at = np.rint((k - layout.origin) / layout.step).astype(np.int64)
-        return shares[np.clip(at, 0, len(shares) - 1)]
+        return shares[np.minimum(np.maximum(at, 0), len(shares) - 1)]
 
     def _even(self, cut: Cut) -> bool:
         """Whether no tile is cut off at an edge: all have as many sub-tiles."""
@@ -126,29 +127,41 @@ class CrispOccupancy(Occupancy):
 
     def _empty_shares(self, cut: Cut, sub: Cut) -> Array:
         """`empty_within` of the occupancies of the layout, up to the last one with a probability."""
-        both = self._transformed(cut, sub, True)
-        one = self._of_tiles(cut) if self._even(cut) else self._transformed(cut, sub, False)
+        known, positive = self._known(cut, cut if self._even(cut) else sub)
+        both = self._transformed(cut, sub, True)[: len(known)]
+        return np.where(known, np.minimum(np.maximum(both / positive, 0.0), 1.0), 0.0)
+
+    @remembered
+    def _known(self, cut: Cut, sub: Cut) -> tuple[Array, Array]:
+        """Whether occupancies of the layout have a probability, up to the last one that has, and it, or else 1."""
+        one = self._of_tiles(cut) if cut == sub else self._transformed(cut, sub, False)
         known = one > UNSEEN / 2
-        found = np.where(known, np.clip(both / np.where(known, one, 1.0), 0.0, 1.0), 0.0)
-        return found[: int(np.flatnonzero(known)[-1]) + 1]
+        stop = int(np.flatnonzero(known)[-1]) + 1
+        return known[:stop], np.where(known, one, 1.0)[:stop]
 
     def _empty_in_fullest(self, cut: Cut, sub: Cut, largest: float) -> float | None:
         """`empty_within` of tiles that hold all that they can, by logarithms: few do; None where numbers do not reach. To 14
         digits, which is what they carry: counts that are whole numbers are rounded up."""
         weights, most, _ = self._weights(cut[1], sub[1])
         found: list[tuple[Array, Array]] = []
+        whole = self._whole(cut[1])
         for band in self._bands(cut[0], sub[0]):
             one = np.where(band.rows * most >= largest, np.log(band.weight * weights), -np.inf)
             for height, *_, count in (*band.heights, *band.touched):
-                one = one + count * self._full_strips(cut[1], sub[1], height, 0)
+                one = one + count * self._full_strips(cut[1], sub[1], 1 if whole else height, 0)
             both = one
             for height, inner, count in band.touched:
-                both = both + count * self._full_strips(cut[1], sub[1], height, inner)
+                both = both + count * self._full_strips(cut[1], sub[1], inner if whole else height, inner)
             found.append((one, both))
         one, both = (np.concatenate(part) for part in zip(*found, strict=True))
         if one.max() == -np.inf:
             return None
         return float(f"{np.exp(both - one.max()).sum() / np.exp(one - one.max()).sum():.14g}")
+
+    @remembered
+    def _whole(self, columns: tuple[int, ...]) -> bool:
+        """Whether all groups lie in tiles whole: then the rows of a band all hold equally many, however high it is."""
+        return not any(strip.whole.partial for strip in self._strips(columns, columns))
 
     @remembered
     def _weights(self, columns: tuple[int, ...], sub: tuple[int, ...]) -> tuple[Array, Array, Array]:
@@ -166,13 +179,10 @@ class CrispOccupancy(Occupancy):
         sub-tile."""
         pairs = zip(self._strips(columns, sub), self._weights(columns, sub)[1].tolist(), strict=True)
         every = [(strip.inside if inner else strip.whole, most) for strip, most in pairs]
-        chances = {
-            one: self._fullest(one[0], height if one[0].partial else inner, inner, one[1])
-            for one in dict.fromkeys(every)
-        }
+        chances = {one: self._fullest(one[0], height, inner, one[1]) for one in dict.fromkeys(every)}
         with np.errstate(divide="ignore"):
             found = np.log([chances[one] for one in every])
-        whole = self._full_strips(columns, sub, height, 0) if inner else np.zeros(1)
+        whole = self._full_strips(columns, sub, 1 if self._whole(columns) else height, 0) if inner else np.zeros(1)
         return found - np.where(np.isfinite(whole), whole, 0.0)
 
     @remembered
@@ -234,18 +244,16 @@ class CrispOccupancy(Occupancy):
     def _fullest(self, classes: BandClasses, height: int, inner: int, most: int) -> float:
         """Probability that a `_band` holds `most` nonzeros in each of its rows, all that it can: the blocks with the most are
         kept with all of their words, of the last weight as many as are left."""
-        heavy = [one for one in classes if one[0] is not NEVER]
-        if len(heavy) < len(classes) and self._heaviest(interned(tuple(heavy))) != most:
-            return 0.0  # a block that would have to be kept is never empty
-        left, chance, last = self.keep, 1.0, list[tuple[float, int]]()
-        for weight in sorted({footprint.most for footprint, _ in heavy}, reverse=True):
-            last = [(footprint.full(height, inner), count) for footprint, count in heavy if footprint.most == weight]
-            if sum(count for _, count in last) > left:
-                break
-            left -= sum(count for _, count in last)
-            chance, last = chance * math.prod(full**count for full, count in last), []
-        outside = 0 if last else self.blocks - sum(count for _, count in classes)
-        ways = math.comb(self.blocks, self.keep)
+        filled = self._filled(classes, most)
+        if filled is None:
+            return 0.0
+        sure, last_of, left, outside = filled
+        chance, ways = 1.0, math.comb(self.blocks, self.keep)
+        for level in sure:
+            chance = chance * math.prod(footprint.full(height, inner) ** count for footprint, count in level)
+        last = [(footprint.full(height, inner), count) for footprint, count in last_of]
+        if len(last) == 1:
+            return chance * (last[0][0] ** left * (math.comb(last[0][1], left) / ways))
 
         def some(rest: list[tuple[float, int]], left: int, product: int) -> float:
             """Over all ways to keep `left` blocks of these footprints."""
@@ -256,6 +264,22 @@ class CrispOccupancy(Occupancy):
             return sum(full**k * some(others, left - k, product * math.comb(count, k)) for k in shares)
 
         return chance * some(last, left, 1)
+
+    @remembered
+    def _filled(self, classes: BandClasses, most: int) -> tuple[list[BandClasses], BandClasses, int, int] | None:
+        """Of a band that holds `most` in each row: by nonzeros, footprints of which all blocks are kept, those of the last
+        weight, how many blocks are left for these, or else for the blocks outside, and how many there are outside."""
+        heavy = [one for one in classes if one[0] is not NEVER]
+        if len(heavy) < len(classes) and self._heaviest(interned(tuple(heavy))) != most:
+            return None  # a block that would have to be kept is never empty
+        left, sure = self.keep, list[BandClasses]()
+        for weight in sorted({footprint.most for footprint, _ in heavy}, reverse=True):
+            level = interned(tuple((footprint, count) for footprint, count in heavy if footprint.most == weight))
+            if sum(count for _, count in level) > left:
+                return sure, level, left, 0
+            left -= sum(count for _, count in level)
+            sure.append(level)
+        return sure, interned(()), left, self.blocks - sum(count for _, count in classes)
 
     def _chance(self, classes: BandClasses, height: int, inner: int, held: int) -> float:
         """Probability that a `_band` holds so many nonzeros."""
@@ -323,24 +347,36 @@ class CrispOccupancy(Occupancy):
         weights, _, whole = self._weights(*columns)
         found, kinds = np.zeros(layout.size), int(whole.max()) + 1
         for band in places:
-            parts = [*((h, 0, n) for h, n in band.heights), *((h, i * inside, n) for h, i, n in band.touched)]
-            touched = sum(count for _, inner, count in parts if inner)
-            product: Any = (np.bincount(whole, weights) if touched < 2 else weights)[:, None]
-            if touched == 1 or sum(count for *_, count in parts) == 1:  # strips of one kind of tile are added up first
+            parts = [*band.heights, *(band.touched if inside else ((h, 0, n) for h, _, n in band.touched))]
+            touched = sum([count for _, inner, count in parts if inner])
+            if touched == 1 or (len(parts) == 1 and parts[0][2] == 1):  # strips of one kind of tile are added up first
                 held = self._mixed(*columns, *parts.pop()[:2])
                 if not parts:
                     held = [(atoms, times, 0, share) for atoms, times, _, share in held]
                     found += band.weight * placed(held, 1, layout.size, layout.step)[0]
                     continue
                 product = np.fft.rfft(placed(held, kinds, layout.size, layout.step), axis=1)
+            else:
+                product = (np.bincount(whole, weights) if touched < 2 else weights)[:, None]
             for height, inner, count in parts:
-                at, held = self._strip_bands(*columns, height, inner)
-                spectra = np.fft.rfft(placed(held, int(at.max()) + 1, layout.size, layout.step), axis=1)
-                spectra = repeated(spectra, count, np.multiply, 1.0)
+                ask = self._spectra_apart if not inner else self._spectra
+                at, spectra = ask(*columns, height, inner, count, layout.step, layout.size)
                 product = product * (spectra if touched < 2 else spectra[at])
             found += band.weight * np.fft.irfft(product.sum(axis=0), layout.size)
         found /= weights.sum() * sum(band.weight for band in places)
-        return np.take(found, (layout.origin // layout.step + np.arange(layout.points)) % layout.size)
+        first = layout.origin // layout.step % layout.size
+        return np.concatenate([found[first:], found[:first]])[: layout.points]
+
+    def _spectra(
+        self, columns: tuple[int, ...], sub: tuple[int, ...], height: int, inner: int, count: int, step: int, size: int
+    ) -> tuple[Array, Array]:
+        """The kinds of all strips, and the transforms (kinds, places) of what so many bands hold."""
+        at, held = self._strip_bands(columns, sub, height, inner)
+        spectra = np.fft.rfft(placed(held, int(at.max()) + 1, size, step), axis=1)
+        return at, repeated(spectra, count, np.multiply, 1.0)
+
+    _spectra_apart = remembered(_spectra)
+    """The same of bands without a sub-tile, which many sub-tiles have."""
 
     def _mixed(self, columns: tuple[int, ...], sub: tuple[int, ...], height: int, inner: int) -> list[Placed]:
         """Of all kinds of tiles, what a band with a sub-tile may hold, the probability of that and an empty sub-tile, the kind,

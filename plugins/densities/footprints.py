@@ -58,11 +58,15 @@ class Footprint:
 
     def full(self, height: int, inner: int) -> float:
         """Probability that a kept block of so many rows holds all that it can, with the sub-tile empty in `inner` of them."""
-        rows: float = math.prod(p[-1] for p in self.partial) ** (height - inner)
-        if not inner:
-            return rows
+        outside, inside = self.fullest
+        rows: float = outside ** (height - inner)
+        return rows * inside**inner if inner else rows
+
+    @cached_property
+    def fullest(self) -> tuple[float, float]:
+        """Probability that a row holds all that it can; of one with a sub-tile, with that empty."""
         pairs = zip(self.partial, self.partial_empty, strict=True)
-        return rows * (self.empty * math.prod(e[len(p) - 1] for p, e in pairs)) ** inner
+        return math.prod(p[-1] for p in self.partial), self.empty * math.prod(e[len(p) - 1] for p, e in pairs)
 
     @lru_cache(1 << 12)  # noqa: B019 (of few footprints)
     def powers(self, inner: int, count: int) -> Array:
@@ -140,8 +144,8 @@ class Bands(NamedTuple):
 
     weight: int
     """Sub-tiles that lie so, of all tiles."""
-    heights: tuple[tuple[int, int], ...]
-    """(rows, bands) where the sub-tile is not .."""
+    heights: tuple[tuple[int, int, int], ...]
+    """(rows, 0, bands) where the sub-tile is not .."""
     touched: tuple[tuple[int, int, int], ...]
     """.. and (rows, rows of the sub-tile, bands) where it is."""
 
@@ -169,7 +173,7 @@ def bands(rows: int, block: int, tile: int, sub: int) -> list[Bands]:
     if rows % tile == tile % sub == rows % block == 0 and even(tile) and even(sub):
         height, count = min(tile, block), max(1, tile // block)
         inner = max(1, sub // block)
-        rest = ((height, count - inner),) if count > inner else ()
+        rest = ((height, 0, count - inner),) if count > inner else ()
         return [Bands(1, rest, ((height, min(sub, block), inner),))]
     period = math.lcm(tile, block)
     found: Counter[tuple] = Counter()
@@ -180,7 +184,7 @@ def bands(rows: int, block: int, tile: int, sub: int) -> list[Bands]:
         for low in range(start, stop, sub):
             high = min(low + sub, stop)
             pairs = Counter((b - a, max(0, min(b, high) - max(a, low))) for a, b in spans)
-            out = tuple(sorted((h, count) for (h, inner), count in pairs.items() if not inner))
+            out = tuple(sorted((h, 0, count) for (h, inner), count in pairs.items() if not inner))
             found[out, tuple(sorted((h, inner, count) for (h, inner), count in pairs.items() if inner))] += 1
     return [Bands(weight, *key) for key, weight in found.items()]
 
