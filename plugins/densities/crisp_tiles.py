@@ -143,8 +143,7 @@ class CrispOccupancy(Occupancy):
         """`empty_within` of tiles that hold all that they can, by logarithms: few do; None where numbers do not reach. To 14
         digits, which is what they carry: counts that are whole numbers are rounded up."""
         weights, most, _ = self._weights(cut[1], sub[1])
-        found: list[tuple[Array, Array]] = []
-        whole = self._whole(cut[1])
+        whole, found = self._whole(cut[1]), list[tuple[Array, Array]]()
         for band in self._bands(cut[0], sub[0]):
             one = np.where(band.rows * most >= largest, np.log(band.weight * weights), -np.inf)
             for height, *_, count in (*band.heights, *band.touched):
@@ -153,10 +152,9 @@ class CrispOccupancy(Occupancy):
             for height, inner, count in band.touched:
                 both = both + count * self._full_strips(cut[1], sub[1], inner if whole else height, inner)
             found.append((one, both))
-        one, both = (np.concatenate(part) for part in zip(*found, strict=True))
-        if one.max() == -np.inf:
-            return None
-        return float(f"{np.exp(both - one.max()).sum() / np.exp(one - one.max()).sum():.14g}")
+        one, both = found[0] if len(found) == 1 else map(np.concatenate, zip(*found, strict=True))
+        top = one.max()
+        return None if top == -np.inf else float(f"{np.exp(both - top).sum() / np.exp(one - top).sum():.14g}")
 
     @remembered
     def _whole(self, columns: tuple[int, ...]) -> bool:
@@ -355,7 +353,7 @@ class CrispOccupancy(Occupancy):
                     held = [(atoms, times, 0, share) for atoms, times, _, share in held]
                     found += band.weight * placed(held, 1, layout.size, layout.step)[0]
                     continue
-                product = np.fft.rfft(placed(held, kinds, layout.size, layout.step), axis=1)
+                product: Any = np.fft.rfft(placed(held, kinds, layout.size, layout.step), axis=1)
             else:
                 product = (np.bincount(whole, weights) if touched < 2 else weights)[:, None]
             for height, inner, count in parts:
@@ -381,9 +379,17 @@ class CrispOccupancy(Occupancy):
     def _mixed(self, columns: tuple[int, ...], sub: tuple[int, ...], height: int, inner: int) -> list[Placed]:
         """Of all kinds of tiles, what a band with a sub-tile may hold, the probability of that and an empty sub-tile, the kind,
         and the weight of the strips. `inner` is 0 where sub-tiles are not asked for."""
+        if height > 1 and self._whole(columns):
+            return [(atoms, height, at, share) for atoms, _, at, share in self._mixed_row(columns, sub, inner)[0]]
         return [
             (*self._rows(classes, height, inner), at, share) for at, classes, share in self._shares(columns, sub, inner)
         ]
+
+    @remembered
+    def _mixed_row(self, columns: tuple[int, ...], sub: tuple[int, ...], inner: int) -> tuple[Any, ...]:
+        """`_mixed` for a height of 1, and the arrays in it."""
+        mixed = self._mixed(columns, sub, 1, inner)
+        return mixed, *(part for atoms, *_ in mixed for part in atoms)
 
     @remembered
     def _shares(
