@@ -238,16 +238,13 @@ class LowerBound:
         to share its fan-out, where so many children of one level share a word of the output, at most. An instance reads all
         partial sums back but the first of each word (4.3): the more children sum a word, the fewer. Numbers of children are
         told apart where they make a difference to `least` pJ."""
-        lay = self.layout
-        level = lay.S - 1
+        lay, level = self.layout, self.layout.S - 1
         if level == 0:
             return [(np.inf, (np.zeros(1), np.zeros(1)))]  # the same accesses as the outermost level's
-        instances = self.instances[level]
-        splits = self._splits(level)
+        instances, splits = self.instances[level], self._splits(level)
         shares = self._shares(level, splits)
         energy: Array = np.zeros(shares.shape[1])
-        read, written = energy, energy
-        sums, kept_sums, get_sums = energy, energy, 0.0 * energy
+        read = written = sums = kept_sums = get_sums = energy
         for t in range(lay.T):
             if not lay.stored[t, level]:
                 continue
@@ -271,8 +268,8 @@ class LowerBound:
                 read = read + accesses / instances
         lanes = self.units if splits is None else np.minimum(self.units, splits.prod(axis=0) * instances)
         steps, found = np.ceil(self.busy / lanes * (1.0 - 1e-9)), list[tuple[float, tuple[Array, Array]]]()
-        plain = not (lay.windowed[lay.output] or lay.holes[lay.output])
-        alike = self.words.network and lay.S == 3 and lay.stored.all() and plain
+        alike = bool(self.words.network and lay.S == 3 and lay.stored.all())
+        alike = alike and not (lay.windowed[lay.output] or lay.holes[lay.output])
         for copies in 2.0 ** np.arange(np.ceil(np.log2(instances)) if alike else 0.0, -1.0, -1.0):
             once = self.volumes[lay.output] * (min(copies, instances) if alike else instances)
             again = np.maximum(0.0, np.maximum(sums - once, 0.0) * kept_sums * (1.0 - 1e-6) - 4.0 * instances)

@@ -71,17 +71,9 @@ class ClassTable:
         given = found, bounds, order, self.layout.sizes, *self.options, self.index
         if native.fast is not None and native.fast.classes(*given) is not None:
             return found
-        inside = self.layout.sizes[:, None] / bounds[0]
-        place = np.zeros(bounds.shape[-1], dtype=np.int64)
-        right = np.ones(bounds.shape[-1], dtype=bool)
-        for d, option in enumerate(self.grid.options):
-            at = np.minimum(np.searchsorted(option, inside[d]), len(option) - 1)
-            right &= option[at] == inside[d]
-            place = place * len(option) + at
-        busy = np.take_along_axis(bounds[0], order[0].astype(np.intp), axis=0) > 1.0  # by position
-        last = self.layout.D - 1 - busy[::-1].argmax(axis=0)
-        loop = np.where(busy.any(axis=0), order[0][last, np.arange(len(last))], 0)
-        return np.where(right, self.index[place, loop], -1)
+        from .bound_uncompiled import classes
+
+        return classes(bounds, order, self.layout.sizes, self.grid.options, self.index)
 
     def holds(self, number: int) -> bool:
         """Whether the tile may fit."""
@@ -120,7 +112,7 @@ class ClassTable:
         innermost around them. Factors that come go to the first loops in time inside; of those that go, the ones there go
         first, then those further in, then those over instances."""
         bounds, order = designs.columns["bounds"].copy(), designs.columns["order"].copy()
-        part, turns, D = bounds[outer:], order[outer:], self.layout.D
+        part, turns = bounds[outer:], order[outer:]
         spatial = [m.spatial for m in self.layout.problem.mapping_levels[outer:]]
         giving = sorted(range(1, len(part)), key=lambda group: (spatial[group], group))
         whole = part.prod(axis=0)
@@ -128,20 +120,7 @@ class ClassTable:
         given = part, turns, whole, wanted, loop, *self.primes, np.array(giving)
         if native.fast is not None and native.fast.moved(*given) is not None:
             return {"bounds": bounds, "order": order}
-        for d, size in enumerate(self.layout.sizes):
-            divisors = Divisors.of(int(size))
-            held = divisors.within(part[:, d])  # (primes, L, B)
-            spare = held[:, 1:].sum(axis=1) - divisors.within(wanted[d])
-            held[:, giving[0]] += np.maximum(-spare, 0)
-            np.maximum(spare, 0, out=spare)
-            for group in giving:
-                gone = np.minimum(spare, held[:, group])
-                held[:, group] -= gone
-                spare -= gone
-            part[1:, d] = 1.0
-            for powers, count in zip(divisors.powers, held, strict=True):
-                part[1:, d] *= powers[count[1:]]
-            part[0, d] = whole[d] / part[1:, d].prod(axis=0)
-        position = np.where(turns[0] == loop, D, np.arange(D)[:, None])
-        turns[0] = np.take_along_axis(turns[0], np.argsort(position, axis=0, kind="stable"), axis=0)
+        from .bound_uncompiled import move
+
+        move(part, turns, self.layout.sizes, wanted, loop, giving)
         return {"bounds": bounds, "order": order}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -14,10 +14,32 @@ from sparsemap.pieces.contracts.base import Array
 from sparsemap.pieces.contracts.sparsity import name_bits
 
 from .bound_formats import RankSteps, cheapest, content, told_by_ranks
+from .bound_words import SHARE, LeastWords
 from .occupancy import AskedFormat
 
 if TYPE_CHECKING:
     from .prepared import ModelTables
+
+
+def fits(least: LeastWords, level: int, extents: Array, words: Mapping[int, float], room: float) -> bool:
+    """Whether so much `room` is enough for tiles with extents (D,) of so many `words` by tensor."""
+    chip, lay = least.chip, least.layout
+    needed, open_ = 0.0, list[tuple[float, float, int, float]]()
+    for t, tile in words.items():
+        held = float(least.held(t, level, np.full(1, tile))[0])
+        copies = float(least.copies[t, level])
+        needed += copies * held
+        if held < tile and least.coded and chip.shared_capacity[level] and not lay.occupancies[t].by_shape:
+            open_.append((copies * (tile - held), copies, t, held))
+    left = sum(more for more, *_ in open_)
+    for more, copies, t, held in sorted(open_, reverse=True):
+        if needed > room or needed + left <= room:
+            break
+        most = min(words[t], float(lay.occupancies[t].largest((int(words[t]),))))
+        bits = most_bits(least.known, t, extents) * SHARE
+        needed += copies * (min(words[t], max(held, most + bits / float(chip.word_bits[level]))) - held)
+        left -= more
+    return needed <= room
 
 
 def most_bits(known: ModelTables, t: int, extents: Array) -> float:

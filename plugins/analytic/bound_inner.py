@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 SLOWER = 1.15, 1.6, 2.5, 5.0
 """Few children save energy and take longer: times, over those of the outermost level, that are told apart."""
-Way = tuple[Any, ...]
-"""A tier of cycles, and of each tensor how many children have the same words, and the ways along dimensions of its filters."""
-Ways = dict[Way, Array]
-"""For which tiles (n,) bool there is one of these."""
+Costs = tuple[Array, Array, Array]
+Ways = dict[tuple[Any, ...], Array]
+"""By tier, and of each tensor how many children have the same words, and the ways along dimensions of its filters: for which
+tiles (n,) bool there is one of these."""
 
 
 class InnerTiles:
@@ -55,14 +55,13 @@ class InnerTiles:
         finer = self.known if self.words.network and s == 1 else []
         self.filtered = [t for t in finer if self.accesses.filters(t, s)]
         """Tensors of which filters hold back what the tiles need."""
+        self.judged = [self.accesses.judged(t, s) if t in self.filtered else [] for t in self.known]
         self.wires: dict[float, float] = {}
         """pJ of a bit to so many children more than to one."""
         self.promise: tuple[Array, Array] | None = None
         """Of the whole grid (K, n): pJ, infinity where none fits, with the loop that is cheapest around it, and this loop."""
 
-    def costs(
-        self, own: list[Handed], work: float, least: float, copies: list[float]
-    ) -> tuple[Array, Array, Array] | None:
+    def costs(self, own: list[Handed], work: float, least: float, copies: list[float]) -> Costs | None:
         """pJ (K, N), cycles (N,) and (K,) tiers: of cycles, those of `SLOWER` times `least`, and of the most children that
         share a word of the output, by the place in `copies`, which changes first. None: none fits. `own`: what the tiles of
         the level need; `work`: cycles of computing for one child."""
@@ -73,13 +72,11 @@ class InnerTiles:
             shares = list(grid.shares(self.fits, limit, self.tiles))
         ends = least * np.array(SLOWER) if inner else np.zeros(0)
         alone = [np.flatnonzero(~lay.relevant[t]) for t in self.known]
-        judged = [self.accesses.judged(t, s) if t in self.filtered else [] for t in self.known]
         ways: Ways = {}
         for same, most, some, children in shares:
             summed = int(np.searchsorted(copies, most[~lay.relevant[lay.output]].prod())) if inner else len(copies) - 1
             tier = int((children * ends <= work).sum()) * len(copies) + summed
-            times = [float(same[dims].prod()) for dims in alone]
-            pairs = ((n, *most[dims].tolist()) for n, dims in zip(times, judged, strict=True))
+            pairs = ((float(same[a].prod()), *most[j].tolist()) for a, j in zip(alone, self.judged, strict=True))
             way = tiers.setdefault(tier, len(tiers)), *pairs
             ways[way] = some | ways[way] if way in ways else some
         energy, busy = np.full((len(tiers), lay.D, len(self.fits)), np.inf), np.full((lay.D, len(self.fits)), np.inf)
@@ -88,7 +85,7 @@ class InnerTiles:
         for d, rows in (one for one in possible(self.loops) if one[1].size):
             parts = [self.part(t, d, rows) for t in range(lay.T)]
             still[d] = [part.pj.max() for part in parts]
-            energy[:, d, self.tiles[rows]] = self.least(d, rows, parts, ways, judged)
+            energy[:, d, self.tiles[rows]] = self.least(d, rows, parts, ways)
             busy[d, self.tiles[rows]] = self.links.busy(s, parts)
         if np.isinf(energy).all():
             return None
@@ -100,15 +97,15 @@ class InnerTiles:
         if self.filtered and words.known.options.filter_metadata and self._held_back(energy.min(axis=0)):
             from .bound_looks import Looks
 
-            pj = Looks.of(self).added(pj, energy, still, own, ways, judged)
+            pj = Looks.of(self).added(pj, energy, still, own, ways)
             self.promise = energy.min(axis=1).astype(np.float32), energy.argmin(axis=1).astype(np.int8)
         return pj, cycles, np.array([*tiers])
 
     def _held_back(self, energy: Array) -> bool:
         """Whether filters hold back anything that the cheapest tile with its loop, of `energy` (D, n), moves."""
         d, tile = (int(i) for i in np.unravel_index(energy.argmin(), energy.shape))
-        row = np.flatnonzero(self.tiles == tile)
-        return any(self.part(t, d, row).pj < 0.999 * self.part(t, d, row, every=True).pj for t in self.filtered)
+        at = d, np.flatnonzero(self.tiles == tile)
+        return any(self.part(t, *at).pj < 0.999 * self.part(t, *at, every=True).pj for t in self.filtered)
 
     def _words(self, t: int, d: int, rows: Array) -> Array:
         return np.maximum(self.sent[t][d][rows] if t in self.sent else np.zeros(len(rows)), self.accesses.touched[t])
@@ -136,9 +133,7 @@ class InnerTiles:
                     found[k] = np.minimum(found[k], least + np.maximum(0.0, own[t].pj - still[d, t]))
         return found
 
-    def least(
-        self, d: int, rows: Array, parts: list[Handed], ways: Ways, judged: list[list[int]], looks: Looks | None = None
-    ) -> Array:
+    def least(self, d: int, rows: Array, parts: list[Handed], ways: Ways, looks: Looks | None = None) -> Array:
         """pJ (K, n) of the tiles `rows` with this innermost loop, over all ways to share the fan-out among the children;
         `looks`: with what filters look at."""
         log_extents = np.log2(self.extents[:, rows])
@@ -164,18 +159,16 @@ class InnerTiles:
             t = self.known[i]
             if t not in moved:
                 return self._more(parts[t], times)
-            return kept(t, tuple(judged[i]), most) * whole(t, times)
+            return kept(t, (*self.judged[i],), most) * whole(t, times)
 
         looked = {t: looks.metadata(t, self._words(t, d, rows)) for t in every} if looks else {}
         for (k, *way), some in ways.items():
-            if not some[rows].any():
-                continue
             pj = alone
             for i, one in enumerate(way):
                 pj = pj + added(i, *one)
             if looks:
-                mine = [(t, i, one) for i, (t, one) in enumerate(zip(self.known, way, strict=True)) if t in every]
-                through = {t: (kept(t, tuple(judged[i]), tuple(most)), whole(t, n)) for t, i, (n, *most) in mine}
+                some_of = zip(self.known, self.judged, way, strict=True)
+                through = {t: (kept(t, (*j,), (*most,)), whole(t, n)) for t, j, (n, *most) in some_of if t in every}
                 pj = pj + looks.looking(through, looked)
             np.minimum(found[k], pj, out=found[k], where=some[rows])
         return found

@@ -52,17 +52,19 @@ class LeastLinks:
         own = [self.handed(t, s, moved[t], *((outer.stays[t], outer.words[t]) if s == 1 else (ones[t], ones[t])))
                for t in range(lay.T)]  # fmt: skip
         energy, cycles = sum((part.pj for part in own), start=np.zeros(1)), self.busy(s, own)
-        any_ = np.full(1, len(copies) - 1)
         if outer.grid is None or splits is None:
-            return energy, cycles, any_
+            return energy, cycles, np.full(1, len(copies) - 1)
         inner = InnerTiles(self, s, outer, outer.grid, splits)
         inside = inner.costs(own, work, least, copies)
         self.promise = inner.promise if s == 1 else self.promise
         if inside is None:
-            return energy, cycles, any_  # no design fits
+            return energy, cycles, np.full(1, len(copies) - 1)  # no design fits
         slowest = least * np.array([0.0, *SLOWER])[inside[2] // len(copies), None]
-        cycles = np.maximum(np.maximum(cycles, inside[1]), slowest)
-        return np.maximum(energy, inside[0]), cycles, inside[2] % len(copies)
+        return (
+            np.maximum(energy, inside[0]),
+            np.maximum(np.maximum(cycles, inside[1]), slowest),
+            inside[2] % len(copies),
+        )
 
     def handed(self, t: int, s: int, words: Array, stays: Array, held: Array, every: bool = False) -> Handed:
         """Handing over `words` (n,) to its children, out of tiles of `held` words or more, whose words serve `stays`
@@ -73,7 +75,7 @@ class LeastLinks:
         told, small = self.words.told_bits(t, held), np.zeros(1)
         alone = all(group is None for group in lay.spatial[:s])
         count, time = self.accesses.needed(t, s, words, stays, every=every), self.words.time(t, s, told)
-        read = written = none
+        read, written, put = none, none, self.words.price(t, s, "update", told) + self.leave(t, child, small)
         if t == lay.output and self.fewer_updates:
             once = np.full_like(words, self.touched[t])
             if child and alone and (every or not self.accesses.filters(t, s)):
@@ -82,12 +84,9 @@ class LeastLinks:
             else:
                 # of visits that bring a nonzero sum, or that a filter leaves, the fewer ones take place
                 count = np.maximum(self.accesses.needed(t, s, words, stays, once), count / 2 if alone else 0.0)
-                pj, written = (
-                    count * (self.words.price(t, s, "update", told) + self.leave(t, child, small)),
-                    count * time,
-                )
+                pj, written = count * put, count * time
         elif t == lay.output:
-            pj, written = count * (self.words.price(t, s, "update", told) + self.leave(t, child, small)), count * time
+            pj, written = count * put, count * time
         else:
             fill = 0.0 if child is None else self.words.price(t, child, "fill", small)
             pj, read = count * (self.words.price(t, s, "read", told) + fill), count * time

@@ -43,26 +43,24 @@ class Looks:
         further_out = any((a.place.storage or 0) < inner.s for a in acting)
         return cls(inner, [*found] if known.stay and inner.layout.stored.all() and not further_out else [])
 
-    def added(
-        self, pj: Array, energy: Array, still: Array, own: list[Handed], ways: Ways, judged: list[list[int]]
-    ) -> Array:
+    def added(self, pj: Array, energy: Array, still: Array, own: list[Handed], ways: Ways) -> Array:
         """`pj` (K, N) by class and, in place, `energy` (K, D, n) by loop and tile, with what filters look at; the former as
         far as metadata in the tiles of a class are those in the largest tile."""
         inner, least, (d, tile) = self.inner, energy.min(), np.divmod(energy.min(axis=0).argmin(), energy.shape[2])
         row = np.flatnonzero(inner.tiles == tile)
-        if not self.choices or self._least(int(d), row, ways, judged).min() <= least * (1.0 + WORTH):
+        if not self.choices or self._least(int(d), row, ways).min() <= least * (1.0 + WORTH):
             return pj
         for loop, rows in (one for one in possible(inner.loops) if one[1].size):
-            energy[:, loop, inner.tiles[rows]] = self._least(loop, rows, ways, judged)
+            energy[:, loop, inner.tiles[rows]] = self._least(loop, rows, ways)
         told: Array = np.ones(1)
         for t in inner.layout.operands:
             most = inner.words.told_bits(t, np.full(1, inner.words.volumes[t]))
             told = np.minimum(told, inner.words.told_bits(t, inner.outer.words[t]) / most) if most > 0.0 else told
         return np.where(np.isinf(pj), pj, (1.0 - told) * pj + told * inner.in_classes(energy, still, own))
 
-    def _least(self, d: int, rows: Array, ways: Ways, judged: list[list[int]]) -> Array:
+    def _least(self, d: int, rows: Array, ways: Ways) -> Array:
         parts = [self.inner.part(t, d, rows) for t in range(self.inner.layout.T)]
-        return self.inner.least(d, rows, parts, ways, judged, self)
+        return self.inner.least(d, rows, parts, ways, self)
 
     def looking(self, through: Mapping[int, tuple[Array, Array]], looked: Mapping[int, Array]) -> Array:
         """(n,) pJ that are added to the share of what moves, `through` by tensor the share and the whole: whatever the filters

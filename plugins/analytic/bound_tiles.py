@@ -82,9 +82,9 @@ class TileGrid:
             less = np.full_like(whole, np.inf) if axis == smaller else whole
             for place, within in enumerate(_next_inside(tuple(option.tolist()))):
                 for one in within:
-                    np.minimum(less[place], whole[one], out=less[place])
+                    np.minimum(less[place], whole[one], out=less[place, ...])
                 if axis == smaller:
-                    np.minimum(whole[place], less[place], out=whole[place])
+                    np.minimum(whole[place], less[place], out=whole[place, ...])
             found = less.swapaxes(0, axis)
         return found.reshape(-1)
 
@@ -98,22 +98,16 @@ class TileGrid:
             ways = ways[:, wide * ways.sum(axis=0) <= np.log2(limit) + 1e-9]
             if (ways.shape[1] <= MOST_WAYS and ways.shape[1] * len(tiles) <= MOST_MARKS) or ways.shape[1] == 1:
                 break
-        parts, largest, place = list[list[Array]](), [], np.zeros(1, dtype=np.int64)
+        parts, largest = list[list[Array]](), []
         for step, option, tile, way in zip(steps, self.options, np.unravel_index(tiles, self.shape), ways, strict=True):
             ways_of = np.where(option[:, None] % option == 0.0, option, 1.0)
             most = [np.where(ways_of < 2.0 ** (wide * (e + 1)), ways_of, 1.0).max(axis=1) for e in step]
             parts = [[len(option) * own for own in part] for part in parts]
-            smallest = [np.searchsorted(option, option / each)[tile] for each in most]
-            place = len(option) * place
-            if len(step) > 1:
-                parts.append(smallest)
-            else:
-                place = place + smallest[0]
+            parts.append([np.searchsorted(option, option / each)[tile] for each in most])
             largest.append(np.array([each.max() for each in most])[way])
-        several = [len(step) > 1 for step in steps]
         for way, count in zip(ways.T, np.array(largest).T, strict=True):
-            held = fits[sum((part[e] for part, e in zip(parts, way[several], strict=True)), start=place)]
-            yield 2.0 ** (wide * way), count, held, min(limit, float(count.prod()))
+            held = np.sum([part[e] for part, e in zip(parts, way, strict=True)], axis=0)
+            yield 2.0 ** (wide * way), count, fits[held], min(limit, float(count.prod()))
 
     def spread(self, fits: Array, splits: Array) -> Array:
         """(n,) bool: a superset of the tiles that the children of a level hold together: one that `fits` times one of the

@@ -68,12 +68,12 @@ class LeastWords:
     def room(self, level: int, words: list[Array]) -> Array:
         """(n,) words that a level needs at least to hold tiles of so many `words` (T; n,) of all tensors."""
         return sum(
-            (self.copies[t, level] * self._held(t, level, tile) for t, tile in enumerate(words)
+            (self.copies[t, level] * self.held(t, level, tile) for t, tile in enumerate(words)
              if self.layout.stored[t, level] and not self.layout.holes[t]),
             start=np.zeros(1),
         )  # fmt: skip
 
-    def _held(self, t: int, level: int, words: Array) -> Array:
+    def held(self, t: int, level: int, words: Array) -> Array:
         """(n,) words of one tile at its largest occupancy, compressed or not."""
         occupancy = self.layout.occupancies[t]
         if occupancy.by_shape or not hasattr(occupancy, "largest_many"):
@@ -86,31 +86,15 @@ class LeastWords:
 
     def fits(self, level: int, extents: Array) -> bool:
         """Whether a level has room for the tiles with extents (D,) of all tensors, each in the cheapest hierarchy of ranks."""
-        chip, lay = self.chip, self.layout
-        word = float(chip.word_bits[level])
-        room = float(chip.capacity_bits[level]) / word
-        needed, open_ = 0.0, list[tuple[float, float, int, float]]()
-        for t in range(lay.T):
-            if not lay.stored[t, level] or lay.holes[t]:
-                continue
-            words = float(np.prod([1.0, *(width[0] for width in box(lay.ranks[t], extents[:, None]))]))
-            held = float(self._held(t, level, np.full(1, words))[0])
-            copies = float(self.copies[t, level])
-            needed += copies * held
-            if held < words and self.coded and chip.shared_capacity[level] and not lay.occupancies[t].by_shape:
-                open_.append((copies * (words - held), copies, t, held))
-        left = sum(more for more, *_ in open_)
-        for more, copies, t, held in sorted(open_, reverse=True):
-            if needed > room or needed + left <= room:
-                break
-            words = held + more / copies
-            most = min(words, float(lay.occupancies[t].largest((int(words),))))
-            from .bound_fullest import most_bits
+        lay = self.layout
+        tiles = [float(np.prod([1.0, *(width[0] for width in box(ranks, extents[:, None]))])) for ranks in lay.ranks]
+        here = {t: n for t, n in enumerate(tiles) if lay.stored[t, level] and not lay.holes[t]}
+        room = float(self.chip.capacity_bits[level]) / float(self.chip.word_bits[level])
+        if sum(float(self.copies[t, level]) * n for t, n in here.items()) <= room:
+            return True  # without compression
+        from .bound_fullest import fits
 
-            bits = most_bits(self.known, t, extents) * SHARE
-            needed += copies * (min(words, max(held, most + bits / word)) - held)
-            left -= more
-        return needed <= room
+        return fits(self, level, extents, here, room)
 
     def wires_pj(self, level: int, copies: Array) -> Array:
         """(n,) pJ of a word on its way from a level to so many children (n,), or back."""

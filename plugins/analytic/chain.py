@@ -12,7 +12,7 @@ from sparsemap import Detail, Evaluation
 from sparsemap.pieces.contracts.base import Array, PerLevel, Rows
 from sparsemap.problem.chip import Chip
 from sparsemap.problem.designs import Designs
-from sparsemap.problem.evaluation import ShortfallRow, TensorAtLevel, TileRanks
+from sparsemap.problem.detail import ShortfallRow, TensorAtLevel, TileRanks
 
 from . import checks
 from .cost import Cost, cost_of

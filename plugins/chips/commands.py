@@ -91,6 +91,7 @@ def design(
     """
     from sparsemap.cli import output
     from sparsemap.cli.group import INTERRUPTED
+    from sparsemap.cli.study import write_command
 
     from .search import DesignTask, designed
 
@@ -109,7 +110,7 @@ def design(
     except KeyboardInterrupt:
         output.say(f"interrupted; the chips tried are in {task.out}, run the command again to go on", "yellow")
         raise SystemExit(INTERRUPTED) from None
-    output.write_command(task.out)
+    write_command(task.out)
     if as_json:
         click.echo(json.dumps(result.to_dict(), indent=2))
     elif not quiet:

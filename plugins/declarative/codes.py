@@ -16,8 +16,6 @@ import numpy as np
 
 from sparsemap.pieces.contracts import Array, Outer
 
-from . import runs
-
 
 @attrs.frozen(eq=False)
 class Expected:
@@ -123,6 +121,8 @@ class Runs(Counted):
     ends: ClassVar[tuple[str, ...]] = ("length", "count", "parent")
 
     def bits(self, known: Expected) -> Array:
+        from . import runs
+
         filled = np.clip(known.entries / (known.slots * known.length), 0.0, 1.0)
         told, width = self.ended or self.end != "length", np.maximum(known.width, 1.0)
         each = runs.tokens(known.length, filled, width, told, known.slots * known.length)

@@ -23,7 +23,6 @@ from sparsemap.pieces.contracts import Array, BitReader, Code, Fiber, Format, Ou
 from sparsemap.pieces.contracts.sparsity import name_bits
 from sparsemap.spec.expressions import Expression
 
-from . import runs
 from .codes import COUNTS, ENDS, LISTS, All, Expected, PositionList, position_list
 
 COUNT_NAMES = frozenset({"fibers", "length", "occupied", "coord_bits", "offset_bits", "slots", "longest"})
@@ -212,27 +211,17 @@ class ExpressionFormat(Format):
         code = [list(LISTS.values()).index(type(one)) for one in (upper, listed)]
         ends = [ENDS.index(one.told) for one in (upper, listed)]
         told = listed.ended or listed.end != "length"
-        flags = (
-            int(self.group > 1),
-            code[0],
-            ends[0],
-            code[1],
-            ends[1],
-            int(told),
-            int(self.padded),
-            int(self.compressed),
-        )
+        flags = self.group > 1, code[0], ends[0], code[1], ends[1], told, self.padded, self.compressed
         most = 2.0 ** np.maximum(lists[1][0], 1.0) - 1.0 if self.lists == "runs" else none
+        ways = 1 + ("even" in (upper.told, listed.told))  # which the occupancy decides
         readable = []
-        for even in (none > 0.0, none == 0.0)[
-            : 1 + ("even" in (upper.told, listed.told))
-        ]:  # which the occupancy decides
-            shapes = zip((upper, listed), (count, inner), lists, strict=True)
-            parts = [
-                one.readable(Expected(none, none, n, none, np.abs(own[0]), own[1], even)) for one, n, own in shapes
+        for even in (none > 0.0, none == 0.0)[:ways]:
+            known = [
+                Expected(none, none, n, none, np.abs(own[0]), own[1], even)
+                for n, own in zip((count, inner), lists, strict=True)
             ]
-            readable.append(parts[0] & parts[1])
-        return flags, [*lists[0], inner, *lists[1], most, usual, coord_bits, readable[0], readable[-1]]
+            readable.append(upper.readable(known[0]) & listed.readable(known[1]))
+        return tuple(map(int, flags)), [*lists[0], inner, *lists[1], most, usual, coord_bits, readable[0], readable[-1]]
 
     def _numbers(self, listed: PositionList, entry: str, *shape: Array) -> list[Array]:
         """Bits of an entry and of a count, (N,), where they matter; -1: those of `runs.best_bits`."""
@@ -262,6 +251,8 @@ class ExpressionFormat(Format):
         expression = self._parse(text, RUN_NAMES)
         values = {"length": length, "coord_bits": coord_bits, "offset_bits": offset_bits}
         if "run_bits" in expression.names:
+            from . import runs
+
             values["run_bits"] = runs.best_bits(length, usual, coord_bits)
         return np.zeros(len(length)) + np.ceil(expression(values))
 

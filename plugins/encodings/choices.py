@@ -47,7 +47,8 @@ def build_candidates(
                 names.append(pieces[-1].name)
         return tuple(pieces)
 
-    return problem.registry.remember((build_candidates, kind, file, segment.path(), repr(given)), build)
+    key = build_candidates, kind, file, segment.path(), repr(given)
+    return problem.remember(key, lambda: problem.registry.remember(key, build))
 
 
 def once(given: Mapping[str, Candidate]) -> dict[str, Candidate]:
@@ -118,7 +119,11 @@ class Choices(Segment):
 
     def built(self, genes: Array, problem: Problem) -> Array:
         """Genes (g, B) that choose what the chip has not got stand for something that it has."""
-        table = problem.remember((Choices.built, self), lambda: _nearest_owned(self.owned(problem)))
+        if problem.hardware.units is None:
+            return genes
+        from .owned import nearest_owned
+
+        table = problem.remember((Choices.built, self), lambda: nearest_owned(self.owned(problem)))
         return genes if table is None else np.take_along_axis(table, genes, axis=1)
 
     def encode(self, designs: Designs, problem: Problem) -> Array:
@@ -135,56 +140,6 @@ class Choices(Segment):
             chosen = candidates[genes[gene, row]].name
             raise DesignError(f"design {row}: '{names[gene]}' is {chosen!r}, which the units of the chip do not have")
         return genes
-
-
-def owned_formats(formats: Sequence[Any], problem: Problem) -> Array | None:
-    """(T, C) bool by the tensors of `units.formats`; what stores all positions needs no unit. None: all."""
-    units = problem.hardware.units
-    if units is None:
-        return None
-    owned = np.repeat(~compressing(formats)[None], len(problem.tensors), axis=0)
-    for text, names in units.formats.items():
-        if not problem.lacks(text):
-            tensor = problem.tensor(text, problem.files.get("hardware", ""), f"units.formats.{text}")
-            owned[tensor] |= [piece.name in names for piece in formats]
-    return owned
-
-
-def owned_mechanisms(mechanisms: Sequence[Any], problem: Problem) -> Array | None:
-    """(A, C) bool by the places of `units.mechanisms`; what filters nothing needs no unit. None: all."""
-    units = problem.hardware.units
-    if units is None:
-        return None
-    built, places = units.mechanisms, problem.places
-    rows = [[x.name in built.get(y.name, ()) or not problem.filters(x, y) for x in mechanisms] for y in places]
-    return np.array(rows)
-
-
-def _some(
-    owned: Array | None, choosing: Sequence[Any], key: str, problem: Problem, pieces: Sequence[Any]
-) -> Array | None:
-    """(n, C) bool as given. `SpecError` where the units of the chip leave a tensor or a place nothing to choose, or have
-    nowhere what is to be chosen from besides the candidates of the space."""
-    for one, mine in zip(choosing, owned, strict=True) if owned is not None else ():
-        if not mine.any():
-            text = f"leaves {one.name} without any candidate of space '{problem.space_spec.name}'"
-            raise SpecError.at(problem.files.get("hardware", ""), f"units.{key}", text)
-    known = {x.name for i, x in enumerate(pieces) if owned is None or owned[:, i].any()}
-    if lacks := [name for name in problem.space_spec.more.get(key[:-1], ()) if name not in known]:
-        text = f"have no {lacks[0]!r}, which space '{problem.space_spec.name}' is to choose from besides"
-        raise SpecError.at(problem.files.get("hardware", ""), f"units.{key}", text)
-    return owned
-
-
-def _nearest_owned(owned: Array | None) -> Array | None:
-    """(g, C) int64: the candidate that each one stands for; None: itself."""
-    if owned is None or owned.all():
-        return None
-    table = np.empty(owned.shape, dtype=np.int64)
-    for row, mine in zip(table, owned, strict=True):
-        own = np.flatnonzero(mine)
-        row[:] = np.where(mine, np.arange(len(mine)), own[np.arange(len(mine)) % len(own)])
-    return table
 
 
 @attrs.frozen(kw_only=True)
@@ -224,7 +179,11 @@ class RankFormats(Choices):
 
     def owned(self, problem: Problem) -> Array | None:
         formats = self.choices(problem)["format"]
-        owned = _some(owned_formats(formats, problem), problem.tensors, "formats", problem, formats)
+        if problem.hardware.units is None:
+            return None
+        from .owned import owned_formats, some
+
+        owned = some(owned_formats(formats, problem), problem.tensors, "formats", problem, formats)
         return None if owned is None else np.repeat(owned, self.slots, axis=0)
 
     def transfer(
@@ -346,7 +305,11 @@ class GateSkip(Choices):
 
     def owned(self, problem: Problem) -> Array | None:
         found = self.choices(problem)["mechanism"]
-        return _some(owned_mechanisms(found, problem), problem.places, "mechanisms", problem, found)
+        if problem.hardware.units is None:
+            return None
+        from .owned import owned_mechanisms, some
+
+        return some(owned_mechanisms(found, problem), problem.places, "mechanisms", problem, found)
 
     def transfer(
         self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool

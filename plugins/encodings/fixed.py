@@ -21,8 +21,9 @@ from sparsemap.errors import DesignError, SpecError
 from sparsemap.pieces.contracts import Array, Genes, Piece, Segment, naming
 from sparsemap.problem.designs import Designs
 
-from .choices import Candidate, build_candidates, once, owned_formats, owned_mechanisms
+from .choices import Candidate, build_candidates, once
 from .mistakes import Mistakes
+from .owned import owned_formats, owned_mechanisms
 
 
 @attrs.frozen(kw_only=True)

@@ -40,7 +40,7 @@ def explain_command(
     what limits the design and what does next, and evaluates the design with one thing free: the bandwidth or the
     capacity of a level, the energy of its accesses, all metadata, each charge of the cost model.
     """
-    from sparsemap.cli import output
+    from sparsemap.cli.pieces import answer
     from sparsemap.pieces.loading import load
     from sparsemap.problem import design_file
 
@@ -55,7 +55,7 @@ def explain_command(
         found = explain_many(Path(design), quantity, registry)
     else:
         found = explain(Base(design_file.load(design, registry)), quantity, Searches(budget, space, seed))
-    output.answer(found.data if as_json else None, found.lines)
+    answer(found.data if as_json else None, found.lines)
 
 
 @click.command("diff")
@@ -72,7 +72,7 @@ def diff_command(first: str, second: str | None, plugin_dirs: tuple[str, ...], a
     Both are TOML files or folders of searches. Values of workload, hardware and cost model, the mapping, the formats of
     each tensor and the mechanism of each place change one at a time: alone, and in turn until A is B.
     """
-    from sparsemap.cli import output
+    from sparsemap.cli.pieces import answer
     from sparsemap.pieces.loading import load
     from sparsemap.problem import design_file
 
@@ -91,7 +91,7 @@ def diff_command(first: str, second: str | None, plugin_dirs: tuple[str, ...], a
         found = steps(one, other)
         lines = diff_lines((first, second), one, other, found)
         data = {"a": one.outcome.to_dict(), "b": other.outcome.to_dict(), "changes": [step.to_dict() for step in found]}
-    output.answer(data if as_json else None, lines)
+    answer(data if as_json else None, lines)
 
 
 FIGURES = (

@@ -215,5 +215,8 @@ class _FreeMetadata:
         about = {x.name: getattr(made, x.name) for x in attrs.fields(Format)}
         return _NoBits(**about | {"offsets": False}, of=made)
 
+    def remember(self, key: Any, make: Any, *arguments: Any) -> Any:  # formats have bits there
+        return make(*arguments)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._registry, name)

@@ -183,8 +183,10 @@ def search(
                 )
     except (PluginError, SearchStopped) as error:
         if error.result is not None and error.result.best is not None:
+            from .study import say_place
+
             cli_output.say(f"best so far, {cli_output.one_line(error.result)}")
-            cli_output.say_place(error.result, out)
+            say_place(error.result, out)
         raise
     if result.interrupted:
         advice = "; the same command resumes it" if out else ""
@@ -203,12 +205,15 @@ def search(
         click.echo(cli_output.one_line(result))
     else:
         cli_output.show_result(result, problem)
-    place = str(result.place(out)) if out else ""
-    cli_output.write_command(place)
-    more = cli_output.write_more(result, problem, place) if out else []
-    if out and not quiet:
-        cli_output.say(f"wrote {', '.join(path.name for path in [*result.files(out), *more])} to {place}")
-    cli_output.say_place(result, out)
+    if out:
+        from .study import say_place, write_command, write_more
+
+        place = str(result.place(out))
+        write_command(place)
+        more = write_more(result, problem, place)
+        if not quiet:
+            cli_output.say(f"wrote {', '.join(path.name for path in [*result.files(out), *more])} to {place}")
+        say_place(result, out)
     if report and out:
         write_report(out, plugin_dirs)
     if result.interrupted:

@@ -19,6 +19,7 @@ from ..problem.network import Node, distinct, nodes_of
 from ..spec.units import format_count, format_energy
 from . import output as cli_output
 from .group import INTERRUPTED, loaded
+from .study import write_command
 
 if TYPE_CHECKING:
     from ..study.cells import Cell, Outcome
@@ -111,7 +112,7 @@ def run_network(hardware: str, given: Mapping[str, Any], as_json: bool, quiet: b
         lines = totals_text(result).splitlines()
         lines = lines[:1] + fused.totals_text().splitlines() if fused is not None else lines
         click.echo("\n".join(cli_output.wrapped(line, " " * 9) for line in lines))
-    cli_output.write_command(out)
+    write_command(out)
     if out and not quiet:
         cli_output.say(f"{', '.join(NETWORK_FILES)} and a folder per search are in {out}")
     if not (out or quiet):
@@ -259,7 +260,7 @@ def outcomes_of(
     cells = cells_of(piece, folder_of(piece, out or ""), base)
     with study_progress(quiet, cells, folder) as progress:
         outcomes = run_study(piece, {"plugin_dirs": plugin_dirs}, jobs, out or "", progress, base, cluster, overwrite)
-    cli_output.write_command(folder)
+    write_command(folder)
     return outcomes, folder
 
 

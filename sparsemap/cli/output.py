@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import SearchError, readable
-from ..files import aligned, percent, system_error_text, write_text
-from ..pieces.defaults import COMMAND_FILE, REPORT
+from ..errors import readable
+from ..files import aligned, percent
+from ..pieces.defaults import REPORT
 
 if TYPE_CHECKING:
     from ..problem.problem import Problem
@@ -33,14 +30,9 @@ WIDTHS = (50, 100)
 PLAIN = str.maketrans({"─": "-", "│": "|", "·": ".", "→": ">"})
 
 STYLES = {
-    "strong": "bold",
-    "faint": "dim",
-    "heading": "bold cyan",
-    "name": "cyan",
-    "parallel": "bold green",
-    "action": "bold magenta",
-    "warning": "yellow",
-}
+    "strong": "bold", "faint": "dim", "heading": "bold cyan", "name": "cyan", "parallel": "bold green",
+    "action": "bold magenta", "warning": "yellow",
+}  # fmt: skip
 """Colours of the marks in reports."""
 
 
@@ -81,14 +73,6 @@ def show(text: str) -> None:
     Console(highlight=False).print(coloured, soft_wrap=True)
 
 
-def answer(table: Any, lines: Iterable[str]) -> None:
-    """Prints what `--json` asked for, or else a report."""
-    if table is None:
-        show("\n".join(lines))
-    else:
-        click.echo(json.dumps(table, indent=2))
-
-
 def say(text: str, colour: str | None = None) -> None:
     """Prints a note to stderr, where it does not mix with results."""
     click.secho(readable(text), err=True, fg=colour)
@@ -104,37 +88,6 @@ def show_result(result: Result, problem: Problem) -> None:
 
 def one_line(result: Result) -> str:
     return f"{result.workload} on {result.hardware}: {result.found.headline}"
-
-
-def write_more(result: Result, problem: Problem, folder: str) -> list[Path]:
-    """Has plugins write what they add to a result, such as the figure of a front; their errors become notes."""
-    from ..pieces.boundary import guarded
-
-    written: list[Path] = []
-    with guarded("hook", "search_written"):
-        try:
-            for paths in problem.registry.hook.search_written(result=result, problem=problem, folder=Path(folder)):
-                written += paths
-        except SearchError as error:
-            say(str(error), "yellow")
-        except OSError as error:
-            say(f"{system_error_text(error)}; the result was written", "yellow")
-    return written
-
-
-def write_command(folder: str | Path) -> None:
-    """Writes the command into the folder of its results, if it has one, for the page about them; paths of files are
-    relative to the working directory."""
-    words = click.get_current_context().find_root().meta.get("words")  # none where the verb is that of another program
-    if folder and words:
-        words = [os.path.relpath(word) if os.path.isabs(word) else word for word in words]
-        write_text(Path(folder) / COMMAND_FILE, f"{shlex.join(['sparsemap', *words])}\n")
-
-
-def say_place(result: Result, out: str | None) -> None:
-    """Says that a partial result has not taken the place of a complete one."""
-    if out and (place := result.place(out)) != Path(out):
-        say(f"this search did not end: what it found is in {place}, and the complete result in {out} stays", "yellow")
 
 
 def table(rows: list[list[str]], align: str = "<", gap: int = 2, margin: int = 0, less: Sequence[int] = ()) -> str:

@@ -19,6 +19,16 @@ if TYPE_CHECKING:
     from ..pieces.registry import Registry
 
 
+def answer(table: Any, lines: Iterable[str]) -> None:
+    """Prints what `--json` asked for, or else a report."""
+    if table is None:
+        from .output import show
+
+        show("\n".join(lines))
+    else:
+        click.echo(json.dumps(table, indent=2))
+
+
 @click.command("list")
 @click.argument("kind", required=False)
 @plugin_dirs
@@ -35,7 +45,7 @@ def list_(kind: str | None, plugin_dirs: tuple[str, ...], as_json: bool) -> None
     if kind is None:
         kinds = {name: len(registry.names(name)) for name in registry.kinds()}
         table = cli_output.table([["kind", "pieces"], *([name, str(count)] for name, count in kinds.items())])
-        cli_output.answer(kinds if as_json else None, [table])
+        answer(kinds if as_json else None, [table])
         return
     kind = kind if kind in registry.kinds() else _singular(kind, registry)
     rows = [[name, _one_line_about(registry, kind, name)] for name in _natural(registry.names(kind))]
@@ -90,10 +100,10 @@ def describe(kind: str, name: str, plugin_dirs: tuple[str, ...], as_json: bool) 
     kind = kind if kind in registry.kinds() else _singular(kind, registry)
     if kind == Network.kind and (is_path(name) or registry.has(kind, name)):
         about, rows = described_network(registry, name)
-        cli_output.answer(rows if as_json else None, [about])
+        answer(rows if as_json else None, [about])
         return
     found = described(registry, kind, name)
-    cli_output.answer(found.to_dict() if as_json else None, [found.text(cli_output.width())])
+    answer(found.to_dict() if as_json else None, [found.text(cli_output.width())])
 
 
 @click.command()
@@ -159,7 +169,7 @@ def plugins(plugin_dirs: tuple[str, ...], as_json: bool) -> None:
         for plugin in loaded(plugin_dirs).plugins
     ]
     rows = [[row["name"], row["version"] or "-", ", ".join(row["hooks"]) or "specs only", row["file"]] for row in found]
-    cli_output.answer(found if as_json else None, [cli_output.table([["plugin", "version", "hooks", "file"], *rows])])
+    answer(found if as_json else None, [cli_output.table([["plugin", "version", "hooks", "file"], *rows])])
 
 
 @click.command()

@@ -4,18 +4,25 @@ verbs ask of these and of the page about results."""
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import sys
 import textwrap
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import SparseMapError, readable, unknown
+from ..errors import SearchError, SparseMapError, readable, unknown
+from ..files import system_error_text, write_text
 from ..pieces import defaults
 from .group import loaded, plugin_dirs, reference_option, report_option
+
+if TYPE_CHECKING:
+    from ..problem.problem import Problem
+    from ..searching.result import Result
 
 
 def _study_options(verb: Callable[..., Any]) -> Callable[..., Any]:
@@ -198,6 +205,42 @@ def compare(
                 less = [rows[0].index(name) for name in ("mean", "worse", "more", "cells") if name in rows[0]]
                 click.echo(cli_output.table(rows, align, less=less) + "\n")
     tell(outcomes, folder, cells.COMPARISON_FILES, quiet)
+
+
+def write_more(result: Result, problem: Problem, folder: str) -> list[Path]:
+    """Has plugins write what they add to a result, such as the figure of a front; their errors become notes."""
+    from ..pieces.boundary import guarded
+    from . import output as cli_output
+
+    written: list[Path] = []
+    with guarded("hook", "search_written"):
+        try:
+            for paths in problem.registry.hook.search_written(result=result, problem=problem, folder=Path(folder)):
+                written += paths
+        except SearchError as error:
+            cli_output.say(str(error), "yellow")
+        except OSError as error:
+            cli_output.say(f"{system_error_text(error)}; the result was written", "yellow")
+    return written
+
+
+def write_command(folder: str | Path) -> None:
+    """Writes the command into the folder of its results, if it has one, for the page about them; paths of files are
+    relative to the working directory."""
+    words = click.get_current_context().find_root().meta.get("words")  # none where the verb is that of another program
+    if folder and words:
+        words = [os.path.relpath(word) if os.path.isabs(word) else word for word in words]
+        write_text(Path(folder) / defaults.COMMAND_FILE, f"{shlex.join(['sparsemap', *words])}\n")
+
+
+def say_place(result: Result, out: str | None) -> None:
+    """Says that a partial result has not taken the place of a complete one."""
+    if out and (place := result.place(out)) != Path(out):
+        from . import output as cli_output
+
+        cli_output.say(
+            f"this search did not end: what it found is in {place}, and the complete result in {out} stays", "yellow"
+        )
 
 
 def can_report(plugin_dirs: tuple[str, ...]) -> bool:

@@ -114,8 +114,7 @@ class Registry:
         return loaded_again, (self.arguments,)
 
     def remember(self, key: Hashable, make: Callable[..., T], *arguments: Any) -> T:
-        """What was made of a file, or of names and tables, with these specs, made where it is not known yet; the last ones, not
-        all."""
+        """What was made of a file, names or tables with these specs, made where it is not known yet; not all is kept."""
         found = self._read.get(key)
         if found is None:
             if len(self._read) >= REMEMBERED:
@@ -149,6 +148,7 @@ class Registry:
         if first is None or _wins(item.cls, item.origin, first.cls, first.origin, f"type {name!r} of {kind}"):
             types[name] = item
             self._pieces.clear()
+            self._read.clear()
 
     def add_spec(self, mapping: Mapping[str, Any], origin: Origin) -> None:
         """Adds a spec under its `kind` and `name`.
@@ -171,6 +171,7 @@ class Registry:
         if first is None or _wins(item.table, item.origin, *first, f"{kind} {name!r}"):
             self._specs[kind][name] = item
             self._pieces.clear()
+            self._read.clear()
 
     def headed(self, mapping: Mapping[str, Any], file: str) -> Mapping[str, Any]:
         """The same table. Raises SpecError unless it says which piece it is."""

@@ -285,6 +285,7 @@ class _Inlined:
 
     def __init__(self, registry: Registry, pieces: Mapping[str, Mapping[str, Any]], file: str) -> None:
         self._registry, self._pieces, self._file = registry, pieces, file
+        self._made: dict[Any, Any] = {}
 
     def __reduce__(self) -> Any:
         return _Inlined, (self._registry, self._pieces, self._file)
@@ -294,6 +295,12 @@ class _Inlined:
         if isinstance(value, str) and value in own:
             return self._registry.build(kind, {"name": value, **own[value]}, self._file, f"pieces.{kind}.{value}")
         return self._registry.build(kind, value, file, path)
+
+    def remember(self, key: Any, make: Any, *arguments: Any) -> Any:
+        """Of its own: names that others know may mean pieces of the file."""
+        if key not in self._made:
+            self._made[key] = make(*arguments)
+        return self._made[key]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._registry, name)

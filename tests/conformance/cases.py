@@ -259,6 +259,9 @@ class _OnePiece:
     def get(self, kind: str, name: str) -> Any:
         return self.registry.get(kind, name)
 
+    def remember(self, key: Any, make: Any, *arguments: Any) -> Any:
+        return make(*arguments)
+
 
 def _number(value: Any) -> float | int:
     value = float(value)

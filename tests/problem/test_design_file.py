@@ -204,3 +204,13 @@ def test_a_folder_without_a_design_names_one_that_has_it(tmp_path):
     (tmp_path / "layers" / "first" / "design.toml").write_text("")
     with pytest.raises(SpecError, match=r"name the folder of one of its designs, such as .*layers/first$"):
         load(tmp_path / "layers", load_registry())
+
+
+def test_pieces_of_a_design_are_its_own_where_another_has_some_of_these_names(registry):
+    made = []
+    for extended in ("bitmask", "coordinate"):
+        pieces = {"format": {"mine": {"extends": extended}}}
+        table = BY_HAND | {"formats": {**BY_HAND["formats"], "P": ["mine"] * 5}, "pieces": pieces}
+        formats = structure(table, registry).problem.candidates("format")
+        made.append(next(form for form in formats if form.name == "mine"))
+    assert made[0] != made[1]

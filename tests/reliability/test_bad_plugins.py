@@ -565,7 +565,7 @@ def test_a_piece_cannot_change_what_it_is_given(kind, name, method, path, monkey
     piece = registry.get(kind, name) if name else next(iter(problem.space.segments.values()))
     genomes = problem.space.sample(200, np.random.default_rng(0))
     before = problem.evaluator.evaluate(genomes)
-    again = load_problem(*EVALUATED, cost_model="timeloop", registry=registry)
+    again = load_problem(*EVALUATED, cost_model="timeloop", registry=load())  # the other one knows what formats say
     with monkeypatch.context() as change:
         patched(change, type(piece), method, *path)
         with pytest.raises(PluginError, match="read-only"):

@@ -31,7 +31,7 @@ def expected_of_lists(parts: Sequence[tuple[UnitTables, RankPoints]]) -> list[Ar
     codes, known = np.zeros((len(formats), 8), dtype=np.int64), np.empty((len(length), 10))
     for number in np.flatnonzero(np.bincount(form_of)):
         (form, outer), rows = formats[number], np.flatnonzero(form_of == number)
-        if native.units is None or outer is None or not hasattr(form, "lists_of"):
+        if outer is None or not hasattr(form, "lists_of"):
             return None
         told = form.lists_of(outer, length[rows], coord_bits[rows], offset_bits[rows], usual[rows])
         if told is None:

@@ -10,7 +10,7 @@ import numpy as np
 from sparsemap import Format, Outer
 from sparsemap.pieces.contracts.base import Array, Rows
 
-from .listed import expected_of_lists
+from .. import native
 from .lookup import Number, Table, chunks, fingerprint, take
 from .pairs import POINTS_AT_ONCE, Pairs
 from .points import RankPoints, Ranks
@@ -111,7 +111,11 @@ def units_together(asked: Sequence[tuple[UnitTables, Ranks]]) -> list[RankUnits]
 
 def expected(parts: Sequence[tuple[UnitTables, RankPoints]]) -> RankUnits:
     """Units of all ranks, not too many points at once."""
-    sums = expected_of_lists(parts)
+    sums = None
+    if native.units is not None:
+        from .listed import expected_of_lists
+
+        sums = expected_of_lists(parts)
     if sums is None:
         from .expected import expected_of_formats
 

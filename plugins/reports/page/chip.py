@@ -166,15 +166,20 @@ def _sizes(found: Mapping[str, Any], registry: Registry) -> PageTable:
         level.name: bandwidth_text(level)
         for level in levels_of(registry.build("hardware", found["hardware"]), registry)
     }
+    built = {
+        level["name"]: ", ".join(
+            filter(None, [level.get("cells"), "two copies" if level.get("double_buffered") else ""])
+        )
+        for level in found["hardware"]["levels"]
+    }
     rows = []
     for name, count, size in _counts(found):
         skips = ", ".join(units["mechanisms"].get(name, ())) or "-"
-        rows.append(
-            [name, f"{count:,}", str(size or "-"), widths.get(name) or "-", number(parts.get(name), area_text), skips]
-        )
+        sizes = [f"{count:,}", str(size or "-"), built.get(name) or "-", widths.get(name) or "-"]
+        rows.append([name, *sizes, number(parts.get(name), area_text), skips])
     packed = "; ".join(f"{of} {', '.join(names)}" for of, names in units["formats"].items() if names) or "-"
-    rows.append(["sparse units", "-", "-", "-", number(parts.get("sparse units"), area_text), f"formats {packed}"])
-    return PageTable(["part", "instances", "capacity", "words a cycle", "area", "skips and formats"], rows)
+    rows.append(["sparse units", *["-"] * 4, number(parts.get("sparse units"), area_text), f"formats {packed}"])
+    return PageTable(["part", "instances", "capacity", "cells", "words a cycle", "area", "skips and formats"], rows)
 
 
 # --------------------------------------------------------------------------------------------------------- chips, layers

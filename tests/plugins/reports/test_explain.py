@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.reports.explain import Searches, explain, limits
 from sparsemap_plugins.reports.figures import KINDS, PlotSource
-from sparsemap_plugins.reports.variants import Base, freed
+from sparsemap_plugins.reports.variants import MISSING, Base, freed
 
 from sparsemap import load_problem, search
 from sparsemap.cli.main import cli
@@ -52,6 +52,13 @@ def test_free_bandwidth_is_that_of_a_hardware_without_the_limit(base, free, resu
     found = free["bandwidth of DRAM"]
     assert (found.energy_pj, found.cycles) == (on(result, wide).energy_pj[0], on(result, wide).cycles[0])
     assert found.cycles < base.outcome.cycles
+
+
+def test_a_value_may_be_taken_out_of_the_table(base, free):
+    kept = str(base.table)
+    given = [key for key in base.table["hardware"]["levels"][0] if key.endswith("bandwidth")]
+    without = base.changed({("hardware", "levels", 0, key): MISSING for key in given})
+    assert given and without.cycles == free["bandwidth of DRAM"].cycles and str(base.table) == kept
 
 
 def test_energies_that_are_free_one_by_one_add_up_to_the_energy(uncharged):

@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+from functools import cache
 
 import attrs
 import pytest
@@ -38,10 +39,15 @@ def close(value):
     return pytest.approx(value, rel=CLOSE, abs=0)
 
 
-@pytest.fixture(scope="module", params=CASES, ids=["leaks", "conv", "waits", "timeloop"])
-def result(request):
-    workload, hardware, model = request.param
+@cache
+def searched(case):
+    workload, hardware, model = CASES[case]
     return search(load_problem(workload, hardware, cost_model=model), budget=400)
+
+
+@pytest.fixture(scope="module", params=range(len(CASES)), ids=["leaks", "conv", "waits", "timeloop"])
+def result(request):
+    return searched(request.param)
 
 
 @pytest.fixture(
@@ -99,7 +105,7 @@ def test_tables_and_data_add_up_to_energy_and_cycles(outcome):
 
 
 def test_some_design_leaks_and_some_waits():
-    found = [DesignOutcome.of(search(load_problem(*case[:2]), budget=400).found.design).breakdown for case in CASES[:3]]
+    found = [DesignOutcome.of(searched(case).found.design).breakdown for case in range(3)]
     assert all("leakage" in one.charges for one in found) and any(one.waiting_cycles for one in found)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from native_settings import PRODUCT, SETTINGS
 from sparsemap_plugins.analytic import native
+from sparsemap_plugins.analytic.occupancy import listed
 from sparsemap_plugins.analytic.occupancy import units as unit_tables
 from sparsemap_plugins.analytic.occupancy.shared import SHARED
 from sparsemap_plugins.declarative.formats import ExpressionFormat
@@ -43,7 +44,7 @@ def found(compiled, setting: str, formats=FORMATS, count: int = 60) -> tuple[byt
     problem = sparsemap.load_problem(workload, hardware, space, cost_model=model, registry=REGISTRY)
     rng, texts, known = np.random.default_rng(5), [], [0, 0]
 
-    def both(parts, own=unit_tables.expected_of_lists):
+    def both(parts, own=listed.expected_of_lists):
         sums = own(parts)
         known[sums is not None] += 1
         return sums
@@ -56,7 +57,7 @@ def found(compiled, setting: str, formats=FORMATS, count: int = 60) -> tuple[byt
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(native, "units", compiled)
         patch.setattr(unit_tables, "expected", told)
-        patch.setattr(unit_tables, "expected_of_lists", both)
+        patch.setattr(listed, "expected_of_lists", both)
         genomes = problem.space.repair(problem.space.guess(count, rng), rng)
         problem.evaluator.evaluate(genomes)
         problem.evaluator.evaluate(problem.space.repair(problem.space.sample(count, rng), rng))
@@ -174,7 +175,7 @@ MUTANTS = [
         "double before = escapes, all = 0.0;\n        if (0) {",
     ),
     ("positions <= 64.0", "positions <= 63.0"),
-    ("1e-5 ? 1.0 : left, escapes = whole;", "1e-5 ? 1.0 : left, escapes = 0.0;"),
+    ("(1.0 - (whole + 1.0) * last[i]", "(1.0 - (whole - 1.0) * last[i]"),
     ("code[COMPRESSED] ? held : there * length", "held"),
     ("if (code[PADDED]) held = max2(held, there * rank[LONGEST]);\n        if", "if"),
     ("there = code[UPPER] == ALL ? there * count : some;", "there = some;"),

@@ -1,0 +1,47 @@
+"""What `fast.c` does with classes of designs (`bound_classes`), in NumPy: loaded where there is no compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sparsemap.pieces.contracts.base import Array
+from sparsemap.primes import Divisors
+
+
+def classes(bounds: Array, order: Array, sizes: Array, options: Sequence[Array], index: Array) -> Array:
+    """(B,) class of each design, as `ClassTable.index` has them; `options` by dimension."""
+    inside = sizes[:, None] / bounds[0]
+    place = np.zeros(bounds.shape[-1], dtype=np.int64)
+    right = np.ones(bounds.shape[-1], dtype=bool)
+    for d, option in enumerate(options):
+        at = np.minimum(np.searchsorted(option, inside[d]), len(option) - 1)
+        right &= option[at] == inside[d]
+        place = place * len(option) + at
+    busy = np.take_along_axis(bounds[0], order[0].astype(np.intp), axis=0) > 1.0  # by position
+    last = len(sizes) - 1 - busy[::-1].argmax(axis=0)
+    loop = np.where(busy.any(axis=0), order[0][last, np.arange(len(last))], 0)
+    return np.where(right, index[place, loop], -1)
+
+
+def move(part: Array, turns: Array, sizes: Array, wanted: Array, loop: Array, giving: list[int]) -> None:
+    """Gives the loops `part` (L, D, B) inside the first group extents `wanted` (D, B), and puts `loop` (B,) innermost in it.
+    Factors that go come from the groups `giving`, in this order."""
+    D, whole = part.shape[1], part.prod(axis=0)
+    for d, size in enumerate(sizes):
+        divisors = Divisors.of(int(size))
+        held = divisors.within(part[:, d])  # (primes, L, B)
+        spare = held[:, 1:].sum(axis=1) - divisors.within(wanted[d])
+        held[:, giving[0]] += np.maximum(-spare, 0)
+        np.maximum(spare, 0, out=spare)
+        for group in giving:
+            gone = np.minimum(spare, held[:, group])
+            held[:, group] -= gone
+            spare -= gone
+        part[1:, d] = 1.0
+        for powers, count in zip(divisors.powers, held, strict=True):
+            part[1:, d] *= powers[count[1:]]
+        part[0, d] = whole[d] / part[1:, d].prod(axis=0)
+    position = np.where(turns[0] == loop, D, np.arange(D)[:, None])
+    turns[0] = np.take_along_axis(turns[0], np.argsort(position, axis=0, kind="stable"), axis=0)

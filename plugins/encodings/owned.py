@@ -1,0 +1,64 @@
+"""What the units of a chip leave to choose from: formats by tensor, mechanisms by place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sparsemap import Problem
+from sparsemap.errors import SpecError
+from sparsemap.pieces.contracts import Array
+
+from .choices import compressing
+
+
+def owned_formats(formats: Sequence[Any], problem: Problem) -> Array | None:
+    """(T, C) bool by the tensors of `units.formats`; what stores all positions needs no unit. None: all."""
+    units = problem.hardware.units
+    if units is None:
+        return None
+    owned = np.repeat(~compressing(formats)[None], len(problem.tensors), axis=0)
+    for text, names in units.formats.items():
+        if not problem.lacks(text):
+            tensor = problem.tensor(text, problem.files.get("hardware", ""), f"units.formats.{text}")
+            owned[tensor] |= [piece.name in names for piece in formats]
+    return owned
+
+
+def owned_mechanisms(mechanisms: Sequence[Any], problem: Problem) -> Array | None:
+    """(A, C) bool by the places of `units.mechanisms`; what filters nothing needs no unit. None: all."""
+    units = problem.hardware.units
+    if units is None:
+        return None
+    built, places = units.mechanisms, problem.places
+    rows = [[x.name in built.get(y.name, ()) or not problem.filters(x, y) for x in mechanisms] for y in places]
+    return np.array(rows)
+
+
+def some(
+    owned: Array | None, choosing: Sequence[Any], key: str, problem: Problem, pieces: Sequence[Any]
+) -> Array | None:
+    """(n, C) bool as given. `SpecError` where the units of the chip leave a tensor or a place nothing to choose, or have
+    nowhere what is to be chosen from besides the candidates of the space."""
+    for one, mine in zip(choosing, owned, strict=True) if owned is not None else ():
+        if not mine.any():
+            text = f"leaves {one.name} without any candidate of space '{problem.space_spec.name}'"
+            raise SpecError.at(problem.files.get("hardware", ""), f"units.{key}", text)
+    known = {x.name for i, x in enumerate(pieces) if owned is None or owned[:, i].any()}
+    if lacks := [name for name in problem.space_spec.more.get(key[:-1], ()) if name not in known]:
+        text = f"have no {lacks[0]!r}, which space '{problem.space_spec.name}' is to choose from besides"
+        raise SpecError.at(problem.files.get("hardware", ""), f"units.{key}", text)
+    return owned
+
+
+def nearest_owned(owned: Array | None) -> Array | None:
+    """(g, C) int64: the candidate that each one stands for; None: itself."""
+    if owned is None or owned.all():
+        return None
+    table = np.empty(owned.shape, dtype=np.int64)
+    for row, mine in zip(table, owned, strict=True):
+        own = np.flatnonzero(mine)
+        row[:] = np.where(mine, np.arange(len(mine)), own[np.arange(len(mine)) % len(own)])
+    return table
