@@ -129,7 +129,7 @@ class CrispOccupancy(Occupancy):
         """`empty_within` of the occupancies of the layout, up to the last one with a probability."""
         known, positive = self._known(cut, cut if self._even(cut) else sub)
         both = self._transformed(cut, sub, True)[: len(known)]
-        return np.where(known, np.minimum(np.maximum(both / positive, 0.0), 1.0), 0.0)
+        return np.where(known, (both / positive).clip(0.0, 1.0), 0.0)
 
     @remembered
     def _known(self, cut: Cut, sub: Cut) -> tuple[Array, Array]:
