@@ -23,7 +23,7 @@ from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 from .atoms import Atoms, repeated
 from .band_sums import Kept, Placed, joined, placed
 from .common import Memory, chosen, expanded, remembered
-from .footprints import NEVER, BandClasses, Bands, Columns, Strips, bands, interned
+from .footprints import NEVER, BandClasses, Bands, Columns, Footprint, Strips, bands, interned
 
 POINTS = 2048
 """The most occupancies of one tile."""
@@ -47,6 +47,22 @@ class Lattice(NamedTuple):
     def size(self) -> int:
         """Points of the transform."""
         return max(8, 1 << (self.points - 1).bit_length())
+
+
+Classes = tuple[tuple[Footprint, int], ...]
+
+
+class Filled(NamedTuple):
+    """Which blocks a band keeps that holds all that it can."""
+
+    sure: list[Classes]
+    """By nonzeros, footprints of which all blocks are kept, .."""
+    last: Classes
+    """.. those of the last weight, and .."""
+    left: int
+    """.. how many blocks are left for these, or else for the blocks outside."""
+    share: float
+    """Probability of these, where `last` has no more than one footprint."""
 
 
 @attrs.frozen
@@ -175,13 +191,21 @@ class CrispOccupancy(Occupancy):
     def _full_strips(self, columns: tuple[int, ...], sub: tuple[int, ...], height: int, inner: int) -> Array:
         """(strips,) logarithm of `_fullest` of the most that a band may hold; with `inner`, of the share with an empty
         sub-tile."""
-        pairs = zip(self._strips(columns, sub), self._weights(columns, sub)[1].tolist(), strict=True)
-        every = [(strip.inside if inner else strip.whole, most) for strip, most in pairs]
-        chances = {one: self._fullest(one[0], height, inner, one[1]) for one in dict.fromkeys(every)}
+        kinds, at = self._filled_strips(columns, sub, inner > 0)
         with np.errstate(divide="ignore"):
-            found = np.log([chances[one] for one in every])
+            found = np.log([self._fullest(kind, height, inner) for kind in kinds])[at]
         whole = self._full_strips(columns, sub, 1 if self._whole(columns) else height, 0) if inner else np.zeros(1)
         return found - np.where(np.isfinite(whole), whole, 0.0)
+
+    @remembered
+    def _filled_strips(
+        self, columns: tuple[int, ...], sub: tuple[int, ...], inside: bool
+    ) -> tuple[list[Filled | None], Array]:
+        """Of the strips, with the sub-tile in them or without: what is distinct of `_filled`, and (strips,) which each has."""
+        pairs = zip(self._strips(columns, sub), self._weights(columns, sub)[1].tolist(), strict=True)
+        every = [(strip.inside if inside else strip.whole, most) for strip, most in pairs]
+        kinds = {one: at for at, one in enumerate(dict.fromkeys(every))}
+        return [self._filled(*one) for one in kinds], np.array([kinds[one] for one in every])
 
     @remembered
     def largest(self, tile: tuple[int, ...]) -> float:
@@ -238,46 +262,45 @@ class CrispOccupancy(Occupancy):
             left -= min(count, left)
         return found
 
-    @remembered
-    def _fullest(self, classes: BandClasses, height: int, inner: int, most: int) -> float:
-        """Probability that a `_band` holds `most` nonzeros in each of its rows, all that it can: the blocks with the most are
-        kept with all of their words, of the last weight as many as are left."""
-        filled = self._filled(classes, most)
+    def _fullest(self, filled: Filled | None, height: int, inner: int) -> float:
+        """Probability of that in a `_band`: the blocks with the most are kept with all of their words, of the last weight as
+        many as are left."""
         if filled is None:
             return 0.0
-        sure, last_of, left, outside = filled
-        chance, ways = 1.0, math.comb(self.blocks, self.keep)
-        for level in sure:
-            chance = chance * math.prod(footprint.full(height, inner) ** count for footprint, count in level)
-        last = [(footprint.full(height, inner), count) for footprint, count in last_of]
-        if len(last) == 1:
-            return chance * (last[0][0] ** left * (math.comb(last[0][1], left) / ways))
+        chance = 1.0
+        for level in filled.sure:
+            chance = chance * math.prod([footprint.full(height, inner) ** count for footprint, count in level])
+        last = [(footprint.full(height, inner), count) for footprint, count in filled.last]
+        if len(last) < 2:
+            return chance * (last[0][0] ** filled.left * filled.share if last else filled.share)
+        ways = math.comb(self.blocks, self.keep)
 
         def some(rest: list[tuple[float, int]], left: int, product: int) -> float:
             """Over all ways to keep `left` blocks of these footprints."""
             if not rest:
-                return product * math.comb(outside, left) / ways
+                return product / ways
             (full, count), *others = rest
             shares = range(max(0, left - sum(more for _, more in others)), min(count, left) + 1)
             return sum(full**k * some(others, left - k, product * math.comb(count, k)) for k in shares)
 
-        return chance * some(last, left, 1)
+        return chance * some(last, filled.left, 1)
 
     @remembered
-    def _filled(self, classes: BandClasses, most: int) -> tuple[list[BandClasses], BandClasses, int, int] | None:
-        """Of a band that holds `most` in each row: by nonzeros, footprints of which all blocks are kept, those of the last
-        weight, how many blocks are left for these, or else for the blocks outside, and how many there are outside."""
+    def _filled(self, classes: BandClasses, most: int) -> Filled | None:
+        """A band that holds `most` nonzeros in each of its rows, all that it can."""
         heavy = [one for one in classes if one[0] is not NEVER]
         if len(heavy) < len(classes) and self._heaviest(interned(tuple(heavy))) != most:
             return None  # a block that would have to be kept is never empty
-        left, sure = self.keep, list[BandClasses]()
+        left, sure, ways = self.keep, list[Classes](), math.comb(self.blocks, self.keep)
         for weight in sorted({footprint.most for footprint, _ in heavy}, reverse=True):
-            level = interned(tuple((footprint, count) for footprint, count in heavy if footprint.most == weight))
-            if sum(count for _, count in level) > left:
-                return sure, level, left, 0
-            left -= sum(count for _, count in level)
+            level = tuple((footprint, count) for footprint, count in heavy if footprint.most == weight)
+            count = sum(count for _, count in level)
+            if count > left:
+                return Filled(sure, level, left, math.comb(count, left) / ways)
+            left -= count
             sure.append(level)
-        return sure, interned(()), left, self.blocks - sum(count for _, count in classes)
+        outside = self.blocks - sum(count for _, count in classes)
+        return Filled(sure, (), left, math.comb(outside, left) / ways)
 
     def _chance(self, classes: BandClasses, height: int, inner: int, held: int) -> float:
         """Probability that a `_band` holds so many nonzeros."""

@@ -123,13 +123,19 @@ class BandClasses(tuple[tuple[Footprint, int], ...]):
         classes = Counter({one: n for one, n in self if one is not footprint}) + Counter([NEVER])
         return _rarest_first(classes), footprint.empty
 
-    @lru_cache(1 << 14)  # noqa: B019 (of few classes)
+    @cached_property
+    def rarest(self) -> float:
+        """The least chance that a row with a sub-tile is empty in a kept block, of blocks that may be empty."""
+        return min((footprint.chance for footprint, _ in self if footprint is not NEVER), default=1.0)
+
     def given(self, inner: int) -> BandClasses:
         """The same for `inner` rows with a sub-tile: where it is empty once in 1e18 times, it never is."""
+        if self.rarest**inner > 1e-18:
+            return self
         some = Counter[Footprint]()
         for footprint, count in self:
             some[footprint if footprint.chance**inner > 1e-18 else NEVER] += count
-        return self if NEVER not in some else _rarest_first(some)
+        return _rarest_first(some)
 
 
 interned = lru_cache(1 << 14)(BandClasses)
