@@ -87,4 +87,4 @@ def remembered(method: Method) -> Method:
 
 def _numbers(value: Any) -> int:
     parts = value if isinstance(value, tuple) else (value,)
-    return 8 + sum(part.size for part in parts if isinstance(part, np.ndarray))
+    return 8 + sum(part.nbytes // 8 for part in parts if isinstance(part, np.ndarray))

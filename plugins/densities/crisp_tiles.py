@@ -23,7 +23,8 @@ from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 from .atoms import Atoms, repeated
 from .band_sums import Kept, Placed, joined, placed
 from .common import Memory, chosen, expanded, remembered
-from .footprints import NEVER, BandClasses, Bands, Columns, Footprint, Strips, bands, interned
+from .footprints import NEVER, BandClasses, Bands, Columns, Strips, bands
+from .full_bands import Filled, filled, heaviest
 
 POINTS = 2048
 """The most occupancies of one tile."""
@@ -47,22 +48,6 @@ class Lattice(NamedTuple):
     def size(self) -> int:
         """Points of the transform."""
         return max(8, 1 << (self.points - 1).bit_length())
-
-
-Classes = tuple[tuple[Footprint, int], ...]
-
-
-class Filled(NamedTuple):
-    """Which blocks a band keeps that holds all that it can."""
-
-    sure: list[Classes]
-    """By nonzeros, footprints of which all blocks are kept, .."""
-    last: Classes
-    """.. those of the last weight, and .."""
-    left: int
-    """.. how many blocks are left for these, or else for the blocks outside."""
-    share: float
-    """Probability of these, where `last` has no more than one footprint."""
 
 
 @attrs.frozen
@@ -189,11 +174,11 @@ class CrispOccupancy(Occupancy):
 
     @remembered
     def _full_strips(self, columns: tuple[int, ...], sub: tuple[int, ...], height: int, inner: int) -> Array:
-        """(strips,) logarithm of `_fullest` of the most that a band may hold; with `inner`, of the share with an empty
+        """(strips,) logarithm of the chance that a band holds all that it can; with `inner`, of the share with an empty
         sub-tile."""
         kinds, at = self._filled_strips(columns, sub, inner > 0)
         with np.errstate(divide="ignore"):
-            found = np.log([self._fullest(kind, height, inner) for kind in kinds])[at]
+            found = np.log([kind.chance(height, inner) if kind else 0.0 for kind in kinds])[at]
         whole = self._full_strips(columns, sub, 1 if self._whole(columns) else height, 0) if inner else np.zeros(1)
         return found - np.where(np.isfinite(whole), whole, 0.0)
 
@@ -256,51 +241,11 @@ class CrispOccupancy(Occupancy):
     @remembered
     def _heaviest(self, classes: BandClasses) -> int:
         """The most nonzeros per row of a band."""
-        left, found = self.keep, 0
-        for weight, count in sorted(((footprint.most, count) for footprint, count in classes), reverse=True):
-            found += weight * min(count, left)
-            left -= min(count, left)
-        return found
-
-    def _fullest(self, filled: Filled | None, height: int, inner: int) -> float:
-        """Probability of that in a `_band`: the blocks with the most are kept with all of their words, of the last weight as
-        many as are left."""
-        if filled is None:
-            return 0.0
-        chance = 1.0
-        for level in filled.sure:
-            chance = chance * math.prod([footprint.full(height, inner) ** count for footprint, count in level])
-        last = [(footprint.full(height, inner), count) for footprint, count in filled.last]
-        if len(last) < 2:
-            return chance * (last[0][0] ** filled.left * filled.share if last else filled.share)
-        ways = math.comb(self.blocks, self.keep)
-
-        def some(rest: list[tuple[float, int]], left: int, product: int) -> float:
-            """Over all ways to keep `left` blocks of these footprints."""
-            if not rest:
-                return product / ways
-            (full, count), *others = rest
-            shares = range(max(0, left - sum(more for _, more in others)), min(count, left) + 1)
-            return sum(full**k * some(others, left - k, product * math.comb(count, k)) for k in shares)
-
-        return chance * some(last, filled.left, 1)
+        return heaviest(classes, self.keep)
 
     @remembered
     def _filled(self, classes: BandClasses, most: int) -> Filled | None:
-        """A band that holds `most` nonzeros in each of its rows, all that it can."""
-        heavy = [one for one in classes if one[0] is not NEVER]
-        if len(heavy) < len(classes) and self._heaviest(interned(tuple(heavy))) != most:
-            return None  # a block that would have to be kept is never empty
-        left, sure, ways = self.keep, list[Classes](), math.comb(self.blocks, self.keep)
-        for weight in sorted({footprint.most for footprint, _ in heavy}, reverse=True):
-            level = tuple((footprint, count) for footprint, count in heavy if footprint.most == weight)
-            count = sum(count for _, count in level)
-            if count > left:
-                return Filled(sure, level, left, math.comb(count, left) / ways)
-            left -= count
-            sure.append(level)
-        outside = self.blocks - sum(count for _, count in classes)
-        return Filled(sure, (), left, math.comb(outside, left) / ways)
+        return filled(classes, most, self.blocks, self.keep)
 
     def _chance(self, classes: BandClasses, height: int, inner: int, held: int) -> float:
         """Probability that a `_band` holds so many nonzeros."""
