@@ -163,6 +163,22 @@ def test_diff_and_explain_take_networks():
     assert "name the folder of one of them" in run("explain", "slow", "--budget", 5, code=2)
 
 
+def test_all_levels_free_in_every_layer_are_worth_no_less_than_one_of_them(tmp_path):
+    """In sums over layers too, of which some gain no more by all levels than by one."""
+    levels = [{"name": "DRAM", "class": "dram", "bandwidth": "2 GB/s"},
+              {"name": "GLB", "class": "sram", "capacity": "64 KB", "bandwidth": "4000 GB/s", "fanout": 64}]  # fmt: skip
+    search_network(
+        NETWORK, {"name": "thin", "levels": levels, "compute": {"name": "MAC"}}, budget=20, out=str(tmp_path)
+    )
+    table = json.loads(run("explain", tmp_path, "cycles", "--json"))
+    for found in (*(layer["free"] for layer in table["layers"]), table["free"]):
+        least = min(found[f"bandwidth of {level}"]["seconds"] for level in ("DRAM", "GLB"))
+        assert found["bandwidth of all levels"]["seconds"] <= least < table["free"][""]["seconds"]
+    each = [layer["repeat"] * layer["free"]["bandwidth of all levels"]["seconds"] for layer in table["layers"]]
+    assert table["free"]["bandwidth of all levels"]["seconds"] == close(math.fsum(each))
+    assert "of all levels" not in run("explain", tmp_path, "cycles")
+
+
 def test_show_goes_through_the_layers():
     said = run("show", "loop-nest", "slow")
     assert re.findall(r"^# (\w+)$", said, re.M) == ["square", "last"]
