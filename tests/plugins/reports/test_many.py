@@ -265,6 +265,21 @@ def test_single_searches_that_are_close_and_work_that_is_not_the_same_are_told(t
     assert "Not the same work: square, last differ in density" in said
 
 
+def test_where_layers_pull_both_ways_the_most_for_and_against_is_told():
+    """Not a share of a small difference, which may be far more than all of it."""
+    slow, _ = sides()
+    parts = [attrs.evolve(x, cycle_s=x.cycle_s * {"square": 0.25, "last": 1.1}[x.name]) for x in slow.parts]
+    worth = math.prod(math.fsum(getattr(x, key) for x in parts) for key in ("energy_pj", "seconds")) * 1e-12
+    numbers = {**slow.numbers, "costs": {"edp_js": worth}}
+    (said,) = verdict([slow, attrs.evolve(slow, hardware="x", label="x", parts=tuple(parts), numbers=numbers)])
+    assert "x is better than slow" in said and "of it," not in said
+    assert re.search(
+        r" Layers pull both ways: square is 100 % of what x gains, [\d.]+ [un]s instead of [\d.]+ [un]s, limited by .* on slow; "
+        r"last is 100 % of what x loses, [\d.]+ us instead of [\d.]+ us, limited by .* on x\.",
+        said,
+    )
+
+
 def test_amounts_between_layers_are_of_the_side_even_if_chips_share_a_name():
     counted = {"count": 2, "energy_pj": 1e6, "cycles": 100.0}
     slow, quick = (
