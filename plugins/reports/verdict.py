@@ -14,9 +14,11 @@ from sparsemap.problem import design_file
 from sparsemap.problem.problem import Problem
 from sparsemap.searching.breakdown import WAITING
 from sparsemap.spec.units import format_energy
+from sparsemap.study.comparison import WORDS as WORDS_OF
+from sparsemap.study.confidence import ratio_of
 from sparsemap.study.network_result import between_text
 
-from .sides import WORTH_NAMES, Compared, SidePart, compared, deciding, name_of, ratio, worth_of
+from .sides import WORTH_NAMES, Compared, SidePart, compared, deciding, in_order, name_of, ratio, ratios, worth_of
 from .variants import Base, Values, unlimited_bandwidth
 from .wording import area_text, change_text, time_text
 
@@ -53,7 +55,7 @@ def uncounted(sides: Sequence[Compared]) -> list[str]:
 
 def _best(sides: Sequence[Compared], registry: Registry | None) -> str:
     worth = worth_of(sides)
-    known = sorted((side for side in sides if side.value(worth)), key=lambda side: side.value(worth) or math.inf)
+    known = in_order((side for side in sides if side.value(worth)), worth)
     if len(known) < 2:
         missing = listed([name_of(side, sides) for side in sides if side not in known])
         return f"{sides[0].subject}: {missing} has no design for every layer, so that nothing is compared."
@@ -62,11 +64,13 @@ def _best(sides: Sequence[Compared], registry: Registry | None) -> str:
     one, other = (name_of(side, sides) for side in (best, second))
     if more < 1 + EQUAL:
         return f"{one} and {other} are equal for {best.subject}."
-    text = f"{one} is better than {other} for {best.subject}, by {times(more)} in {WORTH_NAMES[worth]}. "
+    by = f"{times(more)} in {WORTH_NAMES[worth]}{_seeds(best, second, worth)}"
+    text = f"{one} is better than {other} for {best.subject}, by {by}. "
     text += (limits := _limits(known, worth, registry))
     plans = [name_of(side, sides) for side in (best, second) if side.planned]
     where = f", with tensors on chip as planned on {' and '.join(plans)}" if plans else ""
-    text += f"{one if limits else 'It'} takes {costs_text(best, second)}{where}."
+    seed = f"With seed {best.numbers['seed']} " if best.seeds else ""
+    text += f"{seed}{one if limits else 'it' if seed else 'It'} takes {costs_text(best, second)}{where}."
     if len(shares := deciding(best, second, worth)) > 1:
         text += _decide(best, second, shares, (one, other))
     elif second.limit and best.limit != second.limit:
@@ -117,9 +121,23 @@ def _workload(part: SidePart) -> dict[str, Any]:
     return {key: value for key, value in table.items() if key not in ("name", *ON_CHIP)}
 
 
+def _seeds(best: Compared, second: Compared, worth: str) -> str:
+    """How sure a mean over seeds is."""
+    found = ratio_of([ratios(second, best, worth)])
+    if found is None or found.low is None or not best.seeds:
+        return ""
+    word = f": {WORDS_OF['noise']}" if found.noise else ""
+    return f" ({times(found.low)} to {times(found.high)} at 95 %, {len(best.seeds)} seeds{word})"
+
+
 def _chance(sides: Sequence[Compared], more: float) -> str:
     """A word where the sides are single searches that are close to each other."""
-    if more >= CHANCE or len({side.searched for side in sides}) > 1 or len({side.folder for side in sides}) < 2:
+    if (
+        sides[0].seeds
+        or more >= CHANCE
+        or len({side.searched for side in sides}) > 1
+        or len({side.folder for side in sides}) < 2
+    ):
         return ""
     return " Of one seed each: so little may be chance; a study with several `seeds` tells."
 

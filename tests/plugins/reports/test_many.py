@@ -238,6 +238,24 @@ def test_a_study_over_hardware_compares_it(tmp_path, monkeypatch):
     assert "the energy x time of out (geometric mean of 2 cells)" in run("diff", "out", "out")
 
 
+def test_the_verdict_of_a_study_is_over_all_its_seeds(tmp_path, monkeypatch):
+    """As the comparison says it, with the interval; and the design that is told is of a seed that is named."""
+    monkeypatch.chdir(tmp_path)
+    Path("two.toml").write_text(
+        'kind = "network"\nname = "two"\n[[layers]]\nname = "a"\ntype = "linear"\nk = 512\nn = 64\n'
+        '[[layers]]\nname = "b"\ntype = "linear"\nk = 96\nn = 64\n'
+    )
+    chips = '{ extends = "mobile", name = "slow", clock = "800 MHz" }, { extends = "mobile", name = "quick" }'
+    about = 'kind = "study"\nname = "chips"\nbudget = 20\nnetworks = ["two.toml"]\nseeds = [0, 1, 2]'
+    Path("chips.toml").write_text(f"{about}\nhardware = [{chips}]\n")
+    run("run", "chips.toml", "--out", "out", "-q")
+    said, told, *_ = page_of([Path("out")], load()).verdict
+    (mean,) = compare(rows_of(Path("out"))).means[-1:]
+    ratio = max(mean.ratio.mean, 1 / mean.ratio.mean)
+    assert f" by {ratio:.2f}x in energy x time (" in said and " at 95 %, 3 seeds" in said
+    assert "one seed" not in said + told and re.search(r"With seed [012] it takes", said)
+
+
 def test_a_chip_that_only_its_own_cost_model_counts_is_compared_and_the_models_are_named():
     """Of two models of one type neither is compared with the other, nor are two models of a chip."""
     slow, quick = sides()
