@@ -298,6 +298,20 @@ def test_where_layers_pull_both_ways_the_most_for_and_against_is_told():
     )
 
 
+def test_of_more_than_two_chips_all_are_ranked():
+    _, quick = sides()
+    worse = [
+        attrs.evolve(quick, label=name, hardware=name, numbers=quick.numbers | {"costs": {"edp_js": cost}})
+        for name, more in (("far", 3.0), ("mid", 2.0), ("near", 1.5))
+        for cost in [more * quick.costs["edp_js"]]
+    ]
+    (said,) = verdict([*worse, quick])
+    assert said.startswith("quick is better than near for two, by 1.50x in energy x time. It is the best of 4; ")
+    assert "besides, mid needs 2.00x, far needs 3.00x its energy x time. quick takes " in said
+    (said,) = verdict([quick, attrs.evolve(quick, label="same", hardware="same"), worse[0]])
+    assert said == "quick and same are equal for two; far needs 3.00x their energy x time."
+
+
 def test_amounts_between_layers_are_of_the_side_even_if_chips_share_a_name():
     counted = {"count": 2, "energy_pj": 1e6, "cycles": 100.0}
     slow, quick = (
