@@ -79,6 +79,8 @@ def _best(sides: Sequence[Compared], registry: Registry | None) -> str:
         text += _decide(best, second, shares, (one, other))
     elif second.limit and best.limit != second.limit:
         text += f" It is limited by {best.limit}, {other} by {second.limit}."
+    if "layers" in best.numbers and not any(side.planned for side in known):
+        text += " Layer by layer every tensor travels to the outermost memory: what --fuse plans to stay on chip may turn this."
     return text + _chance(known, more) + _unlike(best, second) + _counted(known, worth, registry)
 
 

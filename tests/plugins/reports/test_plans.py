@@ -100,6 +100,14 @@ def test_operations_that_no_total_counts_are_told_wherever_totals_are():
     assert f"{OF_TWO} (counted with --fuse)." in page.verdict and OF_TWO in run("diff", "slow", "quick")
 
 
+def test_a_verdict_without_plans_says_that_they_may_turn_it():
+    told = (
+        " Layer by layer every tensor travels to the outermost memory: what --fuse plans to stay on chip may turn this."
+    )
+    assert told in page_of([Path("slow"), Path("quick")], load()).verdict[0]
+    assert told not in "".join(page_of([Path("plan"), Path("plan")], load()).verdict)
+
+
 def test_the_table_of_several_chips_tells_of_operations_too(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("three.toml").write_text('kind = "network"\nname = "three"\ninput = [64]\n' + TOML)
