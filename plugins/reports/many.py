@@ -112,7 +112,7 @@ def explain_many(path: Path, quantity: str, registry: Registry) -> Explanation:
     totals = {name: (math.fsum(e for e, _ in found), math.fsum(t for _, t in found)) for name, found in each.items()}
     lines = [styled(f"{sides[0].subject} on {sides[0].hardware}" if len(sides) == 1 else str(path), "strong")]
     planned = plan_below(path)
-    plan = f", without the plan, whose designs are in {planned}" if planned else ""
+    plan = f", without the plan, whose designs are {planned} and those beside it" if planned else ""
     if len(sides) == 1:
         time, energy = time_text(totals[""][1]), format_energy(totals[""][0])
         how = "layer by layer" if planned else "one layer after the other"
@@ -123,7 +123,10 @@ def explain_many(path: Path, quantity: str, registry: Registry) -> Explanation:
     if len(sides) == 1:
         free_of_all = _free(totals, quantity, together)
         lines += ["", styled("the whole network with one thing free in every layer", "strong"), free_of_all]
-    lines += ["", f"`{shlex.join(['sparsemap', 'explain', str(parts[0][1].folder)])}` says more of one of them"]
+    lines += [
+        "",
+        f"`{shlex.join(['sparsemap', 'explain', str(planned or parts[0][1].folder)])}` says more of one of them",
+    ]
     data = {"layers": [x.to_dict() for x in layers], "free": {name: _named(found) for name, found in totals.items()}}
     return Explanation("\n".join(lines).splitlines(), data)
 

@@ -62,19 +62,25 @@ def _best(sides: Sequence[Compared], registry: Registry | None) -> str:
     best, second = known[:2]
     more = ratio(second, best, worth) or 1.0
     one, other = (name_of(side, sides) for side in (best, second))
+    rest = [f"{name_of(side, sides)} needs {times(ratio(side, best, worth))}" for side in known[2:]]
     if more < 1 + EQUAL:
-        return f"{one} and {other} are equal for {best.subject}."
+        also = f"; {listed(rest)} their {WORTH_NAMES[worth]}" if rest else ""
+        return f"{one} and {other} are equal for {best.subject}{also}."
     by = f"{times(more)} in {WORTH_NAMES[worth]}{_seeds(best, second, worth)}"
     text = f"{one} is better than {other} for {best.subject}, by {by}. "
+    if rest:
+        text += f"It is the best of {len(known)}; besides, {listed(rest)} its {WORTH_NAMES[worth]}. "
     text += (limits := _limits(known, worth, registry))
     plans = [name_of(side, sides) for side in (best, second) if side.planned]
     where = f", with tensors on chip as planned on {' and '.join(plans)}" if plans else ""
     seed = f"With seed {best.numbers['seed']} " if best.seeds else ""
-    text += f"{seed}{one if limits else 'it' if seed else 'It'} takes {costs_text(best, second)}{where}."
+    text += f"{seed}{one if limits or rest else 'it' if seed else 'It'} takes {costs_text(best, second)}{where}."
     if len(shares := deciding(best, second, worth)) > 1:
         text += _decide(best, second, shares, (one, other))
     elif second.limit and best.limit != second.limit:
         text += f" It is limited by {best.limit}, {other} by {second.limit}."
+    if "layers" in best.numbers and not any(side.planned for side in known):
+        text += " Layer by layer every tensor travels to the outermost memory: what --fuse plans to stay on chip may turn this."
     return text + _chance(known, more) + _unlike(best, second) + _counted(known, worth, registry)
 
 

@@ -277,8 +277,8 @@ def _is_result(folder: Path, layers: bool) -> bool:
 
 
 def plan_below(folder: Path) -> Path | None:
-    """Where the designs of the first plan are below the folder of a network or a study."""
-    return next((file.parent for file in sorted(folder.glob(f"**/{PLAN_FOLDER}/*.toml"))), None)
+    """The first design of the first plan below the folder of a network or a study."""
+    return next(iter(sorted(folder.glob(f"**/{PLAN_FOLDER}/*.toml"))), None)
 
 
 def labels_of(references: Iterable[str]) -> dict[str, str]:

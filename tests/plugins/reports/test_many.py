@@ -137,7 +137,7 @@ def test_what_no_total_counts_is_told_wherever_networks_are_compared_or_planned(
     assert "\nwithout  Fancy 'x'\n" in plan.totals_text()
     page = page_of([tmp_path / name for name in CHIPS], load())
     assert "No total counts Fancy 'x'." in page.verdict[-1]
-    assert "without the plan, whose designs are in" in run("explain", tmp_path / "slow")
+    assert "without the plan, whose designs are " in run("explain", tmp_path / "slow")
     assert "without the plan" not in run("explain", "slow")
 
 
@@ -300,6 +300,20 @@ def test_where_layers_pull_both_ways_the_most_for_and_against_is_told():
         r"last is 100 % of what x loses, [\d.]+ us instead of [\d.]+ us, limited by .* on x\.",
         said,
     )
+
+
+def test_of_more_than_two_chips_all_are_ranked():
+    _, quick = sides()
+    worse = [
+        attrs.evolve(quick, label=name, hardware=name, numbers=quick.numbers | {"costs": {"edp_js": cost}})
+        for name, more in (("far", 3.0), ("mid", 2.0), ("near", 1.5))
+        for cost in [more * quick.costs["edp_js"]]
+    ]
+    (said,) = verdict([*worse, quick])
+    assert said.startswith("quick is better than near for two, by 1.50x in energy x time. It is the best of 4; ")
+    assert "besides, mid needs 2.00x, far needs 3.00x its energy x time. quick takes " in said
+    (said,) = verdict([quick, attrs.evolve(quick, label="same", hardware="same"), worse[0]])
+    assert said == "quick and same are equal for two; far needs 3.00x their energy x time."
 
 
 def test_amounts_between_layers_are_of_the_side_even_if_chips_share_a_name():
