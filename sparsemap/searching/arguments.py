@@ -16,7 +16,13 @@ def refuse(problem: Any, seed: Any) -> None:
     if not isinstance(problem, Problem):
         text = "expected a Problem, as load_problem(WORKLOAD, HARDWARE) makes it"
         raise SearchError(f"search: the problem is {shortened(problem)}, {text}")
-    raise SearchError(f"search: the seed is {shortened(seed)}, expected a whole number, at least 0")
+    check_seed(seed)
+
+
+def check_seed(seed: Any) -> None:
+    """`SearchError` for what is no seed."""
+    if not (isinstance(seed, int | np.integer) and seed >= 0):
+        raise SearchError(f"search: the seed is {shortened(seed)}, expected a whole number, at least 0")
 
 
 def plain_scores(scores: Any, count: int) -> Array:

@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from ..errors import SearchError, shortened
+from ..errors import SearchError, shortened, unknown
 
 COUNTS = ("all", "valid")
 """Which designs count against a budget: all that are evaluated, or the valid ones."""
@@ -19,6 +19,11 @@ def _whole(budget: Any, field: Any, value: Any) -> None:
         raise SearchError(f"the budget is {shortened(value)} designs, expected a whole number, at least 1")
 
 
+def _known(budget: Any, field: Any, value: Any) -> None:
+    if value not in COUNTS:
+        raise SearchError(unknown("count", str(value), COUNTS))
+
+
 @attrs.define
 class Budget:
     """How many designs a search may evaluate, and how many it has; searchers only read it.
@@ -28,9 +33,7 @@ class Budget:
     """
 
     total: int = attrs.field(validator=_whole, on_setattr=attrs.setters.frozen)
-    count: str = attrs.field(
-        default="all", validator=attrs.validators.in_(COUNTS), on_setattr=attrs.setters.frozen, kw_only=True
-    )
+    count: str = attrs.field(default="all", validator=_known, on_setattr=attrs.setters.frozen, kw_only=True)
     _spent: int = attrs.field(default=0, init=False)
     _proposed: int = attrs.field(default=0, init=False)
 

@@ -19,7 +19,7 @@ from .budget import Budget
 from .driver import Search, Snapshot
 from .identity import Identity, in_the_way
 from .journal import Journal, JournalMismatch
-from .result import FRONT_FOLDER, RESULT_FILE, Result, read_result
+from .result import FRONT_FOLDER, PARTIAL_FOLDER, RESULT_FILE, Result, read_result
 from .run import SearchStopped, completed, started
 
 if TYPE_CHECKING:
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
 
 
 def check_place(folder: Path, identity: Identity, overwrite: bool) -> None:
-    """`JournalMismatch` if the complete result in a folder is of another search, see `in_the_way`, unless that one is to be
-    overwritten, or a search has begun to take its place."""
+    """`JournalMismatch` if a result in a folder, or in `partial` below it, is of another search, see `in_the_way`, unless
+    that one is to be overwritten, or a search has begun to take its place."""
     if not (overwrite or unfinished(folder)):
-        check_result(folder, identity)
+        check_result(folder, identity, partial=True)
 
 
-def check_result(folder: Path, identity: Identity, apart: Sequence[str] = ()) -> None:
-    """The same whether a search has begun or not; keys that are `apart` may differ."""
-    table = _complete(folder)
-    if table:
-        about = f"{table.get('workload')} on {table.get('hardware')}"
-        check_file(folder / RESULT_FILE, about, table.get("identity", {}), identity, apart)
+def check_result(folder: Path, identity: Identity, apart: Sequence[str] = (), partial: bool = False) -> None:
+    """The same whether a search has begun or not, of complete results only unless `partial`; keys `apart` may differ."""
+    for place in (folder, folder / PARTIAL_FOLDER)[: 1 + partial]:
+        if table := _result(place, partial):
+            about = f"{table.get('workload')} on {table.get('hardware')}"
+            check_file(place / RESULT_FILE, about, table.get("identity", {}), identity, apart)
 
 
 def check_file(file: Path, about: str, there: Identity, wanted: Identity, apart: Sequence[str] = ()) -> None:
-    """The same of any file with the complete results of a search, of which it says what it is `about`."""
+    """The same of any file with the results of a search, of which it says what it is `about`."""
     if differ := in_the_way(there, wanted, apart):
         text = f"{shown(file)} is of another search, {about}; {differ}"
         raise JournalMismatch(f"{text}. Choose another folder, or overwrite it (--overwrite)")
@@ -76,7 +76,7 @@ def search_into(
             if error.result is not None:
                 error.result = attrs.evolve(error.result, interrupted=True)
                 with suppress(OSError):  # what made the search fail is what has to be reported
-                    error.result.write(folder)
+                    error.result.write(folder, overwrite=True)
             raise
         result = attrs.evolve(result, asked=identity)
         try:
@@ -106,7 +106,7 @@ def finished(
 
     A journal beside it is removed: the process was killed between the two.
     """
-    table = _complete(Path(folder))
+    table = _result(Path(folder))
     if not table or table.get("identity") != Search(problem, searcher, budget, seed, start).identity:
         return {}
     with suppress(OSError):
@@ -114,13 +114,13 @@ def finished(
     return table
 
 
-def _complete(folder: Path) -> dict[str, Any]:
-    """The table of the complete result in a folder, empty if there is none."""
+def _result(folder: Path, partial: bool = False) -> dict[str, Any]:
+    """The table of the result in a folder, if it is complete or may be `partial`; empty if there is none."""
     try:
         table = read_result(folder)
     except SearchError:
         return {}
-    return table if isinstance(table, dict) and not table.get("interrupted", True) else {}
+    return table if isinstance(table, dict) and table.get("interrupted") in (False, partial) else {}
 
 
 def unfinished(folder: str | os.PathLike[str]) -> bool:

@@ -238,8 +238,8 @@ class Result:
         that went on where it was stopped it counts the last run only.
 
         The files of an earlier result stay until all new ones are written. Those of a complete one stay until another
-        complete one is written: an interrupted search writes into the folder `partial` beside it, which then goes. That
-        of another search is a `SearchError` and stays, unless `overwrite` discards it (`folder.check_result`).
+        complete one is written: an interrupted search writes into the folder `partial` beside it, which then goes. Where a
+        result of another search would go, it is a `SearchError`, unless `overwrite` discards it (`folder.check_result`).
 
         A search that proves also writes `certificate.json`, which `sparsemap verify` checks.
 
@@ -247,11 +247,11 @@ class Result:
         each design as a design file in the folder `front`: 01.toml, 02.toml, and so on. Designs with
         columns that a design file cannot hold are in `result.json` only, as genomes.
         """
-        if not (overwrite or self.interrupted):
+        partial, folder = Path(folder) / PARTIAL_FOLDER, self.place(folder)
+        if not overwrite:
             from .folder import check_result
 
-            check_result(Path(folder), self.identity)
-        partial, folder = Path(folder) / PARTIAL_FOLDER, self.place(folder)
+            check_result(folder, self.identity, partial=True)
         digits = len(str(len(self.front)))
         front = {f"{FRONT_FOLDER}/{number:0{digits}}.toml": best for number, best in enumerate(self.front, 1)}
         texts = {}

@@ -21,6 +21,8 @@ from ..pieces.data_specs import Study
 from ..pieces.defaults import COMMAND_FILE, PAGE_FILE
 from ..pieces.registry import is_path
 from ..problem.load import located
+from ..searching.arguments import check_seed
+from ..searching.budget import Budget
 from ..searching.journal import JOURNAL_FILE, designs_in
 from ..searching.result import PARTIAL_FOLDER, RESULT_FILE, broken
 from ..searching.shortfalls import Shortfall
@@ -75,6 +77,11 @@ class Cell:
     """What it has of the `AXES` that the study varies."""
     bounded: bool = True
     """Whether it asks for a lower bound."""
+
+    def __attrs_post_init__(self) -> None:
+        """`SearchError` if no search takes its budget or seed: before any cell beside it runs."""
+        Budget(self.budget, count=self.count)
+        check_seed(self.seed)
 
     @property
     def name(self) -> str:

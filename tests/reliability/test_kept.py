@@ -105,6 +105,30 @@ def test_a_result_is_not_written_over_another_one():
     assert read_result("best")["workload"] == "mm2"
 
 
+def test_an_interrupted_result_is_not_written_over_by_that_of_another_search():
+    def stop(snapshot):
+        raise KeyboardInterrupt
+
+    first, other = (load_problem(name, "mobile") for name in ("mm1", "mm2"))
+    stopped = search(first, 5000, progress=stop)
+    part = stopped.evaluations
+    stopped.write("best")
+    before = files("best")
+    for result in (search(first, part), search(first, 5000, 1, progress=stop), search(other, 60)):
+        with pytest.raises(SearchError, match="is of another search, mm1 on mobile; "):
+            result.write("best")
+    assert "is of another search" in command("search", "mm2", "mobile", "--budget", 60, "--out", "best", code=2)
+    assert files("best") == before
+    stopped.write("best")
+    search(other, 60).write("best", overwrite=True)
+    stopped.write("best")
+    assert (read_result("best")["workload"], read_result("best/partial")["workload"]) == ("mm2", "mm1")
+    with pytest.raises(SearchError, match=r"partial/result\.json is of another search"):
+        search(other, 60).write("best")
+    with pytest.raises(SearchError, match=r"partial/result\.json is of another search"):
+        search(other, 5000, progress=stop).write("best")
+
+
 def test_designs_that_a_program_proposed_are_no_search_of_the_searcher():
     problem = load_problem("mm1", "mobile")
     run = Search(problem, budget=20)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from sparsemap import DesignError, SearchError, load_problem, search, search_network
+from sparsemap import Budget, DesignError, SearchError, load_problem, search, search_network
 from sparsemap.cli.main import cli
 from sparsemap.pieces.data_specs import Study
 from sparsemap.pieces.loading import load
@@ -35,6 +35,38 @@ TINY: dict[str, Any] = {
     ],
 }
 BUDGET = 200
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"budget": 0}, "the budget is 0 designs, expected a whole number, at least 1"),
+        ({"budget": "60"}, "the budget is '60' designs, expected a whole number, at least 1"),
+        ({"seed": -1}, "the seed is -1, expected a whole number, at least 0"),
+        ({"seed": 1.5}, "the seed is 1.5, expected a whole number, at least 0"),
+        ({"count": "vaild"}, "no count 'vaild'; did you mean 'valid'?"),
+    ],
+)
+def test_what_no_search_takes_is_refused_before_any_layer_is_searched(tmp_path, given, text):
+    for more in ({}, {"jobs": 2}, {"fuse": True}, {"overwrite": True}):
+        with pytest.raises(SearchError, match=re.escape(text)):
+            search_network(TINY, "mobile", out=tmp_path / "out", **{"budget": 60, **given}, **more)
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(SearchError, match=re.escape(text)):
+        search(
+            load_problem("mm1", "mobile"),
+            given.get("budget", Budget(60, count=given.get("count", "all"))),
+            given.get("seed", 0),
+        )
+
+
+def test_a_seed_that_no_search_takes_is_refused_before_any_cell_of_a_study_runs(tmp_path):
+    parts = {"name": "s", "hardware": ["mobile"], "budget": 60, "seeds": [0, -1]}
+    toml_io.write(tmp_path / "tiny.toml", {"kind": "network", **TINY})
+    for study in ({"workloads": ["mm1"], **parts}, {"networks": [str(tmp_path / "tiny.toml")], **parts}):
+        with pytest.raises(SearchError, match="the seed is -1, expected a whole number, at least 0"):
+            run_study(study, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def searched(out: Path | str = "", **given: Any) -> NetworkResult:
