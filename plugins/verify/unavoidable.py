@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import attrs
 
@@ -76,6 +77,18 @@ class Unavoidable:
             density, words = min(1.0, occupancies[t].density), float(math.prod(shapes[t]))
             found.append(OneTensor(tensor, occupancies[t], density, words, copies, others, bits))
         return cls(problem, tuple(found), charges, coded, formats)
+
+    @cached_property
+    def skips(self) -> bool:
+        """Whether some mechanism spares a compute its cycle, at any place."""
+        problem, slow = self.problem, {"gate"} if "gate-time" in self.charges else set()
+        rules = (
+            rule
+            for place in problem.places
+            for mechanism in problem.candidates("mechanism")
+            for rule, _, _ in problem.filters(mechanism, place)
+        )
+        return any(rule.action not in slow for rule in rules)
 
     def fits(self, tile: Sequence[int], level: int = 1) -> bool:
         """Whether a design may hold it in a level, the one inside the outermost one."""
@@ -164,6 +177,8 @@ class Unavoidable:
             (read + written, chip.bandwidth[0]),
         )
         cycles = max(math.floor(words / float(limit) * LESS) for words, limit in limits)
+        steps = actual if self.skips or "positions" not in self.charges else computes
+        cycles = max(cycles, math.floor(steps / (lanes * instances) * LESS))
         if "leakage" in self.charges:
             counts = [1 + (int(n) - 1) * float(off) for n, off in zip(chip.instances[:-1], chip.asleep, strict=True)]
             milliwatts = sum(n * float(each) for n, each in zip(counts, chip.leakage_mw, strict=True))

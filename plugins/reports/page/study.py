@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
+
+import attrs
 
 from sparsemap.files import grouped, read_csv, times
 from sparsemap.plots import COLOURS, Figure, named_ticks, subplots
@@ -15,7 +18,21 @@ from sparsemap.study.cells import AXES, chosen_in
 from sparsemap.study.comparison import BY, NAMED, Comparison, compare, cost_of
 
 from ..charts import GREY, Chart, Mark, scale, strips
-from ..sides import NETWORK, TABLE, Compared, cell_folder, checked, labelled, plan_in, result_of, sides_of
+from ..sides import (
+    NETWORK,
+    TABLE,
+    Compared,
+    cell_folder,
+    checked,
+    in_order,
+    labelled,
+    plan_in,
+    ratio,
+    ratios,
+    result_of,
+    sides_of,
+    worth_of,
+)  # fmt: skip
 from ..tables import Cell, PageTable, PrintedNumber, number, numbers
 from ..verdict import uncounted, verdict
 from ..wording import CHIP_COSTS
@@ -112,12 +129,39 @@ def _result(path: Path | None) -> dict[str, Any]:
 
 
 def _networks(rows: Sequence[Row], folders: Sequence[Path | None]) -> list[Compared]:
-    """The cells that are networks, of the searcher and seed that come first, by their hardware."""
-    found: dict[tuple[str, str], Path] = {}
+    """The cells that are networks, of the searcher that comes first, by their hardware: with all seeds in which each of them
+    has a total, of that one in which the best two are apart as on average."""
+    found: dict[str, dict[str, dict[str, Path]]] = {}
+    first: dict[tuple[str, str], list[str | None]] = {}
     for row, path in zip(rows, folders, strict=True):
-        if path is not None and (path / NETWORK).exists():
-            found.setdefault((row["workload"], row["hardware"]), path)
-    return labelled([side for path in found.values() for side in sides_of(path, planned=True)])
+        of = [row.get(key) for key in ("searcher", *AXES)]
+        if (
+            path is not None
+            and (path / NETWORK).exists()
+            and of == first.setdefault((row["workload"], row["hardware"]), of)
+        ):
+            found.setdefault(row["workload"], {}).setdefault(row["hardware"], {})[row["seed"]] = path
+    return labelled([side for chips in found.values() for side in _typical(list(chips.values()))])
+
+
+def _typical(chips: Sequence[Mapping[str, Path]]) -> list[Compared]:
+    """A side for each chip, given the folders of one network on it by seed."""
+    every = [{seed: side for seed, path in one.items() for side in sides_of(path, planned=True)} for one in chips]
+    known = [one for one in every if any(side.costs for side in one.values())]
+    seeds = [
+        seed
+        for seed in (known[0] if len(known) > 1 else ())
+        if all(seed in one and one[seed].costs for one in known) and len({one[seed].planned for one in known}) == 1
+    ]
+    if len(seeds) < 2:
+        return [one.get(seeds[0] if seeds else "", next(iter(one.values()))) for one in every]
+    all_seeds = [tuple(one[seed] for seed in seeds) for one in known]
+    worth = worth_of(side for some in all_seeds for side in some)
+    best, second = in_order([attrs.evolve(some[0], seeds=some) for some in all_seeds], worth)[:2]
+    each, mean = ratios(second, best, worth), ratio(second, best, worth) or 1.0
+    at = min(range(len(each)), key=lambda i: abs(math.log(each[i] / mean)), default=0)
+    without = [next(iter(one.values())) for one in every if one not in known]
+    return [*(attrs.evolve(some[at], seeds=some) for some in all_seeds), *without]
 
 
 def _count(label: str, count: int, note: str = "") -> Headline:

@@ -99,6 +99,18 @@ def test_what_is_no_certificate_is_told(folders, tmp_path) -> None:
         check(tmp_path / "certificate.json", REGISTRY)
 
 
+GATED = {
+    "name": "gated",
+    "levels": [
+        {"name": "DRAM", "class": "dram"},
+        {"name": "GLB", "class": "sram", "capacity": "4 KB", "fanout": 4},
+        {"name": "PE", "class": "regfile", "capacity": "512 B", "fanout": 2},
+    ],
+    "compute": {"name": "MAC"},
+}
+"""No unit skips: every compute takes its cycle."""
+
+
 @pytest.mark.parametrize(
     ("workload", "hardware", "cost_model"),
     [
@@ -106,7 +118,9 @@ def test_what_is_no_certificate_is_told(folders, tmp_path) -> None:
         ("mm12", "mobile", "physical"),
         ("conv11", "cloud", "physical"),
         ("mm1", "edge", "timeloop"),
+        ("mm1", GATED, "physical"),
     ],
+    ids=["edge", "mobile", "cloud", "timeloop", "gated"],
 )
 def test_no_design_costs_less_than_what_the_check_says_it_cannot_avoid(workload, hardware, cost_model) -> None:
     problem = sparsemap.load_problem(workload, hardware, cost_model=cost_model, registry=REGISTRY)
@@ -127,6 +141,7 @@ def test_no_design_costs_less_than_what_the_check_says_it_cannot_avoid(workload,
     over = {row: times_least(row, closely=False) for row in np.flatnonzero(evaluation.valid)}
     times_least(min(over, key=lambda row: over[row]), closely=True)
     assert evaluation.valid.sum() > 50
+    assert hardware is not GATED or min(over.values()) < 1.05
 
 
 @pytest.mark.parametrize("part", [{}, {"write": 1.0}])
