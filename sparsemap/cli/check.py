@@ -15,7 +15,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from ..errors import Mistake, SpecError, listed, unknown
+from ..errors import Mistake, PluginError, SpecError, listed, unknown
 from ..files import shown
 from ..pieces import defaults
 from ..pieces.data_specs import DESIGN_KIND, Hardware
@@ -49,6 +49,18 @@ def check_files(files: Sequence[str], registry: Registry) -> Iterator[tuple[str,
                         )
     for file, table in read:
         yield file, Check(registry, shown(file), Path(file)).table(table) if isinstance(table, Mapping) else table
+
+
+def check_classes(folders: Sequence[str], registry: Registry) -> dict[str, list[Mistake]]:
+    """The mistakes of formats that are classes without a spec of their name, by file of the plugin, below these folders."""
+    found: dict[str, list[Mistake]] = {}
+    for name in registry.names("format"):
+        file = registry.origin("format", name).file
+        if Path(file).suffix == ".py" and any(Path(file).resolve().is_relative_to(Path(x).resolve()) for x in folders):
+            check = Check(registry, file, Path(file))
+            check.piece("format", {"type": name})
+            found.setdefault(file, []).extend(check.mistakes)
+    return found
 
 
 def _read(file: str) -> Mapping[str, Any] | list[Mistake]:
@@ -144,7 +156,11 @@ class Check:
                 check_format(piece)
             except Exception as error:  # whatever a class of the user raises
                 what = str(error).partition("): ")[2] if isinstance(error, AssertionError) else repr(error)
-                self.mistakes[Mistake(self.file, "", f"its codec or its formulas are wrong: {what}")] = None
+                cause, origin = error.__cause__, self.registry.type_origin("format", piece.type_name)
+                if isinstance(cause, PluginError) and not self.registry.built_in(origin):
+                    what += f" ({cause.mistakes[0].file})"
+                path = piece.name if self.path.suffix != ".toml" else ""
+                self.mistakes[Mistake(self.file, path, f"its codec or its formulas are wrong: {what}")] = None
 
     def workload(self, piece: Any) -> None:
         problem = self.partly(workload=piece)
