@@ -171,6 +171,37 @@ def test_codecs_are_tried_at_ragged_lengths():
 
 
 @attrs.frozen(kw_only=True)
+class Pairs(Words):
+    """Of every two positions a bit, and both if they hold something; its `encoded` takes fibers that hold something for all."""
+
+    group: int = 2
+    of_all: bool = True
+
+    def encode(self, rows, rank, tiles):
+        pairs = np.pad(rows, [(0, 0), (0, rank.length % 2)]).reshape(len(rows), -1, 2)  # fails without any fiber
+        kept = pairs.any(axis=2)
+        upper = np.repeat(np.arange(len(rows)), kept.shape[1]), kept.reshape(-1).astype(int), 1
+        return Code.of(len(rows), [upper, (np.repeat(kept.nonzero()[0], 2), pairs[kept].reshape(-1).astype(int), 1)])
+
+    def decode(self, bits, rank, tiles, ends):
+        pairs = np.zeros((len(tiles), (rank.length + 1) // 2, 2), dtype=bool)
+        for fiber in pairs:
+            kept = bits.many(len(fiber), 1) > 0
+            fiber[kept] = bits.many(kept.sum() * 2, 1).reshape(-1, 2)
+        return pairs.reshape(len(tiles), -1)[:, : rank.length]
+
+    def metadata_bits(self, fiber):
+        of = fiber.slots if self.of_all else fiber.fibers
+        return fiber.fibers * np.ceil(fiber.length / 2) + 2 * of * fiber.groups
+
+
+def test_codecs_are_tried_below_compressed_ranks_and_never_without_fibers():
+    testing.check_format(Pairs())
+    text = fails(testing.check_format, Pairs(of_all=False))
+    assert "words in a rank of 7 below 'mask': expected " in text and "(`encoded`)" in text
+
+
+@attrs.frozen(kw_only=True)
 class Greedy(Mechanism):
     def filters(self, place):
         return [Filter("P", ("Q",), "skip")]

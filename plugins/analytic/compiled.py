@@ -25,7 +25,7 @@ from sparsemap.problem.designs import Designs
 from . import native
 from .actions import Action
 from .charges.maxima import DEVIATIONS, LANES, NORMAL, NORMAL_MAXIMA, Maxima, Rowed, limits_of, maxima_of, rank_of
-from .layout import Layout, decoded_of
+from .layout import decoded_of
 from .occupancy import Ranks, RankUnits, TensorTables
 from .occupancy.lookup import FACTORS, Number, Table, fingerprint
 from .prepared import COLUMNS, ModelTables
@@ -44,8 +44,6 @@ OPTIONS = (
     "gate_time", "positions", "drains", "sums", "holes", "filter_metadata", "stay", "pointers", "imbalance", "intersection",
     "overlap", "leakage", "gated", "network",
 )  # fmt: skip
-
-
 CHARGES = "intersection", "leakage", "gated", "network"
 """Those that cost energy, in the order of `kernel.h`."""
 
@@ -180,13 +178,11 @@ class Kernel:
         """The tables in the order of `kernel.c`, as they are now: keys, rows, columns, and how many numbers each is asked for."""
         changes = sum([table.changes for table, *_ in self.tables if table is not None])
         if changes != self.last[0]:
-            self.last = (
-                changes,
-                [
-                    None if table is None else (table._keys, table._row_of, tuple(table.columns[:columns]), width)
-                    for table, width, columns in self.tables
-                ],
-            )
+            opened = [
+                None if table is None else (table._keys, table._row_of, tuple(table.columns[:columns]), width)
+                for table, width, columns in self.tables
+            ]
+            self.last = changes, opened
         return self.last[1]
 
     def _tables(self) -> Iterator[tuple[Table[Any] | None, int, int]]:
@@ -290,6 +286,9 @@ def _laid_out(known: ModelTables, chip: Chip, slots: int, maxima: Maxima | None)
         [[t in lay.alike, *(*lay.alike.get(t, ()), *[1] * lay.D)[: lay.D]] for t in lay.operands],
         len(sparsity._BITS), np.searchsorted(LANES, 1.0), np.searchsorted(LANES, 2.0), NORMAL.shape[1],
     ]  # fmt: skip
+    if lay.alike:
+        from .charges.alike import figures_of
+    alike = figures_of(lay) if lay.alike else np.zeros(len(lay.operands) * (1 + lay.D))
     densities = [occupancy.density for occupancy in lay.occupancies]
     reals: list[Any] = [
         lay.sizes, forms.block, forms.group, densities, [float(np.floor(1e6 * x + 0.5) / 1e6) for x in densities],
@@ -297,7 +296,7 @@ def _laid_out(known: ModelTables, chip: Chip, slots: int, maxima: Maxima | None)
         np.ones((lay.T, lay.S)) if known.copies is None else known.copies,
         np.log2(LANES), DEVIATIONS, NORMAL_MAXIMA, sparsity._BITS, NORMAL,
         [np.append(limits, np.ones(lay.D - len(limits))) for limits in map(partial(limits_of, known), lay.operands)],
-        *_alike(lay),
+        alike,
     ]  # fmt: skip
     for action in [*actions, *([] if unit is None else [unit])]:
         level, rest = action.place.storage, [0] * (TENSORS - len(action.leaders))
@@ -323,17 +322,6 @@ def _laid_out(known: ModelTables, chip: Chip, slots: int, maxima: Maxima | None)
         (chip.gated_residual * compute, chip.wire_pj_per_bit_mm),
     ]  # fmt: skip
     return wholes, reals
-
-
-def _alike(lay: Layout) -> tuple[Array, Array]:
-    """By operand, of those that are alike within blocks: how rare a word is (`rarity`), and words (`blocks_of`)."""
-    rare, blocks = np.zeros(len(lay.operands)), np.ones((len(lay.operands), lay.D))
-    for t in lay.alike:
-        from .charges.alike import blocks_of, rarity
-
-        i = lay.operands.index(t)
-        rare[i], blocks[i] = rarity(lay.occupancies[t].density), blocks_of(lay, t)
-    return rare, blocks
 
 
 def _or(level: int | None) -> int:

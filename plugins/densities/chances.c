@@ -1,5 +1,6 @@
 /* Hypergeometric probabilities of `hypergeometric.py`, to the last bit: in long double, as NumPy has them, or in double by
- * NumPy's own loops. A function returns None where an array is not what it knows. */
+ * NumPy's own loops; and sums of independent values (`joined`, `placed`). A function returns None where an array is not what
+ * it knows. */
 #include "../../sparsemap/native.h"
 
 #include <math.h>
@@ -9,6 +10,7 @@
 typedef long double Long;
 
 enum { LONG_TERMS = 20, TERMS = 15 };
+static const double NEVER = 1e-22; /* `atoms.py` */
 
 /* `_excess`: sum of u^j / (j (j + 1)), by so many terms where u is small. */
 static Long excess_long(Long u) {
@@ -144,4 +146,223 @@ static PyObject *real(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     return done(&views, g.n);
 }
 
-MODULE(chances, DOOR(many), DOOR(runs), DOOR(real))
+/* Values and their probabilities, `Atoms` in Python: one's own, or those of two arrays. */
+typedef struct {
+    int64_t *x;
+    double *p;
+    Py_ssize_t n, room;
+    int parts; /* that have been put together */
+} Atoms;
+
+typedef struct {
+    double *at; /* zeros */
+    int64_t room;
+} Dense;
+
+static int add(Atoms *to, int64_t x, double p) {
+    if (to->n == to->room) {
+        Py_ssize_t room = to->room ? 2 * to->room : 64;
+        int64_t *more_x = realloc(to->x, room * sizeof(int64_t));
+        if (more_x) to->x = more_x;
+        double *more_p = realloc(to->p, room * sizeof(double));
+        if (more_p) to->p = more_p;
+        if (!more_x || !more_p) return 0;
+        to->room = room;
+    }
+    to->x[to->n] = x;
+    to->p[to->n++] = p;
+    return 1;
+}
+
+/* Zeros up to the value `most`. */
+static int reach(Dense *dense, int64_t most) {
+    if (most < 0 || most > (int64_t)1 << 26) return 0;
+    if (most < dense->room) return 1;
+    double *more = calloc(2 * most + 1, sizeof(double));
+    if (!more) return 0;
+    free(dense->at);
+    *dense = (Dense){more, 2 * most + 1};
+    return 1;
+}
+
+/* What `merged` leaves of the values from `least` on up to `most`, and zeros again. */
+static int taken_out(Dense *dense, int64_t least, int64_t most, Atoms *to) {
+    int fits = 1;
+    for (int64_t x = least; x <= most; x++) {
+        if (dense->at[x] > NEVER) fits &= add(to, x, dense->at[x]);
+        dense->at[x] = 0.0;
+    }
+    return fits;
+}
+
+/* `merged`, in place. */
+static int merged(Atoms *a, Dense *dense) {
+    if (!a->n) return 1;
+    int64_t least = a->x[0], most = a->x[0];
+    for (Py_ssize_t i = 1; i < a->n; i++) least = a->x[i] < least ? a->x[i] : least, most = a->x[i] > most ? a->x[i] : most;
+    if (least < 0 || !reach(dense, most)) return 0;
+    for (Py_ssize_t i = 0; i < a->n; i++) dense->at[a->x[i]] += a->p[i];
+    a->n = 0;
+    return taken_out(dense, least, most, a);
+}
+
+/* Appends the `added` of `first`, its probabilities times `chance`, and `second`, ascending. */
+static int add_sums(const Atoms *first, double chance, const Atoms *second, Dense *dense, Atoms *to) {
+    int fits = 1;
+    to->parts++;
+    if (!first->n || !second->n) return 0;
+    if (first->n == 1 || second->n == 1) {
+        for (Py_ssize_t i = 0; i < first->n; i++)
+            for (Py_ssize_t j = 0; j < second->n; j++)
+                fits &= add(to, first->x[i] + second->x[j], first->p[i] * chance * second->p[j]);
+        return fits;
+    }
+    int64_t least = first->x[0] + second->x[0], most = first->x[first->n - 1] + second->x[second->n - 1];
+    if (least < 0 || !reach(dense, most)) return 0;
+    for (Py_ssize_t i = 0; i < first->n; i++) {
+        double p = first->p[i] * chance, *at = dense->at + first->x[i];
+        for (Py_ssize_t j = 0; j < second->n; j++) at[second->x[j]] += p * second->p[j];
+    }
+    return taken_out(dense, least, most, to);
+}
+
+/* The arrays of a tuple (values, probabilities, ..); the caller releases `views`. */
+static int atoms(PyObject *pair, Views *views, Atoms *found) {
+    if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) < 2) return 0;
+    const Py_buffer *x = view(views, PyTuple_GET_ITEM(pair, 0), "lq", 1, 0);
+    const Py_buffer *p = x ? view(views, PyTuple_GET_ITEM(pair, 1), "d", 1, 0) : NULL;
+    if (!p || x->shape[0] != p->shape[0]) return 0;
+    *found = (Atoms){x->buf, p->buf, x->shape[0], 0, 0};
+    return 1;
+}
+
+enum { BLOCKS = 4096 }; /* the most kept ones */
+
+/* One footprint of `joined`: from the states `before`, by kept blocks, to those `after`. */
+static int footprint(PyObject *one, PyObject *draws, long long left, long long keep, int last, Atoms *before, Atoms *after,
+                     Dense *dense) {
+    long long count, step;
+    PyObject *powers, *blocks;
+    if (!PyArg_ParseTuple(one, "LLOO", &count, &step, &powers, &blocks)) return 0;
+    int fits = 1;
+    for (long long taken = 0; fits && taken <= keep; taken++) {
+        Atoms *from = &before[taken], draw, block;
+        if (!from->parts) continue;
+        Views views = {.count = 0};
+        PyObject *table = PyObject_CallFunction(draws, "LLL", left, keep - taken, count);
+        const Py_buffer *power = NULL;
+        fits = table && (from->parts == 1 || merged(from, dense)) && atoms(table, &views, &draw) && draw.n &&
+               (powers == Py_None || (power = view(&views, powers, "d", 1, 0))) &&
+               (power || PyList_Check(blocks)) && draw.x[draw.n - 1] - draw.x[0] == draw.n - 1 && draw.x[0] >= 0 &&
+               draw.x[draw.n - 1] < (power ? power->shape[0] : PyList_GET_SIZE(blocks)) &&
+               taken + draw.x[draw.n - 1] <= keep;
+        const double *of = power ? power->buf : NULL;
+        if (fits && power && last) {
+            after[0].parts++;
+            for (Py_ssize_t i = 0; i < from->n; i++)
+                for (Py_ssize_t j = 0; j < draw.n; j++)
+                    fits &= add(&after[0], from->x[i] + draw.x[j] * step, from->p[i] * (draw.p[j] * of[draw.x[j]]));
+        } else {
+            for (Py_ssize_t j = 0; fits && j < draw.n; j++) {
+                Views held = {.count = 0};
+                int64_t kept = draw.x[j], x = kept * step;
+                double surely = 1.0;
+                block = (Atoms){&x, &surely, 1, 0, 0};
+                fits = (power || atoms(PyList_GET_ITEM(blocks, kept), &held, &block)) &&
+                       add_sums(from, draw.p[j] * (power ? of[kept] : 1.0), &block, dense, &after[last ? 0 : taken + kept]);
+                release(&held);
+            }
+        }
+        release(&views);
+        Py_XDECREF(table);
+    }
+    return fits;
+}
+
+/* joined(footprints, blocks, keep, none, draws): `joined` of `chances_numpy.py`, the probabilities of 0, 1, .. as bytes. */
+static PyObject *joined(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    if (nargs != 5 || !PyList_Check(args[0])) Py_RETURN_NONE;
+    long long left = PyLong_AsLongLong(args[1]), keep = PyLong_AsLongLong(args[2]);
+    double none = PyFloat_AsDouble(args[3]);
+    if (PyErr_Occurred()) return NULL;
+    Py_ssize_t n = PyList_GET_SIZE(args[0]);
+    if (keep < 0 || keep > BLOCKS || !n) Py_RETURN_NONE;
+    Atoms *states = calloc(2 * (keep + 1), sizeof(Atoms)), *before = states, *after = states + keep + 1;
+    Dense dense = {NULL, 0};
+    int fits = states && add(&before[0], 0, none);
+    if (fits) before[0].parts = 1;
+    for (Py_ssize_t i = 0; fits && i < n; i++) {
+        PyObject *one = PyList_GET_ITEM(args[0], i);
+        fits = footprint(one, args[4], left, keep, i == n - 1, before, after, &dense);
+        if (fits) left -= PyLong_AsLongLong(PyTuple_GET_ITEM(one, 0));
+        for (long long j = 0; j <= keep; j++) before[j].n = before[j].parts = 0;
+        Atoms *other = before;
+        before = after, after = other;
+    }
+    PyObject *found = NULL;
+    int64_t most = -1;
+    for (Py_ssize_t i = 0; fits && i < before[0].n; i++) {
+        most = before[0].x[i] > most ? before[0].x[i] : most;
+        fits = before[0].x[i] >= 0;
+    }
+    if (fits && most >= 0 && most < (int64_t)1 << 26 && (found = PyBytes_FromStringAndSize(NULL, (most + 1) * 8))) {
+        double *p = (double *)PyBytes_AS_STRING(found);
+        memset(p, 0, (most + 1) * 8);
+        for (Py_ssize_t i = 0; i < before[0].n; i++) p[before[0].x[i]] += before[0].p[i];
+    }
+    for (long long j = 0; states && j < 2 * (keep + 1); j++) free(states[j].x), free(states[j].p);
+    free(states);
+    free(dense.at);
+    if (found || PyErr_Occurred()) return found;
+    Py_RETURN_NONE;
+}
+
+/* x / step, in 32 bits if that will do: it is quicker. */
+static int64_t quotient(int64_t x, int64_t step) {
+    return step == 1 ? x : (x | step) >> 32 ? x / step : (int64_t)((uint32_t)x / (uint32_t)step);
+}
+
+/* placed(bands, step, out): `placed` of `chances_numpy.py`. */
+static PyObject *placed(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    Views views = {.count = 0};
+    const Py_buffer *out = nargs == 3 && PyList_Check(args[0]) ? view(&views, args[2], "d", 2, 1) : NULL;
+    long long step = out ? PyLong_AsLongLong(args[1]) : 0;
+    if (step < 1) {
+        PyErr_Clear();
+        return none(&views);
+    }
+    int64_t kinds = out->shape[0], size = out->shape[1];
+    double *found = out->buf, *next = calloc(kinds * size + 1, sizeof(double)); /* what goes to the next place */
+    int fits = next && !(size & (size - 1));
+    for (Py_ssize_t i = 0; fits && i < PyList_GET_SIZE(args[0]); i++) {
+        PyObject *band = PyList_GET_ITEM(args[0], i), *pair;
+        Views held = {.count = 0};
+        Atoms one;
+        long long height, kind;
+        double share;
+        fits = PyArg_ParseTuple(band, "OLLd", &pair, &height, &kind, &share) && atoms(pair, &held, &one) && kind >= 0 &&
+               kind < kinds;
+        double *to = found + kind * size, *to_next = next + kind * size;
+        for (Py_ssize_t j = 0; fits && j < one.n; j++) {
+            int64_t x = one.x[j] * height, place = quotient(x, step), rest = x - place * step;
+            double p = one.p[j] * share;
+            if (!(fits = x >= 0)) break;
+            if (rest) {
+                double part = (double)rest / (double)step;
+                to[place & (size - 1)] += p * (1.0 - part);
+                to_next[(place + 1) & (size - 1)] += p * part;
+            } else to[place & (size - 1)] += p;
+        }
+        release(&held);
+    }
+    for (int64_t i = 0; fits && i < kinds * size; i++) found[i] += next[i];
+    if (!fits) memset(found, 0, kinds * size * sizeof(double));
+    free(next);
+    if (PyErr_Occurred()) {
+        release(&views);
+        return NULL;
+    }
+    return fits ? done(&views, kinds) : none(&views);
+}
+
+MODULE(chances, DOOR(many), DOOR(runs), DOOR(real), DOOR(joined), DOOR(placed))

@@ -1,13 +1,15 @@
-"""Hypergeometric probabilities of arrays in NumPy (`hypergeometric.py`): what `chances.c` has in loops."""
+"""Hypergeometric probabilities of arrays and sums of bands in NumPy: what `chances.c` has in loops."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from sparsemap.pieces.contracts.base import Array
 
+from .atoms import Atoms, added, merged
+from .band_sums import Kept, Placed
 from .hypergeometric import UNDERFLOW, Long, log_none
 
 INVISIBLE = -40.0  # exp of this, 4e-18, leaves 1 as it is
@@ -83,3 +85,37 @@ def runs(total: Array, marked: Array, first: Array, count: Array) -> Array:
         inside = i < count[some, None]
         result[((ends - count)[some, None] + i)[inside]] = chances[inside]
     return result
+
+
+def joined(footprints: list[Kept], blocks: int, keep: int, none: float, draws: Callable[..., Atoms]) -> Array:
+    """`band_sums.joined`, dense: footprints are drawn one after the other, each hypergeometric given the kept blocks that are
+    left."""
+    states: dict[int, list[Atoms]] = {0: [(np.zeros(1, np.int64), np.full(1, none))]}
+    for place, (count, step, powers, held) in enumerate(footprints):
+        last = place == len(footprints) - 1
+        after: dict[int, list[Atoms]] = {}
+        for taken, parts in states.items():
+            x, p = parts[0] if len(parts) == 1 else merged(*map(np.concatenate, zip(*parts, strict=True)))
+            i, chance = draws(blocks, keep - taken, count)
+            if powers is not None:
+                chance = chance * powers[i]
+                if last:
+                    x = np.add.outer(x, i * step).ravel()
+                    after.setdefault(0, []).append((x, np.multiply.outer(p, chance).ravel()))
+                    continue
+            for j, c in zip(i.tolist(), chance.tolist(), strict=True):
+                one = (np.full(1, j * step), np.ones(1)) if held is None else held[j]
+                after.setdefault(0 if last else taken + j, []).append(added((x, p * c), one))
+        states, blocks = after, blocks - count
+    return np.bincount(*map(np.concatenate, zip(*states[0], strict=True)))
+
+
+def placed(bands: list[Placed], step: int, out: Array) -> None:
+    """`band_sums.placed`."""
+    rows, size = out.shape
+    lengths = [len(x) for (x, _), *_ in bands]
+    place, rest = np.divmod(np.concatenate([x * times for (x, _), times, *_ in bands]), step)
+    p = np.concatenate([p * share for (_, p), _, _, share in bands])
+    first, part = np.repeat([row * size for *_, row, _ in bands], lengths), rest / step
+    for at, chance in ((place, p * (1.0 - part)), (place + 1, p * part)):
+        out += np.bincount(first + at % size, chance, rows * size).reshape(rows, size)

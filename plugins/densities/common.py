@@ -73,7 +73,7 @@ def remembered(method: Method) -> Method:
         memory, key = self.memory, (name, arguments)
         value = memory.values.get(key, memory)
         if value is not memory:
-            if 2 * memory.size > memory.limit:  # it may have to forget something soon
+            if 4 * memory.size > 3 * memory.limit:  # it may have to forget something soon
                 memory.values[key] = memory.values.pop(key, value)
             return value
         value = memory.values[key] = method(self, *arguments)
@@ -87,4 +87,4 @@ def remembered(method: Method) -> Method:
 
 def _numbers(value: Any) -> int:
     parts = value if isinstance(value, tuple) else (value,)
-    return 8 + sum(part.size for part in parts if isinstance(part, np.ndarray))
+    return 8 + sum(part.nbytes // 8 for part in parts if isinstance(part, np.ndarray))

@@ -12,7 +12,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import attrs
@@ -21,10 +20,11 @@ import numpy as np
 from sparsemap import Occupancy
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 
-from .atoms import Atoms, added, merged, repeated
+from .atoms import Atoms, repeated
+from .band_sums import Kept, Placed, joined, placed
 from .common import Memory, chosen, expanded, remembered
-from .footprints import NEVER, BandClasses, Bands, Columns, Strips, bands, interned
-from .hypergeometric import table
+from .footprints import NEVER, BandClasses, Bands, Columns, Strips, bands
+from .full_bands import Filled, filled, heaviest
 
 POINTS = 2048
 """The most occupancies of one tile."""
@@ -35,8 +35,6 @@ EXPONENT = 40.0
 
 Cut = tuple[int, tuple[int, ...]]
 """Rows of a tile, and its columns per rank of `Columns`."""
-
-hypergeometric = lru_cache(1 << 12)(table)
 
 
 class Lattice(NamedTuple):
@@ -76,6 +74,7 @@ class CrispOccupancy(Occupancy):
 
     # -- tiles
 
+    @remembered
     def _cut(self, tile: tuple[int, ...]) -> Cut:
         rows, first, *others = (min(int(t), s) for t, s in zip(tile, self.shape, strict=True))
         return rows, (*others, first)
@@ -120,7 +119,7 @@ class CrispOccupancy(Occupancy):
                 return np.full(k.shape, full)
         layout, shares = self._layout(cut), self._empty_shares(cut, sub)
         at = np.rint((k - layout.origin) / layout.step).astype(np.int64)
-        return shares[np.clip(at, 0, len(shares) - 1)]
+        return shares[np.minimum(np.maximum(at, 0), len(shares) - 1)]
 
     def _even(self, cut: Cut) -> bool:
         """Whether no tile is cut off at an edge: all have as many sub-tiles."""
@@ -129,29 +128,39 @@ class CrispOccupancy(Occupancy):
 
     def _empty_shares(self, cut: Cut, sub: Cut) -> Array:
         """`empty_within` of the occupancies of the layout, up to the last one with a probability."""
-        both = self._transformed(cut, sub, True)
-        one = self._of_tiles(cut) if self._even(cut) else self._transformed(cut, sub, False)
+        known, positive = self._known(cut, cut if self._even(cut) else sub)
+        both = self._transformed(cut, sub, True)[: len(known)]
+        return np.where(known, (both / positive).clip(0.0, 1.0), 0.0)
+
+    @remembered
+    def _known(self, cut: Cut, sub: Cut) -> tuple[Array, Array]:
+        """Whether occupancies of the layout have a probability, up to the last one that has, and it, or else 1."""
+        one = self._of_tiles(cut) if cut == sub else self._transformed(cut, sub, False)
         known = one > UNSEEN / 2
-        found = np.where(known, np.clip(both / np.where(known, one, 1.0), 0.0, 1.0), 0.0)
-        return found[: int(np.flatnonzero(known)[-1]) + 1]
+        stop = int(np.flatnonzero(known)[-1]) + 1
+        return known[:stop], np.where(known, one, 1.0)[:stop]
 
     def _empty_in_fullest(self, cut: Cut, sub: Cut, largest: float) -> float | None:
         """`empty_within` of tiles that hold all that they can, by logarithms: few do; None where numbers do not reach. To 14
         digits, which is what they carry: counts that are whole numbers are rounded up."""
         weights, most, _ = self._weights(cut[1], sub[1])
-        found: list[tuple[Array, Array]] = []
+        whole, found = self._whole(cut[1]), list[tuple[Array, Array]]()
         for band in self._bands(cut[0], sub[0]):
             one = np.where(band.rows * most >= largest, np.log(band.weight * weights), -np.inf)
             for height, *_, count in (*band.heights, *band.touched):
-                one = one + count * self._full_strips(cut[1], sub[1], height, 0)
+                one = one + count * self._full_strips(cut[1], sub[1], 1 if whole else height, 0)
             both = one
             for height, inner, count in band.touched:
-                both = both + count * self._full_strips(cut[1], sub[1], height, inner)
+                both = both + count * self._full_strips(cut[1], sub[1], inner if whole else height, inner)
             found.append((one, both))
-        one, both = (np.concatenate(part) for part in zip(*found, strict=True))
-        if one.max() == -np.inf:
-            return None
-        return float(f"{np.exp(both - one.max()).sum() / np.exp(one - one.max()).sum():.14g}")
+        one, both = found[0] if len(found) == 1 else map(np.concatenate, zip(*found, strict=True))
+        top = one.max()
+        return None if top == -np.inf else float(f"{np.exp(both - top).sum() / np.exp(one - top).sum():.14g}")
+
+    @remembered
+    def _whole(self, columns: tuple[int, ...]) -> bool:
+        """Whether all groups lie in tiles whole: then the rows of a band all hold equally many, however high it is."""
+        return not any(strip.whole.partial for strip in self._strips(columns, columns))
 
     @remembered
     def _weights(self, columns: tuple[int, ...], sub: tuple[int, ...]) -> tuple[Array, Array, Array]:
@@ -165,15 +174,23 @@ class CrispOccupancy(Occupancy):
 
     @remembered
     def _full_strips(self, columns: tuple[int, ...], sub: tuple[int, ...], height: int, inner: int) -> Array:
-        """(strips,) logarithm of `_fullest` of the most that a band may hold; with `inner`, of the share with an empty
+        """(strips,) logarithm of the chance that a band holds all that it can; with `inner`, of the share with an empty
         sub-tile."""
-        pairs = zip(self._strips(columns, sub), self._weights(columns, sub)[1].tolist(), strict=True)
-        every = [(strip.inside if inner else strip.whole, most) for strip, most in pairs]
-        chances = {one: self._fullest(one[0], height, inner, one[1]) for one in dict.fromkeys(every)}
+        kinds, at = self._filled_strips(columns, sub, inner > 0)
         with np.errstate(divide="ignore"):
-            found = np.log([chances[one] for one in every])
-        whole = self._full_strips(columns, sub, height, 0) if inner else np.zeros(1)
+            found = np.log([kind.chance(height, inner) if kind else 0.0 for kind in kinds])[at]
+        whole = self._full_strips(columns, sub, 1 if self._whole(columns) else height, 0) if inner else np.zeros(1)
         return found - np.where(np.isfinite(whole), whole, 0.0)
+
+    @remembered
+    def _filled_strips(
+        self, columns: tuple[int, ...], sub: tuple[int, ...], inside: bool
+    ) -> tuple[list[Filled | None], Array]:
+        """Of the strips, with the sub-tile in them or without: what is distinct of `_filled`, and (strips,) which each has."""
+        pairs = zip(self._strips(columns, sub), self._weights(columns, sub)[1].tolist(), strict=True)
+        every = [(strip.inside if inside else strip.whole, most) for strip, most in pairs]
+        kinds = {one: at for at, one in enumerate(dict.fromkeys(every))}
+        return [self._filled(*one) for one in kinds], np.array([kinds[one] for one in every])
 
     @remembered
     def largest(self, tile: tuple[int, ...]) -> float:
@@ -224,38 +241,11 @@ class CrispOccupancy(Occupancy):
     @remembered
     def _heaviest(self, classes: BandClasses) -> int:
         """The most nonzeros per row of a band."""
-        left, found = self.keep, 0
-        for weight, count in sorted(((footprint.most, count) for footprint, count in classes), reverse=True):
-            found += weight * min(count, left)
-            left -= min(count, left)
-        return found
+        return heaviest(classes, self.keep)
 
     @remembered
-    def _fullest(self, classes: BandClasses, height: int, inner: int, most: int) -> float:
-        """Probability that a `_band` holds `most` nonzeros in each of its rows, all that it can: the blocks with the most are
-        kept with all of their words, of the last weight as many as are left."""
-        heavy = [one for one in classes if one[0] is not NEVER]
-        if len(heavy) < len(classes) and self._heaviest(interned(tuple(heavy))) != most:
-            return 0.0  # a block that would have to be kept is never empty
-        left, chance, last = self.keep, 1.0, list[tuple[float, int]]()
-        for weight in sorted({footprint.most for footprint, _ in heavy}, reverse=True):
-            last = [(footprint.full(height, inner), count) for footprint, count in heavy if footprint.most == weight]
-            if sum(count for _, count in last) > left:
-                break
-            left -= sum(count for _, count in last)
-            chance, last = chance * math.prod(full**count for full, count in last), []
-        outside = 0 if last else self.blocks - sum(count for _, count in classes)
-        ways = math.comb(self.blocks, self.keep)
-
-        def some(rest: list[tuple[float, int]], left: int, product: int) -> float:
-            """Over all ways to keep `left` blocks of these footprints."""
-            if not rest:
-                return product * math.comb(outside, left) / ways
-            (full, count), *others = rest
-            shares = range(max(0, left - sum(more for _, more in others)), min(count, left) + 1)
-            return sum(full**k * some(others, left - k, product * math.comb(count, k)) for k in shares)
-
-        return chance * some(last, left, 1)
+    def _filled(self, classes: BandClasses, most: int) -> Filled | None:
+        return filled(classes, most, self.blocks, self.keep)
 
     def _chance(self, classes: BandClasses, height: int, inner: int, held: int) -> float:
         """Probability that a `_band` holds so many nonzeros."""
@@ -264,39 +254,29 @@ class CrispOccupancy(Occupancy):
 
     def _band(self, classes: BandClasses, height: int, inner: int) -> Atoms:
         """Occupancies of a band of so many rows; in `inner` of them the sub-tile is empty, or the probability is lost."""
+        (x, p), times = self._rows(classes, height, inner)
+        return x * times, p
+
+    def _rows(self, classes: BandClasses, height: int, inner: int) -> tuple[Atoms, int]:
+        """`_band` of as few rows as say all, and what its occupancies are to be multiplied by."""
         inner = 0 if classes.certain else inner
         if classes.partial:
-            return self._joined(classes, height, inner)
-        x, p = self._joined(classes, 1, inner)
-        return x * height, p
+            return self._joined(classes, height, inner), 1
+        return self._joined(classes, 1, inner), height
 
     @remembered
     def _joined(self, classes: BandClasses, height: int, inner: int) -> Atoms:
-        """`_band`: footprints are drawn one after the other, each hypergeometric given the kept blocks that are left."""
+        """`_band`, by `joined`."""
         left = self.blocks - sum(count for footprint, count in classes if footprint is NEVER)
         none = math.comb(left, self.keep) / math.comb(self.blocks, self.keep)  # of those that would never be empty
-        start = np.zeros(1, np.int64), np.full(1, none)
-        states: dict[int, list[Atoms]] = {0: [start]}
         some = [one for one in classes if one[0] is not NEVER] if none else []
-        for place, (footprint, count) in enumerate(some):
-            last = place == len(some) - 1
-            after: dict[int, list[Atoms]] = {}
-            for taken, parts in states.items():
-                x, p = parts[0] if len(parts) == 1 else merged(*map(np.concatenate, zip(*parts, strict=True)))
-                i, chance = hypergeometric(left, self.keep - taken, count)
-                if not footprint.partial:
-                    chance = chance * np.power(footprint.empty, inner * i)
-                    if last:
-                        x = np.add.outer(x, i * (footprint.fixed * height)).ravel()
-                        after.setdefault(0, []).append((x, np.multiply.outer(p, chance).ravel()))
-                        continue
-                    one = [(np.full(1, j * (footprint.fixed * height)), np.ones(1)) for j in i.tolist()]
-                else:
-                    one = footprint.blocks(height, inner, count)[i[0] : i[-1] + 1]
-                for j, c, block in zip(i.tolist(), chance.tolist(), one, strict=True):
-                    after.setdefault(0 if last else taken + j, []).append(added((x, p * c), block))
-            states, left = after, left - count
-        return merged(*map(np.concatenate, zip(*states.get(0, [(start[0], np.zeros(1))]), strict=True)))
+        held: list[Kept] = [
+            (count, footprint.fixed * height, None, footprint.blocks(height, inner, count))
+            if footprint.partial
+            else (count, footprint.fixed * height, footprint.powers(inner, min(count, self.keep)), None)
+            for footprint, count in some
+        ]
+        return joined(held, left, self.keep, none)
 
     # -- transforms
 
@@ -333,35 +313,51 @@ class CrispOccupancy(Occupancy):
         weights, _, whole = self._weights(*columns)
         found, kinds = np.zeros(layout.size), int(whole.max()) + 1
         for band in places:
-            parts = [*((h, 0, n) for h, n in band.heights), *((h, i * inside, n) for h, i, n in band.touched)]
-            touched = sum(count for _, inner, count in parts if inner)
-            product: Any = (np.bincount(whole, weights) if touched < 2 else weights)[:, None]
-            if touched == 1 or sum(count for *_, count in parts) == 1:  # strips of one kind of tile are added up first
-                x, p, kind = self._mixed(*columns, *parts.pop()[:2])
+            parts = [*band.heights, *(band.touched if inside else ((h, 0, n) for h, _, n in band.touched))]
+            touched = sum([count for _, inner, count in parts if inner])
+            if touched == 1 or (len(parts) == 1 and parts[0][2] == 1):  # strips of one kind of tile are added up first
+                held = self._mixed(*columns, *parts.pop()[:2])
                 if not parts:
-                    found += band.weight * self._placed(x, p, 0, 1, layout)[0]
+                    held = [(atoms, times, 0, share) for atoms, times, _, share in held]
+                    found += band.weight * placed(held, 1, layout.size, layout.step)[0]
                     continue
-                product = np.fft.rfft(self._placed(x, p, kind, kinds, layout), axis=1)
+                product: Any = np.fft.rfft(placed(held, kinds, layout.size, layout.step), axis=1)
+            else:
+                product = (np.bincount(whole, weights) if touched < 2 else weights)[:, None]
             for height, inner, count in parts:
-                at, x, p, kind = self._strip_bands(*columns, height, inner)
-                spectra = np.fft.rfft(self._placed(x, p, kind, int(at.max()) + 1, layout), axis=1)
-                spectra = repeated(spectra, count, np.multiply, 1.0)
+                ask = self._spectra_apart if not inner else self._spectra
+                at, spectra = ask(*columns, height, inner, count, layout.step, layout.size)
                 product = product * (spectra if touched < 2 else spectra[at])
             found += band.weight * np.fft.irfft(product.sum(axis=0), layout.size)
         found /= weights.sum() * sum(band.weight for band in places)
-        return np.take(found, (layout.origin // layout.step + np.arange(layout.points)) % layout.size)
+        first = layout.origin // layout.step % layout.size
+        return np.concatenate([found[first:], found[:first]])[: layout.points]
 
-    def _mixed(
-        self, columns: tuple[int, ...], sub: tuple[int, ...], height: int, inner: int
-    ) -> tuple[Array, Array, Array]:
-        """Of all kinds of tiles, one behind the other: what a band with a sub-tile may hold, the probability of that and an
-        empty sub-tile, times the weights of the strips, and the kind. `inner` is 0 where sub-tiles are not asked for."""
-        every = [
-            (*self._band(classes, height, inner), at, share) for at, classes, share in self._shares(columns, sub, inner)
+    def _spectra(
+        self, columns: tuple[int, ...], sub: tuple[int, ...], height: int, inner: int, count: int, step: int, size: int
+    ) -> tuple[Array, Array]:
+        """The kinds of all strips, and the transforms (kinds, places) of what so many bands hold."""
+        at, held = self._strip_bands(columns, sub, height, inner)
+        spectra = np.fft.rfft(placed(held, int(at.max()) + 1, size, step), axis=1)
+        return at, repeated(spectra, count, np.multiply, 1.0)
+
+    _spectra_apart = remembered(_spectra)
+    """The same of bands without a sub-tile, which many sub-tiles have."""
+
+    def _mixed(self, columns: tuple[int, ...], sub: tuple[int, ...], height: int, inner: int) -> list[Placed]:
+        """Of all kinds of tiles, what a band with a sub-tile may hold, the probability of that and an empty sub-tile, the kind,
+        and the weight of the strips. `inner` is 0 where sub-tiles are not asked for."""
+        if height > 1 and self._whole(columns):
+            return [(atoms, height, at, share) for atoms, _, at, share in self._mixed_row(columns, sub, inner)[0]]
+        return [
+            (*self._rows(classes, height, inner), at, share) for at, classes, share in self._shares(columns, sub, inner)
         ]
-        x, p, at, share = zip(*every, strict=True)
-        sizes = [len(values) for values in x]
-        return np.concatenate(x), np.concatenate(p) * np.repeat(share, sizes), np.repeat(at, sizes)
+
+    @remembered
+    def _mixed_row(self, columns: tuple[int, ...], sub: tuple[int, ...], inner: int) -> tuple[Any, ...]:
+        """`_mixed` for a height of 1, and the arrays in it."""
+        mixed = self._mixed(columns, sub, 1, inner)
+        return mixed, *(part for atoms, *_ in mixed for part in atoms)
 
     @remembered
     def _shares(
@@ -379,25 +375,12 @@ class CrispOccupancy(Occupancy):
             shares[at, classes] = shares.get((at, classes), 0.0) + weight - chance
         return [(at, classes, share) for (at, classes), share in shares.items()]
 
-    @remembered
     def _strip_bands(
         self, columns: tuple[int, ...], sub: tuple[int, ...], height: int, inner: int
-    ) -> tuple[Array, ...]:
-        """Of all strips their kind; of all kinds, one behind the other, what a `_band` may hold, its probability, and the
-        kind. `inner` is 0 where sub-tiles are not asked for."""
+    ) -> tuple[Array, list[Placed]]:
+        """Of all strips their kind; of all kinds, what a `_band` may hold. `inner` is 0 where sub-tiles are not asked for."""
         strips = self._strips(columns, sub)
         every = [strip.inside.given(inner) if inner else strip.whole for strip in strips]
         kinds = {classes: at for at, classes in enumerate(dict.fromkeys(every))}
-        x, p = zip(*(self._band(classes, height, inner) for classes in kinds), strict=True)
-        kind = np.repeat(np.arange(len(kinds)), [len(values) for values in x])
-        return np.array([kinds[classes] for classes in every]), np.concatenate(x), np.concatenate(p), kind
-
-    def _placed(self, x: Array, p: Array, kind: Any, kinds: int, layout: Lattice) -> Array:
-        """(kinds, places) of what bands hold, between the nearest two places of the lattice."""
-        (place, rest), size = np.divmod(x, layout.step), layout.size
-        if not rest.any():
-            return np.bincount(kind * size + place % size, p, kinds * size).reshape(kinds, size)
-        share = rest / layout.step
-        found = np.bincount(kind * size + place % size, p * (1.0 - share), kinds * size)
-        found += np.bincount(kind * size + (place + 1) % size, p * share, kinds * size)
-        return found.reshape(kinds, size)
+        held: list[Placed] = [(*self._rows(classes, height, inner), at, 1.0) for classes, at in kinds.items()]
+        return np.array([kinds[classes] for classes in every]), held

@@ -8,7 +8,7 @@ the same distribution of nonzeros, so that few of them stand for all.
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from itertools import accumulate
@@ -58,11 +58,20 @@ class Footprint:
 
     def full(self, height: int, inner: int) -> float:
         """Probability that a kept block of so many rows holds all that it can, with the sub-tile empty in `inner` of them."""
-        rows: float = math.prod(p[-1] for p in self.partial) ** (height - inner)
-        if not inner:
-            return rows
+        outside, inside = self.fullest
+        rows: float = outside ** (height - inner)
+        return rows * inside**inner if inner else rows
+
+    @cached_property
+    def fullest(self) -> tuple[float, float]:
+        """Probability that a row holds all that it can; of one with a sub-tile, with that empty."""
         pairs = zip(self.partial, self.partial_empty, strict=True)
-        return rows * (self.empty * math.prod(e[len(p) - 1] for p, e in pairs)) ** inner
+        return math.prod(p[-1] for p in self.partial), self.empty * math.prod(e[len(p) - 1] for p, e in pairs)
+
+    @lru_cache(1 << 12)  # noqa: B019 (of few footprints)
+    def powers(self, inner: int, count: int) -> Array:
+        """(count + 1,) probability that the sub-tile is empty in `inner` rows of 0, 1, .. kept blocks, without `partial`."""
+        return np.power(self.empty, inner * np.arange(count + 1))
 
     @lru_cache(1 << 12)  # noqa: B019 (of few footprints)
     def blocks(self, height: int, inner: int, count: int) -> list[Atoms]:
@@ -114,13 +123,19 @@ class BandClasses(tuple[tuple[Footprint, int], ...]):
         classes = Counter({one: n for one, n in self if one is not footprint}) + Counter([NEVER])
         return _rarest_first(classes), footprint.empty
 
-    @lru_cache(1 << 14)  # noqa: B019 (of few classes)
+    @cached_property
+    def rarest(self) -> float:
+        """The least chance that a row with a sub-tile is empty in a kept block, of blocks that may be empty."""
+        return min((footprint.chance for footprint, _ in self if footprint is not NEVER), default=1.0)
+
     def given(self, inner: int) -> BandClasses:
         """The same for `inner` rows with a sub-tile: where it is empty once in 1e18 times, it never is."""
+        if self.rarest**inner > 1e-18:
+            return self
         some = Counter[Footprint]()
         for footprint, count in self:
             some[footprint if footprint.chance**inner > 1e-18 else NEVER] += count
-        return self if NEVER not in some else _rarest_first(some)
+        return _rarest_first(some)
 
 
 interned = lru_cache(1 << 14)(BandClasses)
@@ -135,8 +150,8 @@ class Bands(NamedTuple):
 
     weight: int
     """Sub-tiles that lie so, of all tiles."""
-    heights: tuple[tuple[int, int], ...]
-    """(rows, bands) where the sub-tile is not .."""
+    heights: tuple[tuple[int, int, int], ...]
+    """(rows, 0, bands) where the sub-tile is not .."""
     touched: tuple[tuple[int, int, int], ...]
     """.. and (rows, rows of the sub-tile, bands) where it is."""
 
@@ -164,7 +179,7 @@ def bands(rows: int, block: int, tile: int, sub: int) -> list[Bands]:
     if rows % tile == tile % sub == rows % block == 0 and even(tile) and even(sub):
         height, count = min(tile, block), max(1, tile // block)
         inner = max(1, sub // block)
-        rest = ((height, count - inner),) if count > inner else ()
+        rest = ((height, 0, count - inner),) if count > inner else ()
         return [Bands(1, rest, ((height, min(sub, block), inner),))]
     period = math.lcm(tile, block)
     found: Counter[tuple] = Counter()
@@ -175,7 +190,7 @@ def bands(rows: int, block: int, tile: int, sub: int) -> list[Bands]:
         for low in range(start, stop, sub):
             high = min(low + sub, stop)
             pairs = Counter((b - a, max(0, min(b, high) - max(a, low))) for a, b in spans)
-            out = tuple(sorted((h, count) for (h, inner), count in pairs.items() if not inner))
+            out = tuple(sorted((h, 0, count) for (h, inner), count in pairs.items() if not inner))
             found[out, tuple(sorted((h, inner, count) for (h, inner), count in pairs.items() if inner))] += 1
     return [Bands(weight, *key) for key, weight in found.items()]
 
@@ -195,6 +210,11 @@ def _mixed(numbers: Array) -> Array:
 def _edges(keys: Array) -> Array:
     """Where runs of equal neighbours start, and the end of the last one."""
     return np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1], [True]]))
+
+
+def _ranges(starts: Array, sizes: Array) -> Array:
+    """start, start + 1, .. of each, so many."""
+    return np.repeat(starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(sizes.sum())
 
 
 def _sums(scattered: Array, edges: Array) -> Array:
@@ -260,14 +280,19 @@ class Columns:
         first = first[parts[:-1]]
         alike = _sums(inner, parts) + _mixed(tiles[tile_of[first]] + _MIX)
         _, one, weight = np.unique(alike, return_index=True, return_counts=True)
-        found, whole_of = list[Strips](), self.wholes
-        for some, count in zip(first[one].tolist(), weight.tolist(), strict=True):
-            own, inside = column[owner == tile_of[some]], column[part == part_of[some]]
-            kind = int(tiles[tile_of[some]])
-            if kind not in whole_of:
-                whole_of[kind] = self._classes(own, inside[:0])
-            found.append(Strips(count, whole_of[kind], self._classes(own, inside)))
-        return found
+        # one tile of each kind, with all its groups
+        first, stop = first[one], np.append(first[1:], len(pairs))[one]
+        of, edges = tile_of[first], _edges(of_tile)
+        low, sizes = edges[of], np.diff(edges)[of]
+        row, strip, some = _ranges(low, sizes), np.repeat(np.arange(len(one)), sizes), _ranges(first, stop - first)
+        inside = np.zeros(len(row), np.int64)
+        inside[np.repeat(np.cumsum(sizes) - sizes - low, stop - first) + mine[some]] = taken[some]
+        kinds, known = tiles[of].tolist(), self.wholes
+        new = np.isin(strip, list({number: at for at, number in enumerate(kinds) if number not in known}.values()))
+        for i, classes in self._classes(strip[new], of_group[row[new]], words[row[new]], np.zeros_like(inside[new])):
+            known[kinds[i]] = classes
+        every = self._classes(strip, of_group[row], words[row], inside)
+        return [Strips(int(weight[i]), known[kinds[i]], classes) for i, classes in every]
 
     def _numbered(self, tile: Sequence[int], sub: Sequence[int]) -> tuple[Array, Array, Array]:
         """Columns (n,), their tiles numbered from 0, and their sub-tiles, -1 where another one stands for theirs.
@@ -293,18 +318,22 @@ class Columns:
             seen = (seen[:, None] & (i < inner)).ravel()
         return column, owner, np.where(seen, part, -1)
 
-    def _classes(self, columns: Array, inner: Array) -> BandClasses:
-        """Footprints of a tile of these columns, with `inner` in the sub-tile; the rarest first."""
-        group, inside = np.unique(columns // self.m, return_counts=True)
-        taken = np.bincount(np.searchsorted(group, inner // self.m), minlength=len(group))
+    def _classes(self, owner: Array, group: Array, inside: Array, taken: Array) -> list[tuple[int, BandClasses]]:
+        """Owners of groups, ascending, and their footprints: `inside` columns of a group are in the tile, `taken` of these in
+        the sub-tile."""
+        if not len(owner):
+            return []
         kinds = np.stack([inside, self.width(group), taken], axis=1)
-        edges = _edges(group * self.m // self.block)
+        edges = _edges(owner * self.count + group * self.m // self.block)
         sums = _sums(kinds @ [(self.m + 1) ** 2, self.m + 1, 1], edges)
-        total: Counter[Footprint] = Counter()
-        for first, count in zip(*np.unique(sums, return_index=True, return_counts=True)[1:], strict=True):
-            block = sorted(map(tuple, kinds[edges[first] : edges[first + 1]].tolist()))
-            total[_footprint(tuple(block), self.n)] += int(count)
-        return _rarest_first(total)
+        _, one, kind = np.unique(sums, return_index=True, return_inverse=True)
+        blocks = [sorted(map(tuple, kinds[edges[i] : edges[i + 1]].tolist())) for i in one.tolist()]
+        footprints = [_footprint(tuple(block), self.n) for block in blocks]
+        pairs, counts = np.unique(owner[edges[:-1]] * len(one) + kind, return_counts=True)
+        total = defaultdict[int, Counter[Footprint]](Counter)
+        for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
+            total[pair // len(one)][footprints[pair % len(one)]] += count
+        return [(at, _rarest_first(counts)) for at, counts in total.items()]
 
 
 @lru_cache(1 << 12)

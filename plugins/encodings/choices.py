@@ -286,13 +286,14 @@ class GateSkip(Choices):
     candidates: tuple[Candidate, ...] = _candidates("mechanism")
 
     led: Mapping[str, str] = attrs.field(factory=dict, metadata=naming("mechanism"))
-    """With three operands and more: what a mechanism by which all operands lead is called if only some do, such as
+    """With three operands and more: what a candidate by which all operands lead is called if only some do, such as
     `skip-by = "skip-both"`; P and R lead in `skip-by-pr`, and each operand is filtered on those other than itself."""
 
     def all_candidates(self, problem: Problem) -> tuple[Candidate, ...]:
         roles = [role for role, t in problem.roles.items() if t in problem.operands]
         some = [few for count in range(1, len(roles)) for few in combinations(roles, count)] if len(roles) > 2 else []
-        return *self.candidates, *(led(base, few, name) for name, base in self.led.items() for few in some)
+        named = [(name, base) for name, base in self.led.items() if base in self.candidates]
+        return *self.candidates, *(led(base, few, name) for name, base in named for few in some)
 
     def gene_names(self, problem: Problem) -> tuple[str, ...]:
         return tuple(f"gate-skip.{place.name}" for place in problem.places)

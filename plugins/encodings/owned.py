@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from sparsemap import Problem
-from sparsemap.errors import SpecError
+from sparsemap.errors import SpecError, listed
 from sparsemap.pieces.contracts import Array
 
 from .choices import compressing
+
+logger = logging.getLogger("sparsemap")
 
 
 def owned_formats(formats: Sequence[Any], problem: Problem) -> Array | None:
@@ -41,15 +44,26 @@ def some(
     owned: Array | None, choosing: Sequence[Any], key: str, problem: Problem, pieces: Sequence[Any]
 ) -> Array | None:
     """(n, C) bool as given. `SpecError` where the units of the chip leave a tensor or a place nothing to choose, or have
-    nowhere what is to be chosen from besides the candidates of the space."""
+    nowhere what is to be chosen from besides the candidates of the space; says once which units are no candidates."""
+    units, space, file = problem.hardware.units, problem.space_spec, problem.files.get("hardware", "")
     for one, mine in zip(choosing, owned, strict=True) if owned is not None else ():
         if not mine.any():
-            text = f"leaves {one.name} without any candidate of space '{problem.space_spec.name}'"
-            raise SpecError.at(problem.files.get("hardware", ""), f"units.{key}", text)
-    known = {x.name for i, x in enumerate(pieces) if owned is None or owned[:, i].any()}
-    if lacks := [name for name in problem.space_spec.more.get(key[:-1], ()) if name not in known]:
-        text = f"have no {lacks[0]!r}, which space '{problem.space_spec.name}' is to choose from besides"
-        raise SpecError.at(problem.files.get("hardware", ""), f"units.{key}", text)
+            text = f"leaves {one.name} without any candidate of space '{space.name}'"
+            raise SpecError.at(file, f"units.{key}", text)
+    built = units.names[key[:-1]] if units else ()
+    known = {x.name for i, x in enumerate(pieces) if owned is None or owned[:, i].any()}.union(built)
+    if lacks := [name for name in space.more.get(key[:-1], ()) if name not in known]:
+        text = f"have no {lacks[0]!r}, which space '{space.name}' is to choose from besides"
+        raise SpecError.at(file, f"units.{key}", text)
+    if unused := [name for name in built if name not in {x.name for x in pieces}]:
+        text = "%s: units.%s: no design uses %s, which is no candidate of space '%s'; its key `more` adds candidates"
+        said = file, key, listed(unused), space.name
+
+        def tell() -> bool:
+            logger.warning(text, *said)
+            return True
+
+        problem.registry.remember((some, *said), tell)
     return owned
 
 

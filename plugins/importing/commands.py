@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @click.option("--save-weights", is_flag=True, help="Write sparse weights beside the file, as `data` densities.")
 @click.option("--network", default="", metavar="NETWORK", help="Name or file that has the layers of a file of weights.")
 @click.option("--overwrite", is_flag=True, help="Replace the file, and with --run results of other searches.")
-@click.option("--strict", is_flag=True, help="Fail where a node with MACs has no type of workload.")
+@click.option("--strict", is_flag=True, help="Fail where a node that multiplies or joins layers is left out.")
 @run_options
 @click.option("-q", "--quiet", is_flag=True)
 @json_option

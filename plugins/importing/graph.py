@@ -1,7 +1,8 @@
 """The nodes of an ONNX graph as the layers of a network.
 
-Convolutions and products become workloads, pooling, additions and concatenations operations; all else passes on what it
-is given, and is counted. Of every tensor it is known whose output it is, and whether a ReLU has made zeros in it.
+Convolutions and products become workloads; pooling, concatenations, sums and products word by word operations; all else
+passes on what it is given, and is counted. Of every tensor it is known whose output it is, and whether a ReLU has made
+zeros in it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from sparsemap.errors import SpecError
 from . import counting, repeats
 from .layers import ImportedLayer, both, window_of
 from .model_file import OnnxModel
-from .onnx_package import attributes_of, dims_text, has_graphs, reported, told, widths
+from .onnx_package import attributes_of, dims_text, has_graphs, onnx_of, reported, told, widths
 from .products import CONVOLUTIONS, PRODUCTS, LabelledProduct, arranged, products_of
 
 INPUT = "input"
@@ -36,7 +37,7 @@ class GraphWalk:
     model: OnnxModel
     layers: list[ImportedLayer] = attrs.field(factory=list)
     skipped: list[tuple[str, int | None]] = attrs.field(factory=list)
-    """Nodes that cannot be searched, with their MACs where these are known."""
+    """Nodes that cannot be searched, or would lose a layer, with their MACs where these are known."""
     passed: Counter[str] = attrs.field(factory=Counter)
     """Other nodes by type, such as Relu."""
     input: tuple[int, ...] = ()
@@ -49,6 +50,8 @@ class GraphWalk:
     """Of tensors that repeat themselves."""
     _of_rows: dict[str, str] = attrs.field(factory=dict)
     """Tensors with a number for every row of another one, and what a row over it is."""
+    _made: dict[str, int] = attrs.field(factory=dict)
+    """By layer, the words of its output."""
     _names: set[str] = attrs.field(factory=lambda: {INPUT})
     _makers: dict[str, Any] = attrs.field(factory=dict)
 
@@ -70,6 +73,7 @@ class GraphWalk:
         if layers:
             self.layers += layers
             self.layer_of.update(dict.fromkeys(filter(None, node.output), layers[-1].name))
+            self._made[layers[-1].name] = self._words(node.output[0])
             if node.op_type in OPERATIONS and self._rectifies(node, given):
                 self.rectified.add(node.output[0])
             return
@@ -77,6 +81,8 @@ class GraphWalk:
             return
         if foreign or node.op_type in MULTIPLYING or has_graphs(node):
             self.skipped.append((told(node), None if foreign else counting.macs(node, self.model)))
+        elif self._others(given):
+            self.skipped.append((told(node), 0))
         else:
             self.passed[node.op_type] += 1
         self._pass(node, given)
@@ -93,12 +99,10 @@ class GraphWalk:
 
     def _pass(self, node: Any, given: list[str]) -> None:
         """The outputs of a node that is no layer are those of the layer that made its (largest) input."""
-        sizes = self.model.shapes
-        main = max(given, key=lambda name: math.prod(sizes.get(name, ())), default="")
-        layer = self.layer_of[main] if main else INPUT
+        layer = self._main(given)
         embeds = node.op_type == "Gather" and node.input[0] not in self.layer_of
         if embeds and layer == INPUT:  # what is embedded counts as the input
-            self.input = sizes.get(node.output[0], self.input)
+            self.input = self.model.shapes.get(node.output[0], self.input)
         self.layer_of.update(dict.fromkeys(filter(None, node.output), layer))
         if self._rectifies(node, given):
             self.rectified.update(node.output)
@@ -106,6 +110,21 @@ class GraphWalk:
         axes = repeats.after(node, self.model, self._axes)
         if axes is not None and repeats.repeats(axes):
             self._axes[node.output[0]] = axes
+
+    def _main(self, given: list[str]) -> str:
+        """The layer that made the largest of these tensors."""
+        return self.layer_of[max(given, key=self._words)] if given else INPUT
+
+    def _others(self, given: list[str]) -> list[str]:
+        """Tensors of other layers than that one: words, no places or conditions, and no scale of a whole tensor."""
+        known, proto = (self._main(given), INPUT), onnx_of().TensorProto
+        others = [name for name in given if self.layer_of[name] not in known]
+        one = [self._words(name) == 1 != self._made[self.layer_of[name]] for name in others]
+        places = [self.model.types.get(name) in (proto.INT64, proto.BOOL) for name in others]
+        return [name for name, *left_out in zip(others, one, places, strict=True) if not any(left_out)]
+
+    def _words(self, name: str) -> int:
+        return math.prod(self.model.shapes.get(name, ()))
 
     def _sum_rows(self, node: Any) -> None:
         """Whether the output is a mean or a sum of every row, or follows from such numbers alone."""
@@ -225,28 +244,18 @@ class GraphWalk:
             return None
         return self._layer(node, {"type": "global-average"}, given[:1])
 
-    def _add(self, node: Any, given: list[str]) -> ImportedLayer | None:
-        """Of several layers: what one layer has made is added up on its way out, as where positions are turned."""
-        shapes = {self.model.shapes.get(name) for name in node.input}
-        several = len({self.layer_of[name] for name in given}) > 1
-        if not several or len(given) < len(node.input) or len(shapes) > 1:
-            return None
-        return self._layer(node, {"type": "add"}, given)
-
-    def _multiply(self, node: Any, given: list[str]) -> ImportedLayer | None:
-        """Of two layers, as where one is the gate of the other; or of rows and a number for each."""
-        if any(name in self._of_rows for name in node.input):
-            return self._over_rows(node, given)
-        shapes = {self.model.shapes.get(name) for name in node.input}
-        if len(shapes) > 1 or len({self.layer_of[name] for name in given}) < 2:
-            return None
-        return self._layer(node, {"type": "multiply"}, given)
-
-    def _over_rows(self, node: Any, given: list[str]) -> ImportedLayer | None:
-        """Rows over their sums or deviations, written as single steps."""
-        kinds = [self._of_rows[name] for name in node.input if name in self._of_rows]
+    def _wordwise(self, node: Any, given: list[str]) -> ImportedLayer | None:
+        """Of several layers, as where one is the gate of the other: what one layer has made is added up on its way out, as
+        where positions are turned. Or of rows and a number for each: their sums or deviations, written as single steps."""
+        layers = {self.layer_of[name] for name in given}
+        kind = "multiply" if node.op_type in ("Mul", "Div") else "add"
         rows = [name for name in given if name not in self._of_rows]
-        return self._layer(node, {"type": kinds[0]}, rows) if len(kinds) == len(rows) == 1 else None
+        if kind == "multiply" and len(given) == 2 and len(layers) == len(rows) == 1:
+            return self._layer(node, {"type": self._of_rows[next(name for name in given if name not in rows)]}, rows)
+        if len({self.model.shapes.get(name) for name in given}) > 1 or len(rows) < len(given):  # some are broadcast
+            whole = all(self._words(name) == self._made.get(self.layer_of[name], self._words(name)) for name in given)
+            layers = layers if whole and self._others(given) else set()
+        return self._layer(node, {"type": kind}, given) if len(layers) > 1 else None
 
     def _rows(self, node: Any, given: list[str]) -> ImportedLayer | None:
         """A softmax, or a normalisation. Rows along an axis that is not the last one of words or scores are told as all
@@ -368,10 +377,7 @@ OPERATIONS: dict[str, Any] = {
     "GlobalAveragePool": GraphWalk._global,
     "GlobalMaxPool": GraphWalk._global,
     "ReduceMean": GraphWalk._global,
-    "Add": GraphWalk._add,
-    "Sum": GraphWalk._add,
-    "Mul": GraphWalk._multiply,
-    "Div": GraphWalk._over_rows,
+    **dict.fromkeys(("Add", "Sub", "Sum", "Mul", "Div"), GraphWalk._wordwise),
     **dict.fromkeys(("Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization"), GraphWalk._rows),
     **dict.fromkeys(("InstanceNormalization", "GroupNormalization"), GraphWalk._rows),
     "Concat": GraphWalk._concat,

@@ -143,7 +143,7 @@ class ModelImport:
         known = self._macs() + sum(macs or 0 for _, macs in self.skipped)
         for node, macs in self.skipped:
             share = f"{100 * macs / max(known, 1):.0f} % of all MACs" if macs is not None else "of unknown MACs"
-            self.notes.append(f"{node} is skipped, {share}: no workload says it")
+            self.notes.append(f"{node} is skipped, {share}: no workload and no operation says it")
 
     def _lacking(self) -> list[str]:
         """The operators of the model that are in no layer, with what is known of their MACs."""

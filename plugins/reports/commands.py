@@ -115,8 +115,9 @@ KIND_OF = {"timeline": "network", "ratios": "study"}
     "-o", "--out", required=True, type=click.Path(dir_okay=False), metavar="FIG", help="A .png, .svg or .pdf."
 )
 @reference_option
+@click.option("--by", default="", metavar="COLUMN,...", help="Of ratios: as in `sparsemap compare`.")
 @plugin_dirs
-def plot_command(result: str, kind: str, out: str, reference: str, plugin_dirs: tuple[str, ...]) -> None:
+def plot_command(result: str, kind: str, out: str, reference: str, by: str, plugin_dirs: tuple[str, ...]) -> None:
     """Draw RESULT, a design file or the folder of a search, as a figure one column of a paper wide.
 
     Of the folder of a network or a study, energy and cycles are drawn, a bar for each layer, or for the best seed of each
@@ -134,10 +135,10 @@ def plot_command(result: str, kind: str, out: str, reference: str, plugin_dirs: 
     if path.suffix.lower() not in STAMPS:
         raise SearchError(f"{path}: a figure ends in {listed(STAMPS)}")
     need("matplotlib", "a figure", "plots")
-    if reference and kind != "ratios":
-        raise SearchError("--reference is for the kind ratios")
+    if (reference or by) and kind != "ratios":
+        raise SearchError(f"{'--reference' if reference else '--by'} is for the kind ratios")
     if is_many(Path(result)):
-        draw = partial(figure_of, Path(result), kind, reference)
+        draw = partial(figure_of, Path(result), kind, reference, by)
     elif kind not in KINDS:
         raise SearchError(f"{result}: a figure of the kind {kind} needs the folder of a {KIND_OF[kind]}")
     else:

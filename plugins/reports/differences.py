@@ -78,7 +78,7 @@ def differences(first: Base, second: Base) -> list[tuple[str, list[Place]]]:
         return [place for head in heads for place in _unequal(one, other, (head,))]
 
     both = [place for place in _pieces(one) if _at(other, place) is not MISSING]
-    values = unequal("workload", "hardware", "cost_model", "segments")
+    values = unequal("workload", "hardware", "cost_model", "segments", "stored")
     values += [place for place in both if _bare(_at(one, place)) != _bare(_at(other, place))]
     mapping, formats, mechanisms = unequal("mapping", "padding"), unequal("formats"), unequal("gate_skip")
     beyond = unequal("beyond_format", "decoded")
@@ -155,7 +155,7 @@ def _name(table: Any, place: Place) -> str:
     if head == "hardware" and rest[:1] == ["levels"] and len(rest) > 1:
         level = _at(table, place[:3])
         rest = [level.get("name", f"level {rest[1]}"), *rest[2:]]
-    elif head in ("mapping", "cost_model", "padding", "beyond_format", "segments"):
+    elif head in ("mapping", "cost_model", "padding", "beyond_format", "segments", "stored"):
         rest = [head, *rest]
     return " ".join(map(str, rest)) or str(head)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ from .sides import (
     worth_of,
 )
 from .stacks import Bar, stack, timeline
-from .variants import ALL, Base, Free, freed
+from .variants import ALL, Base, freed
 from .verdict import uncounted, verdict
 from .wording import change_text, time_text
 
@@ -95,7 +95,12 @@ def explain_many(path: Path, quantity: str, registry: Registry) -> Explanation:
         raise SearchError(f"{path}: has no design to explain")
     folders = {part.folder: str(part.design_file) for _, part in parts}
     made = {folder: Base(design_file.load(file, registry)) for folder, file in folders.items()}
-    free = {folder: _alone(base, quantity) for folder, base in made.items()}
+    free = {folder: list(freed(base, OF[quantity])) for folder, base in made.items()}
+    every = {x.name: x.kind for found in free.values() for x in found if x.where == ALL}
+    alone = {
+        kind: {x.name for found in free.values() for x in found if x.kind == kind} - {*every} for kind in every.values()
+    }
+    together = {name: alone[kind] for name, kind in every.items()}
     layers = []
     for side, part in parts:
         outcomes = {"": made[part.folder].outcome, **{x.name: x.outcome for x in free[part.folder]}}
@@ -107,17 +112,21 @@ def explain_many(path: Path, quantity: str, registry: Registry) -> Explanation:
     totals = {name: (math.fsum(e for e, _ in found), math.fsum(t for _, t in found)) for name, found in each.items()}
     lines = [styled(f"{sides[0].subject} on {sides[0].hardware}" if len(sides) == 1 else str(path), "strong")]
     planned = plan_below(path)
-    plan = f", without the plan, whose designs are in {planned}" if planned else ""
+    plan = f", without the plan, whose designs are {planned} and those beside it" if planned else ""
     if len(sides) == 1:
         time, energy = time_text(totals[""][1]), format_energy(totals[""][0])
         how = "layer by layer" if planned else "one layer after the other"
         lines += [output.wrapped(f"{time}, {energy}, {how}{plan}"), ""]
     elif planned:
         lines += [f"layer by layer{plan}", ""]
-    lines.append(output.table(_rows(layers, quantity), "<>>>>>><", less=LESS))
+    lines.append(output.table(_rows(layers, quantity, together), "<>>>>>><", less=LESS))
     if len(sides) == 1:
-        lines += ["", styled("the whole network with one thing free in every layer", "strong"), _free(totals, quantity)]
-    lines += ["", f"`{shlex.join(['sparsemap', 'explain', str(parts[0][1].folder)])}` says more of one of them"]
+        free_of_all = _free(totals, quantity, together)
+        lines += ["", styled("the whole network with one thing free in every layer", "strong"), free_of_all]
+    lines += [
+        "",
+        f"`{shlex.join(['sparsemap', 'explain', str(planned or parts[0][1].folder)])}` says more of one of them",
+    ]
     data = {"layers": [x.to_dict() for x in layers], "free": {name: _named(found) for name, found in totals.items()}}
     return Explanation("\n".join(lines).splitlines(), data)
 
@@ -127,20 +136,22 @@ def _name(side: Compared, part: str, sides: Sequence[Compared]) -> str:
     return part if len(sides) == 1 else side.label if len(side.parts) == 1 else f"{side.label}/{part}"
 
 
-def _alone(base: Base, quantity: str) -> list[Free]:
-    """What may be free; all levels together only where that is more than any one of them."""
-    free = list(freed(base, OF[quantity]))
-    best = {
-        kind: min(x.outcome.edp for x in free if x.kind == kind and x.where != ALL) for kind in {x.kind for x in free}
-    }
-    return [x for x in free if x.where != ALL or x.outcome.edp < TELLING * best[x.kind]]
-
-
 def _worth(quantity: str, energy: float, seconds: float) -> float:
     return {"energy": energy, "cycles": seconds}.get(quantity, energy * seconds)
 
 
-def _rows(layers: Sequence[_Layer], quantity: str) -> list[list[str]]:
+def _worths(
+    costs: Mapping[str, tuple[float, float]], quantity: str, together: Mapping[str, set[str]]
+) -> dict[str, float]:
+    """What remains by what is free; all levels `together` only where that is more than any one of them."""
+    worths = {name: _worth(quantity, *found) for name, found in costs.items()}
+    least = {
+        name: min((worths[one] for one in some if one in worths), default=math.inf) for name, some in together.items()
+    }
+    return {name: worth for name, worth in worths.items() if name not in least or worth < TELLING * least[name]}
+
+
+def _rows(layers: Sequence[_Layer], quantity: str, together: Mapping[str, set[str]]) -> list[list[str]]:
     """Those that take most time first; shares are of the result that a layer is a part of, where that has several."""
     rows = [["", "times", "time", "of time", "energy", "of energy", "units", "limited by", "what would help most"]]
     sides = grouped(layers, lambda x: x.side)
@@ -155,8 +166,8 @@ def _rows(layers: Sequence[_Layer], quantity: str) -> list[list[str]]:
             "-",
         ]
         outcome, (energy, seconds) = x.base.outcome, x.costs[""]
-        now = _worth(quantity, energy, seconds)
-        least, name = min((_worth(quantity, *found), name) for name, found in x.costs.items())
+        worths = _worths(x.costs, quantity, together)
+        now, (least, name) = worths[""], min((worth, name) for name, worth in worths.items())
         used = "-" if outcome.units is None else percent(outcome.units / outcome.design.problem.compute_instances)
         time = time_text(seconds / x.repeat), shares[1]
         spent = format_energy(energy / x.repeat), shares[0]
@@ -165,14 +176,14 @@ def _rows(layers: Sequence[_Layer], quantity: str) -> list[list[str]]:
     return rows
 
 
-def _free(totals: dict[str, tuple[float, float]], quantity: str) -> str:
+def _free(totals: dict[str, tuple[float, float]], quantity: str, together: Mapping[str, set[str]]) -> str:
     now = totals[""]
     rows = [["", "change", "time", "energy"], ["nothing", "", time_text(now[1]), format_energy(now[0])]]
-    ranked = sorted(((_worth(quantity, *found), name) for name, found in totals.items() if name))
-    for worth, name in ranked:
-        if worth < _worth(quantity, *now) * 0.9995:
+    worths = _worths(totals, quantity, together)
+    for worth, name in sorted((worth, name) for name, worth in worths.items() if name):
+        if worth < worths[""] * 0.9995:
             energy, seconds = totals[name]
-            rows.append([name, change_text(worth, _worth(quantity, *now)), time_text(seconds), format_energy(energy)])
+            rows.append([name, change_text(worth, worths[""]), time_text(seconds), format_energy(energy)])
     return output.table(rows, "<>", margin=2)
 
 
@@ -235,7 +246,7 @@ def _cells(
 # ---------------------------------------------------------------------------------------------------------------- plot
 
 
-def figure_of(path: Path, kind: str, reference: str = "") -> Figure:
+def figure_of(path: Path, kind: str, reference: str = "", by: str = "") -> Figure:
     """Energy or time of the layers of a network, or of the cells of a study, a bar each; ratios to the `reference`."""
     if kind not in FIGURES:
         raise SearchError(
@@ -244,7 +255,7 @@ def figure_of(path: Path, kind: str, reference: str = "") -> Figure:
     if kind == "ratios":
         if not (path / TABLE).exists():
             raise SearchError(f"{path}: a figure of ratios needs the folder of a study")
-        return ratios_chart(compare(rows_of(path), reference)).draw(WIDTH)
+        return ratios_chart(compare(rows_of(path), reference, by)).draw(WIDTH)
     sides = sides_of(path, planned=True)
     if kind == "timeline":
         if (chart := timeline(sides[0].parts)) is None:

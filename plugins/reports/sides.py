@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -103,6 +104,8 @@ class Compared:
     """.. and how many have one."""
     planned: bool = False
     """Whether tensors between layers stay on chip where a plan says so."""
+    seeds: tuple[Compared, ...] = ()
+    """The same searched with several seeds, of which it is one."""
 
     @property
     def costs(self) -> Mapping[str, float]:
@@ -280,11 +283,31 @@ def worth_of(sides: Iterable[Compared]) -> str:
     return WORTH.get(next(iter(objectives)), "edp_js") if len(objectives) == 1 else "edp_js"
 
 
+def ratios(side: Compared, base: Compared, worth: str) -> list[float]:
+    """A side's worth over another's, seed by seed; both by energy times seconds, or both by pJ * cycles where one has no
+    clock; empty where that is not known."""
+    found = []
+    for one, other in zip(side.seeds or (side,), base.seeds or (base,), strict=False):
+        key = "edp" if worth == "edp_js" and not all("edp_js" in x.costs for x in (one, other)) else worth
+        values = [x.numbers.get("edp") if key == "edp" else x.value(key) for x in (one, other)]
+        found += [values[0] / values[1]] if values[0] is not None and values[1] else []
+    return found
+
+
 def ratio(side: Compared, base: Compared, worth: str) -> float | None:
-    """A side's worth over another's; both by energy times seconds, or both by pJ * cycles where one has no clock."""
-    keys = ("edp",) if worth == "edp_js" and not all("edp_js" in one.costs for one in (side, base)) else (worth,)
-    values = [one.numbers.get("edp") if key == "edp" else one.value(key) for key in keys for one in (side, base)]
-    return values[0] / values[1] if values[0] is not None and values[1] else None
+    """The geometric mean of `ratios`, if there are any."""
+    found = ratios(side, base, worth)
+    return None if not found else found[0] if len(found) == 1 else statistics.geometric_mean(found)
+
+
+def in_order(sides: Iterable[Compared], worth: str) -> list[Compared]:
+    """The best first, over all seeds."""
+
+    def mean(side: Compared) -> float:
+        values = [one.value(worth) for one in side.seeds or (side,)]
+        return math.exp(math.fsum(math.log(x) if x else math.inf for x in values) / len(values))
+
+    return sorted(sides, key=mean)
 
 
 def deciding(side: Compared, other: Compared, worth: str = "edp_js") -> dict[str, float]:
@@ -308,7 +331,7 @@ def deciding(side: Compared, other: Compared, worth: str = "edp_js") -> dict[str
 def ranked(sides: Sequence[Compared]) -> tuple[list[Compared], dict[str, float]]:
     """The best first, and what parts have of its difference to the next one (`deciding`)."""
     worth = worth_of(sides)
-    ordered = sorted(sides, key=lambda side: side.value(worth) or math.inf)
+    ordered = in_order(sides, worth)
     return ordered, deciding(ordered[0], ordered[1], worth)
 
 

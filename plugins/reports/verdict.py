@@ -14,9 +14,11 @@ from sparsemap.problem import design_file
 from sparsemap.problem.problem import Problem
 from sparsemap.searching.breakdown import WAITING
 from sparsemap.spec.units import format_energy
+from sparsemap.study.comparison import WORDS as WORDS_OF
+from sparsemap.study.confidence import ratio_of
 from sparsemap.study.network_result import between_text
 
-from .sides import WORTH_NAMES, Compared, SidePart, compared, deciding, name_of, ratio, worth_of
+from .sides import WORTH_NAMES, Compared, SidePart, compared, deciding, in_order, name_of, ratio, ratios, worth_of
 from .variants import Base, Values, unlimited_bandwidth
 from .wording import area_text, change_text, time_text
 
@@ -53,35 +55,55 @@ def uncounted(sides: Sequence[Compared]) -> list[str]:
 
 def _best(sides: Sequence[Compared], registry: Registry | None) -> str:
     worth = worth_of(sides)
-    known = sorted((side for side in sides if side.value(worth)), key=lambda side: side.value(worth) or math.inf)
+    known = in_order((side for side in sides if side.value(worth)), worth)
     if len(known) < 2:
         missing = listed([name_of(side, sides) for side in sides if side not in known])
         return f"{sides[0].subject}: {missing} has no design for every layer, so that nothing is compared."
     best, second = known[:2]
     more = ratio(second, best, worth) or 1.0
     one, other = (name_of(side, sides) for side in (best, second))
+    rest = [f"{name_of(side, sides)} needs {times(ratio(side, best, worth))}" for side in known[2:]]
     if more < 1 + EQUAL:
-        return f"{one} and {other} are equal for {best.subject}."
-    text = f"{one} is better than {other} for {best.subject}, by {times(more)} in {WORTH_NAMES[worth]}. "
+        also = f"; {listed(rest)} their {WORTH_NAMES[worth]}" if rest else ""
+        return f"{one} and {other} are equal for {best.subject}{also}."
+    by = f"{times(more)} in {WORTH_NAMES[worth]}{_seeds(best, second, worth)}"
+    text = f"{one} is better than {other} for {best.subject}, by {by}. "
+    if rest:
+        text += f"It is the best of {len(known)}; besides, {listed(rest)} its {WORTH_NAMES[worth]}. "
     text += (limits := _limits(known, worth, registry))
     plans = [name_of(side, sides) for side in (best, second) if side.planned]
     where = f", with tensors on chip as planned on {' and '.join(plans)}" if plans else ""
-    text += f"{one if limits else 'It'} takes {costs_text(best, second)}{where}."
-    decide = deciding(best, second, worth)
-    if len(decide) > 1:
-        names: list[str] = []
-        share = 0.0
-        for name, part in decide.items():
-            if len(names) == 3 or share > MOST or part <= 0:
-                break
-            names.append(name)
-            share += part
-        mine, theirs = ({part.name: part for part in side.parts} for side in (best, second))
-        parts = [_part_text(mine[name], theirs[name], decide[name], other) for name in names]
-        text += f" {'Layers that decide' if len(parts) > 1 else 'The layer that decides'}: {'; '.join(parts)}."
+    seed = f"With seed {best.numbers['seed']} " if best.seeds else ""
+    text += f"{seed}{one if limits or rest else 'it' if seed else 'It'} takes {costs_text(best, second)}{where}."
+    if len(shares := deciding(best, second, worth)) > 1:
+        text += _decide(best, second, shares, (one, other))
     elif second.limit and best.limit != second.limit:
         text += f" It is limited by {best.limit}, {other} by {second.limit}."
+    if "layers" in best.numbers and not any(side.planned for side in known):
+        text += " Layer by layer every tensor travels to the outermost memory: what --fuse plans to stay on chip may turn this."
     return text + _chance(known, more) + _unlike(best, second) + _counted(known, worth, registry)
+
+
+def _decide(best: Compared, second: Compared, shares: Mapping[str, float], names: tuple[str, str]) -> str:
+    """The layers by which the better one is better; where others take much of it back, the most of what is gained and of
+    what is lost, whose shares are of either."""
+    mine, theirs = ({part.name: part for part in side.parts} for side in (best, second))
+    gains = math.fsum(max(part, 0.0) for part in shares.values())
+    if gains * MOST > 1.0:
+        ends = ("gains", *next(iter(shares.items())), gains), ("loses", *list(shares.items())[-1], 1.0 - gains)
+        parts = [
+            f"{name} is {percent(part / whole)} of what {names[0]} {does}, {_amounts(mine[name], theirs[name], names, part < 0)}"
+            for does, name, part, whole in ends
+        ]
+        return f" Layers pull both ways: {'; '.join(parts)}."
+    parts, share = [], 0.0
+    for name, part in shares.items():
+        if len(parts) == 3 or share > MOST or part <= 0:
+            break
+        of = percent(part) if part <= 1.0 else "more than all"
+        parts.append(f"{name} has {of} of it, {_amounts(mine[name], theirs[name], names)}")
+        share += part
+    return f" {'Layers that decide' if len(parts) > 1 else 'The layer that decides'}: {'; '.join(parts)}."
 
 
 def _unlike(side: Compared, other: Compared) -> str:
@@ -105,9 +127,23 @@ def _workload(part: SidePart) -> dict[str, Any]:
     return {key: value for key, value in table.items() if key not in ("name", *ON_CHIP)}
 
 
+def _seeds(best: Compared, second: Compared, worth: str) -> str:
+    """How sure a mean over seeds is."""
+    found = ratio_of([ratios(second, best, worth)])
+    if found is None or found.low is None or not best.seeds:
+        return ""
+    word = f": {WORDS_OF['noise']}" if found.noise else ""
+    return f" ({times(found.low)} to {times(found.high)} at 95 %, {len(best.seeds)} seeds{word})"
+
+
 def _chance(sides: Sequence[Compared], more: float) -> str:
     """A word where the sides are single searches that are close to each other."""
-    if more >= CHANCE or len({side.searched for side in sides}) > 1 or len({side.folder for side in sides}) < 2:
+    if (
+        sides[0].seeds
+        or more >= CHANCE
+        or len({side.searched for side in sides}) > 1
+        or len({side.folder for side in sides}) < 2
+    ):
         return ""
     return " Of one seed each: so little may be chance; a study with several `seeds` tells."
 
@@ -191,15 +227,14 @@ def costs_text(side: Compared, other: Compared) -> str:
     return ", ".join(parts)
 
 
-def _part_text(part: SidePart, theirs: SidePart, share: float, other: str) -> str:
-    """What is told of a layer is what is less in it by more: its time, with what limits the other side, or its energy."""
-    of = percent(share) if share <= 1.0 else "more than all"
-    if part.energy_pj * theirs.seconds < theirs.energy_pj * part.seconds:
-        spent = f"{format_energy(part.energy_pj)} instead of {format_energy(theirs.energy_pj)}"
-        return f"{part.name} has {of} of it, {spent}"
+def _amounts(part: SidePart, theirs: SidePart, names: tuple[str, str], loses: bool = False) -> str:
+    """What is told of a layer is what is less in it by more, or more if it `loses`: its time, with what limits the slower
+    side, or its energy."""
+    if (part.energy_pj * theirs.seconds < theirs.energy_pj * part.seconds) != loses:
+        return f"{format_energy(part.energy_pj)} instead of {format_energy(theirs.energy_pj)}"
+    limit = (part if loses else theirs).costs.limit.removesuffix(f", {WAITING}")
     about = f"{time_text(part.seconds)} instead of {time_text(theirs.seconds)}"
-    limit = theirs.costs.limit.removesuffix(f", {WAITING}")
-    return f"{part.name} has {of} of it, {about}" + (f", limited by {limit} on {other}" if limit else "")
+    return about + (f", limited by {limit} on {names[not loses]}" if limit else "")
 
 
 def overall(groups: Sequence[Sequence[Compared]]) -> str:

@@ -68,9 +68,9 @@ class Aie2Time(CostModel):
             reasons |= np.asarray(over[name]).astype(np.uint64) << np.uint64(bit)
         steps = known.steps(splits)
         valid, clock = reasons == 0, known.cut.machine.clock_hz
-        moved, computed = energies(known, problem, steps)
+        moved, computed, whole = energies(known, problem, steps)
         cycles = np.where(valid, steps.total * clock, np.inf)
-        energy = np.where(valid, moved.sum(axis=(0, 1)) + computed, np.inf)
+        energy = np.where(valid, whole, np.inf)
         if not detail:
             return Evaluation({"energy_pj": energy, "cycles": cycles}, reasons, tuple(REASONS))
         between = np.maximum(steps.of["LOADFM"], steps.of["WRITEFM"]) + steps.of["LOADWM"]
@@ -89,13 +89,12 @@ class Aie2Time(CostModel):
             return None
         steps = known.least
         cycles = np.array([steps.total * known.cut.machine.clock_hz])
-        moved, computed = energies(known, problem, steps)
-        costs = {"energy_pj": moved.sum(axis=(0, 1)) + computed, "cycles": cycles}
-        return Evaluation(costs, np.zeros(1, np.uint64), tuple(REASONS))
+        *_, energy = energies(known, problem, steps)
+        return Evaluation({"energy_pj": energy, "cycles": cycles}, np.zeros(1, np.uint64), tuple(REASONS))
 
 
-def energies(known: ConvProblem, problem: Problem, steps: Steps) -> tuple[Array, Array]:
-    """pJ by tensor and level, (T, S, B), and of the multiply-adds, (B,); a byte is a word.
+def energies(known: ConvProblem, problem: Problem, steps: Steps) -> tuple[Array, Array, Array]:
+    """pJ by tensor and level, (T, S, B), of the multiply-adds, (B,), and of both, (B,); a byte is a word.
 
     Bytes are those of the channels, at the level that they leave and at the one that they reach; what a core reads from
     its own memory is part of its multiply-adds.
@@ -115,7 +114,9 @@ def energies(known: ConvProblem, problem: Problem, steps: Steps) -> tuple[Array,
         volume = steps.of[step] * machine.rates[step] * channels
         found[tensor, source] += volume * problem.energy_pj(source, "read")
         found[tensor, target] += volume * broadcast * problem.energy_pj(target, "write")
-    return found, layer.macs * layer.density * problem.mac_pj("compute") * np.ones(found.shape[2])
+    computed = layer.macs * layer.density * problem.mac_pj("compute") * np.ones(found.shape[2])
+    # one by one: sums of NumPy may add in another order for another batch
+    return found, computed, sum(found.reshape(-1, found.shape[2])) + computed
 
 
 @attrs.frozen(eq=False, slots=False)

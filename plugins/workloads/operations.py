@@ -56,7 +56,7 @@ class GlobalAverage(Operation):
 
 
 class Add(Operation):
-    """The sum of inputs of one shape, as at the end of a residual block."""
+    """The sum or difference of inputs, as at the end of a residual block."""
 
     type_name: ClassVar[str] = "add"
     wordwise: ClassVar[bool] = True
@@ -81,7 +81,7 @@ class Concat(Operation):
 
 
 class Multiply(Operation):
-    """The product of inputs of one shape, word by word, as where a gate opens a layer."""
+    """The product or quotient of inputs, word by word, as where a gate per channel opens a layer."""
 
     type_name: ClassVar[str] = "multiply"
     wordwise: ClassVar[bool] = True
@@ -153,12 +153,16 @@ class Take(Operation):
 
 
 def alike(inputs: Sequence[Shape]) -> Shape:
-    """The shape that all inputs have; that of rows where an image, which has a row for every pixel, is one of them."""
-    shapes = dict.fromkeys(inputs)
-    shapes = shapes if len(shapes) == 1 else dict.fromkeys(map(as_rows, shapes))
-    if len(inputs) < 2 or len(shapes) > 1:
-        raise ValueError("expected two inputs or more, of one shape")
-    return next(iter(shapes))
+    """The shape that all inputs have, or are broadcast to: along an axis of one word, and a row to all rows or pixels. That
+    of rows where an image, which has a row for every pixel, is one of them."""
+    image = any(len(shape) == 3 for shape in inputs)
+    shapes = [(*shape, 1, 1) if image and len(shape) == 1 else shape for shape in inputs]
+    if len(set(map(len, shapes))) > 1:
+        shapes = [as_rows(shape) for shape in shapes]
+    sizes = [set(axis) - {1} for axis in zip(*shapes, strict=True)]
+    if len(inputs) < 2 or any(len(axis) > 1 for axis in sizes):
+        raise ValueError("expected two inputs or more, of one shape or broadcast to it")
+    return tuple(max(axis, default=1) for axis in sizes)
 
 
 def as_rows(given: Shape) -> tuple[int, int]:

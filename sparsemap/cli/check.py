@@ -9,14 +9,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import attrs
 import numpy as np
 
-from ..errors import Mistake, SpecError, listed, unknown
+from ..errors import Mistake, PluginError, SpecError, listed, unknown
 from ..files import shown
 from ..pieces import defaults
 from ..pieces.data_specs import DESIGN_KIND, Hardware
@@ -26,7 +25,7 @@ from ..problem.constraints import broken_of
 from ..problem.hardware_space import without_area, wrong_choices
 from ..problem.load import located, make_problem, objective_of, piece_of
 from ..problem.network import nodes_of
-from ..problem.problem import Problem
+from ..problem.problem import OPERANDS, OUTPUT, Problem
 from ..spec import toml_io
 from ..spec.structuring import SpecTable, join
 
@@ -50,6 +49,18 @@ def check_files(files: Sequence[str], registry: Registry) -> Iterator[tuple[str,
                         )
     for file, table in read:
         yield file, Check(registry, shown(file), Path(file)).table(table) if isinstance(table, Mapping) else table
+
+
+def check_classes(folders: Sequence[str], registry: Registry) -> dict[str, list[Mistake]]:
+    """The mistakes of formats that are classes without a spec of their name, by file of the plugin, below these folders."""
+    found: dict[str, list[Mistake]] = {}
+    for name in registry.names("format"):
+        file = registry.origin("format", name).file
+        if Path(file).suffix == ".py" and any(Path(file).resolve().is_relative_to(Path(x).resolve()) for x in folders):
+            check = Check(registry, file, Path(file))
+            check.piece("format", {"type": name})
+            found.setdefault(file, []).extend(check.mistakes)
+    return found
 
 
 def _read(file: str) -> Mapping[str, Any] | list[Mistake]:
@@ -145,7 +156,11 @@ class Check:
                 check_format(piece)
             except Exception as error:  # whatever a class of the user raises
                 what = str(error).partition("): ")[2] if isinstance(error, AssertionError) else repr(error)
-                self.mistakes[Mistake(self.file, "", f"its codec or its formulas are wrong: {what}")] = None
+                cause, origin = error.__cause__, self.registry.type_origin("format", piece.type_name)
+                if isinstance(cause, PluginError) and not self.registry.built_in(origin):
+                    what += f" ({cause.mistakes[0].file})"
+                path = piece.name if self.path.suffix != ".toml" else ""
+                self.mistakes[Mistake(self.file, path, f"its codec or its formulas are wrong: {what}")] = None
 
     def workload(self, piece: Any) -> None:
         problem = self.partly(workload=piece)
@@ -163,10 +178,26 @@ class Check:
             if not named:
                 logger.warning("%s: units: names no %s, so that none is built: no design uses any", self.file, part)
         if piece.units and not self.mistakes:
-            names = {kind: chain(*getattr(piece.units, f"{kind}s").values()) for kind in ("format", "mechanism")}
-            if free := without_area(names, self.registry):
+            self.units(piece, [place.name for place in problem.places])
+            if free := without_area(piece.units.names, self.registry):
                 text = "%s: units: %s takes no area, as its unit_macs is 0"
                 logger.warning(text, self.file, listed(free))
+
+    def units(self, piece: Any, places: Sequence[str]) -> None:
+        """Warns of units that no design uses, whatever the workload, or that only some workloads have a tensor for."""
+        for text in piece.units.formats:
+            if text.rpartition(":")[2] not in (roles := (*OPERANDS, OUTPUT)):
+                said = "is no role (%s): only workloads with a tensor of this name can be searched on this chip"
+                logger.warning(f"%s: units.formats.%s: {said}", self.file, text, listed(roles))
+        for place in piece.units.mechanisms:
+            if place not in places:
+                said = "has no gate_skip, so that no design uses what is built there"
+                logger.warning(f"%s: units.mechanisms.%s: {said}", self.file, place)
+        for workload in self.registry.names("workload")[:1] if piece.space else ():
+            with suppress(SpecError):  # a workload that does not fit the space, which tells of units that it leaves out
+                problem = make_problem(self.registry, workload, piece, None, defaults.OBJECTIVE, None)
+                problem.files = {**problem.files, "hardware": self.file}
+                problem.space.decode(problem.space.sample(1, np.random.default_rng(0)))
 
     def partly(self, workload: Any = None, hardware: Any = None) -> Problem:
         """A problem of which only some parts are asked for."""
@@ -196,6 +227,7 @@ class Check:
         for kind, key in several.items():
             for index, value in enumerate(getattr(piece, key)):
                 self.attempt(partial(self.named, kind, value, f"{key}[{index}]"))
+        self.attempt(partial(self.unit_tensors, piece))
         for kind, key in (("format", "formats"), ("mechanism", "mechanisms")):
             for index, names in enumerate(getattr(piece, key)):
                 for at, name in enumerate(names):
@@ -208,6 +240,26 @@ class Check:
             if searcher not in piece.searchers:
                 text = unknown("searcher of this study", searcher, piece.searchers)
                 self.mistakes[Mistake(self.file, f"spaces.{searcher}", text)] = None
+
+    def unit_tensors(self, piece: Any) -> None:
+        """Tensors of the units of a study's hardware are those of its workloads; of what is wrong by itself others tell."""
+        base, file = self.path.parent, self.file
+
+        def found(kind: str, values: Sequence[Any]) -> Iterator[Any]:
+            for value in values:
+                with suppress(SpecError):
+                    yield piece_of(self.registry, kind, located(kind, value, base), file)
+
+        workloads = [*found("workload", piece.workloads)]
+        for network in found("network", piece.networks):
+            with suppress(SpecError):
+                workloads += [node.piece for node in nodes_of(network, self.registry, base, file) if node.loops]
+        for hardware in found("hardware", piece.hardware):
+            for text in hardware.units.formats if hardware.units else ():
+                for workload in workloads:
+                    problem = self.partly(workload, hardware)
+                    if not problem.lacks(text):
+                        self.attempt(partial(problem.tensor, text, file, f"{hardware.name}: units.formats.{text}"))
 
     def network(self, piece: Any) -> None:
         self.attempt(lambda: nodes_of(piece, self.registry, self.path.parent, self.file))

@@ -113,15 +113,16 @@ def describe(kind: str, name: str, plugin_dirs: tuple[str, ...], as_json: bool) 
 def check(files: tuple[str, ...], plugin_dirs: tuple[str, ...], as_json: bool) -> None:
     """Check spec files of any kind.
 
-    FILE may be a folder of them, or that of a plugin; files that are checked together may name each other's pieces.
+    FILE may be a folder of them, or that of a plugin, whose formats in Python are tried too; files that are checked
+    together may name each other's pieces.
     All mistakes are reported at once.
     """
-    from .check import check_files
+    from .check import check_classes, check_files
 
     packages = tuple(text for text in files if _has_types(Path(text)))  # plugins, whose types their specs need
     registry = loaded((*plugin_dirs, *(text for text in packages if text not in plugin_dirs)))
     found: dict[str, list[Any]] = {text: [] for text in packages if Path(text, PACKAGE).is_file()}
-    found |= check_files(_files(files, packages), registry)
+    found |= {**check_classes(packages, registry), **dict(check_files(_files(files, packages), registry))}
     if as_json:
         tables = {file: [attrs.asdict(mistake) for mistake in mistakes] for file, mistakes in found.items()}
         click.echo(json.dumps(tables, indent=2))

@@ -227,6 +227,7 @@ class Writer:
         keys["beyond_format"] = {**texts, "description": "The format of ranks further out than the slots."}
         keys["gate_skip"] = by_name(texts, "The mechanism at every place.")
         keys["decoded"] = by_name(texts, "By tensor, the level from which inwards it is uncompressed.")
+        keys["stored"] = by_name({"type": "object"}, "What the hardware keeps of a tensor, by role, as in a space.")
         keys["score"] = {"type": "object", "description": "What a search has found; not read."}
         keys["scenarios"] = by_name({"type": "object"}, "What a search has found in every scenario; not read.")
         keys["pieces"] = by_name({"type": "object"}, "Tables of pieces by kind and name, which come before others.")

@@ -143,7 +143,7 @@ def report_verb(name: str, about: str) -> click.Command:
             click.echo(json.dumps(tables.get("", tables), indent=2))
             return
         if plan := plan_below(Path(design)):
-            cli_output.show(f"layer by layer, without the plan, whose designs are in {plan}")
+            cli_output.show(f"layer by layer, without the plan, whose designs are {plan} and those beside it")
             click.echo()
         for label, each in found.items():
             heading = f"# {label}\n\n" if label else ""

@@ -157,9 +157,9 @@ def run(as_json: bool, quiet: bool, hardware: str | None, report: bool, **given:
 @click.option(
     "--by",
     default="",
-    metavar="COLUMN",
+    metavar="COLUMN,...",
     help="What is compared: formats, mechanisms, space, cost_model, searcher or hardware.  [default: what NAME is of, or the "
-    "first of these that varies]",
+    "first of these that varies]  Then what the means are of, such as workload.  [default: hardware]",
 )
 def compare(
     study: str,
@@ -199,12 +199,15 @@ def compare(
     elif not quiet:
         for line in (found.about, found.verdict):
             click.echo(textwrap.fill(line, cli_output.width(), break_on_hyphens=False) + "\n")
-        for rows in (found.mean_rows(), found.use_rows() if found.uses else [], found.cell_rows()):
+        uses, names = found.use_rows() if found.uses else [], "<" * len(found.cells[0].names)
+        for rows, align in ((found.mean_rows(), "<<>"), (uses, "<<>"), (found.cell_rows(), f"{names}>")):
             if rows:
-                align = "<<>" if rows[0][0] != "workload" else "<" * len(found.cells[0].names) + ">"
                 less = [rows[0].index(name) for name in ("mean", "worse", "more", "cells") if name in rows[0]]
                 click.echo(cli_output.table(rows, align, less=less) + "\n")
     tell(outcomes, folder, cells.COMPARISON_FILES, quiet)
+    if found.broken:
+        cli_output.say(f"{found.broken} results are below their proven bound", "red")
+        raise SystemExit(1)
 
 
 def write_more(result: Result, problem: Problem, folder: str) -> list[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any, ClassVar
 
 import attrs
@@ -51,6 +52,12 @@ class SparseUnits:
     mechanisms: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict, metadata=naming("mechanism"))
     """By place (a level's name, or that of the compute units), the mechanisms that are built there."""
 
+    @property
+    def names(self) -> dict[str, tuple[str, ...]]:
+        """By kind of piece, those that it has anywhere, each once."""
+        every = {"format": self.formats, "mechanism": self.mechanisms}
+        return {kind: tuple(dict.fromkeys(chain(*of.values()))) for kind, of in every.items()}
+
 
 @attrs.frozen(kw_only=True)
 class Converter:
@@ -89,7 +96,8 @@ class Hardware(Piece):
     space: str | Table = attrs.field(default="", metadata=naming("space"))
     """Name of a space spec, or its table, that it is searched in unless another one is asked for; absent: the usual one."""
     units: SparseUnits | None = None
-    """The sparse units that the chip has, which designs choose from; absent: any that a design asks for, without area."""
+    """The sparse units that the chip has, which designs choose from; absent: any that a design asks for, without area. The
+    usual space takes up those that it lacks, others keep their candidates."""
     converter: Converter | None = None
     """What changes formats of tensors between layers; absent: nothing does, they are read as they were written."""
     choices: Mapping[str, tuple[Any, ...]] = attrs.field(factory=dict, validator=check_choices)

@@ -146,7 +146,8 @@ def encode(tiles: Array, coding: Coding, layout: TileLayout | None = None) -> Ti
         inside = tuple(range(rank + 2, tiles.ndim))
         words = layout.words.sum(axis=inside, dtype=np.int64).reshape(-1, lengths[rank])[exists]
         with guarded(form, "encode"):
-            codes.append(form.encode(blocks(rows, block_of(form, lengths[rank])), coding.shapes[rank], owner))
+            stored = blocks(rows, block_of(form, lengths[rank]))
+            codes.append(form.encode(stored, coding.shapes[rank], owner) if len(rows) else Code.of(0, []))
         places.append((rows, owner, words))
     streams, sizes = [], np.zeros((count, len(codes)))
     for rank, code in enumerate(codes):
@@ -187,7 +188,8 @@ def decode(stream: TileStream, coding: Coding, layout: TileLayout | None = None)
     for rank, form in enumerate(coding.formats):
         reader, shape, length = BitReader(stream.ranks[rank]), coding.shapes[rank], lengths[rank]
         with guarded(form, "decode"):
-            rows = form.decode(reader, shape, owner, ends)
+            none = np.zeros((0, shape.length), dtype=bool)
+            rows = form.decode(reader, shape, owner, ends) if len(owner) else none
         rows = np.repeat(rows, block_of(form, length), axis=1)[:, :length]
         fiber, at = np.nonzero(rows)
         if coding.offsets[rank]:

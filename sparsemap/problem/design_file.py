@@ -19,6 +19,9 @@
     [segments.sub-volume]                        # segments whose columns are none of these, by name, without their genes
     design = { co = 16, ci = 64, rows = 2, tiles = 1, passes = 1 }
 
+    [stored]                                     # what the hardware keeps of tensors, by role, as in a space
+    Q = { type = "grouped", n = [2], m = 4 }
+
 `beyond_format` is the format of ranks further out than the slots; `padding` gives the sizes of padded dimensions. Files
 written by a search hold the tables of everything that the numbers depend on. A file is read into a problem whose space
 has no genes, so that it is evaluated as in a search.
@@ -55,7 +58,7 @@ COLUMNS |= {name: name for name in ("formats", "decoded")}
 NAMED = ("workload", "hardware", "objective", "cost_model")
 """What may be a file, beside the design or in the working directory."""
 ABOUT = ("kind", "name", "description", "workload", "hardware", "cost_model", "objective")
-PARTS = ("mapping", "padding", "formats", "beyond_format", "gate_skip", "decoded", "segments")
+PARTS = ("mapping", "padding", "formats", "beyond_format", "gate_skip", "decoded", "segments", "stored")
 KNOWN = (*ABOUT, *PARTS, "score", "scenarios", "pieces")
 LOOP = re.compile(r"\s*(.+?)\s*=\s*(\d+)\s*")
 
@@ -94,6 +97,8 @@ def dump(
     decoded = {problem.tensors[t].name: problem.levels[s].name for t, s in inside}  # at home, nothing is decoded
     if decoded:
         table["decoded"] = decoded
+    if problem.space_spec.stored:
+        table["stored"] = dict(problem.space_spec.stored)
     if numbers:
         table["score"] = {key: float(value) for key, value in numbers.items()}
     if scenarios:
@@ -157,7 +162,7 @@ def structure(table: Mapping[str, Any], registry: Registry, file: str = "") -> D
     pieces: Mapping[str, Mapping[str, Any]] = table.get("pieces", {})
     beside = {key: located(key, table[key], Path(file).parent) for key in NAMED if key in table}
     tables = {**({SEGMENT: fixed} if "mapping" in table else {}), **segments}
-    space = SpaceSpec(name=DESIGN_KIND, segments=tuple(tables), tables=tables)
+    space = SpaceSpec(name=DESIGN_KIND, segments=tuple(tables), tables=tables, stored=table.get("stored", {}))
     known: Any = _Inlined(registry, pieces, file) if pieces else registry
     scored = beside.get("objective", defaults.OBJECTIVE), beside.get("cost_model", defaults.COST_MODEL)
     problem = make_problem(known, beside["workload"], beside["hardware"], space, *scored, file)
@@ -183,7 +188,8 @@ def _wrong_keys(table: Mapping[str, Any], file: str) -> list[Mistake]:
     for key in ("workload", "hardware", *(() if "segments" in table else ("mapping",))):
         if key not in table:
             mistakes.append(Mistake(file, key, "missing"))
-    depths = {"mapping": 0, "formats": 0, "gate_skip": 0, "decoded": 0, "padding": 0, "segments": 1, "pieces": 2}
+    depths = dict.fromkeys(("mapping", "formats", "gate_skip", "decoded", "padding"), 0)
+    depths |= {"segments": 1, "stored": 1, "pieces": 2}
     for key, depth in depths.items():
         mistakes += [Mistake(file, path, "expected a table") for path in _no_tables(table.get(key, {}), key, depth)]
     return mistakes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +66,13 @@ def make_problem(
     }
     space = space or built["hardware"].space or defaults.SPACE
     built["space"] = piece_of(registry, "space", space, file)
-    if more:
-        both = {kind: (*built["space"].more.get(kind, ()), *names) for kind, names in more.items()}
+    added: dict[str, Iterable[str]] = {**(more or {})}
+    if space == defaults.SPACE and (units := built["hardware"].units):  # other spaces have their candidates on purpose
+        for kind, names in units.names.items():
+            known = [name for name in names if registry.has(kind, name)]  # of others the chip tells
+            added |= {kind: dict.fromkeys((*added.get(kind, ()), *known))} if known else {}
+    if added:
+        both = {kind: (*built["space"].more.get(kind, ()), *names) for kind, names in added.items()}
         built["space"] = attrs.evolve(built["space"], more={**built["space"].more, **both})
     parts = {"workload": workload, "hardware": hardware, "space": space}
     model = piece_of(registry, "cost-model", cost_model or built["space"].cost_model or defaults.COST_MODEL, file)

@@ -24,7 +24,7 @@ from ..problem.arguments import check_seed
 from ..problem.load import located
 from ..searching.budget import Budget
 from ..searching.journal import JOURNAL_FILE, designs_in
-from ..searching.result import PARTIAL_FOLDER, RESULT_FILE
+from ..searching.result import PARTIAL_FOLDER, RESULT_FILE, broken
 from ..searching.shortfalls import Shortfall
 from ..spec.unstructuring import plain
 
@@ -106,10 +106,12 @@ class Outcome:
 
     @property
     def row(self) -> dict[str, Any]:
-        """The row of the cell in the tables."""
+        """The row of the cell in the tables; `broken_bound`, score over bound, if a result is below what it can be."""
+        gap = self.numbers.get("lowest_gap") or self.numbers.get("gap")
         costs = self.numbers.get("costs") or {}
         numbers = {key: self.numbers.get(key) for key in NUMBERS} | {"score": self.numbers.get("score")}
-        return self.cell.names | numbers | dict.fromkeys(COSTS) | {**costs}
+        wrong = {"broken_bound": gap} if broken(gap, "") else {}
+        return self.cell.names | numbers | dict.fromkeys(COSTS) | {**costs} | wrong
 
 
 def cells_of(study: Study, folder: Path, base: Path = Path("."), what: str = "workload") -> list[Cell]:
@@ -282,8 +284,8 @@ def _is_result(folder: Path, layers: bool) -> bool:
 
 
 def plan_below(folder: Path) -> Path | None:
-    """Where the designs of the first plan are below the folder of a network or a study."""
-    return next((file.parent for file in sorted(folder.glob(f"**/{PLAN_FOLDER}/*.toml"))), None)
+    """The first design of the first plan below the folder of a network or a study."""
+    return next(iter(sorted(folder.glob(f"**/{PLAN_FOLDER}/*.toml"))), None)
 
 
 def labels_of(references: Iterable[str]) -> dict[str, str]:

@@ -18,10 +18,10 @@ from typing import Any
 import attrs
 
 from ..errors import SearchError, unknown
-from ..files import csv_text, four_digits, markdown_table, percent, read_csv, times, write_texts
+from ..files import csv_text, four_digits, grouped, markdown_table, percent, read_csv, times, write_texts
 from ..pieces.defaults import SEARCHER
 from .cells import AXES, COMPARISON_FILES, MORE, OWN, chosen_in, placed
-from .confidence import Ratio, ratio_of
+from .confidence import LEVEL, Ratio, ratio_of
 
 ALL = "all"
 """In place of a hardware: the mean over the cells of all of them."""
@@ -35,6 +35,10 @@ COSTS = {
 """What the variants of a study are compared by."""
 NAMED = {"edp": "EDP", "edp_js": "energy x time", "seconds": "time", "energy_pj": "energy", "score": "score"}
 WORDS = {"one seed": "with one seed per cell it may be noise", "noise": "noise, the seeds differ by as much"}
+BROKEN = "broken bound"
+"""The word where a result is below what any design can have by proof."""
+SHOWN = 4
+"""Values of an axis that a verdict names."""
 COUNTED = {"better": "less", "worse": "more"}
 """What is said of cost models: no design becomes better by being counted in another way."""
 
@@ -47,13 +51,15 @@ class CellRow:
     """Workload, hardware and seed, and what else the study varies."""
     costs: Mapping[str, float | None]
     """By variant; None where no valid design was found, or the cell failed."""
+    broken: tuple[str, ...] = ()
+    """Variants whose result is below its proven bound."""
 
 
 @attrs.frozen
 class MeanRow:
-    """The mean ratios of one variant to the reference on one hardware."""
+    """The mean ratios of one variant to the reference, on one hardware or of another group of cells."""
 
-    hardware: str
+    group: str
     variant: str
     arithmetic: float | None
     ratio: Ratio | None
@@ -64,6 +70,8 @@ class MeanRow:
     better: int
     """Cells in which the reference is better."""
     worse: int
+    broken: str = ""
+    """Which of the two breaks its bound, and in how many cells."""
 
     @property
     def range(self) -> str:
@@ -73,14 +81,15 @@ class MeanRow:
 
     @property
     def word(self) -> str:
-        return self.ratio.word if self.ratio else "-"
+        return BROKEN if self.broken else self.ratio.word if self.ratio else "-"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data; `searcher`, `space` or what else it is of, is `variant`."""
+    def to_dict(self, over: str) -> dict[str, Any]:
+        """Plain data; `searcher`, `space` or what else it is of, is `variant`; the group is called `over`."""
         ratio = self.ratio
         numbers = {"geometric": ratio and ratio.mean, "low": ratio and ratio.low, "high": ratio and ratio.high}
-        about = {key: getattr(self, key) for key in ("hardware", "variant", "arithmetic")}
-        return {**about, **numbers, "word": self.word, **{key: getattr(self, key) for key in COUNTS}}
+        about = {over: self.group, "variant": self.variant, "arithmetic": self.arithmetic}
+        counts = {key: getattr(self, key) for key in COUNTS} | ({"broken": self.broken} if self.broken else {})
+        return {**about, **numbers, "word": self.word, **counts}
 
 
 COUNTS = ("cells", "of", "better", "worse")
@@ -115,6 +124,8 @@ class Comparison:
     cost: str = "edp"
     """One of `COSTS`."""
     uses: tuple[Use, ...] = ()
+    over: str = "hardware"
+    """What the means are of, a mean for each value; several names with commas."""
 
     @property
     def others(self) -> tuple[str, ...]:
@@ -125,14 +136,21 @@ class Comparison:
         return cost / reference if cost is not None and reference else None
 
     @property
-    def means(self) -> tuple[MeanRow, ...]:
-        """Per hardware, then over all of them if there are several."""
-        hardware = list(dict.fromkeys(cell.names.get("hardware", ALL) for cell in self.cells))
-        groups = [*hardware, ALL] if len(hardware) > 1 else hardware
-        return tuple(self._mean(group, variant) for group in groups for variant in self.others)
+    def broken(self) -> int:
+        """How many results are below their proven bound."""
+        return sum(len(cell.broken) for cell in self.cells)
 
-    def _mean(self, hardware: str, variant: str) -> MeanRow:
-        cells = [cell for cell in self.cells if hardware in (cell.names.get("hardware"), ALL)]
+    @property
+    def means(self) -> tuple[MeanRow, ...]:
+        """Per hardware, or what else they are `over`, then over all cells if there are several."""
+        groups = self.groups(self.over)
+        groups |= {ALL: list(self.cells)} if len(groups) > 1 else {}
+        return tuple(self._mean(group, variant, cells) for group, cells in groups.items() for variant in self.others)
+
+    def groups(self, over: str) -> dict[str, list[CellRow]]:
+        return grouped(self.cells, lambda cell: ", ".join(str(cell.names.get(key, ALL)) for key in over.split(", ")))
+
+    def _mean(self, group: str, variant: str, cells: Sequence[CellRow], level: float = LEVEL) -> MeanRow:
         problems: dict[tuple[Any, ...], list[float]] = {}
         for cell in cells:
             if (ratio := self.ratio(cell, variant)) is not None:
@@ -140,8 +158,31 @@ class Comparison:
         ratios = [ratio for found in problems.values() for ratio in found]
         arithmetic = math.fsum(ratios) / len(ratios) if ratios else None
         better, worse = sum(ratio > 1 for ratio in ratios), sum(ratio < 1 for ratio in ratios)
-        mean = ratio_of(problems.values())
-        return MeanRow(hardware, variant, arithmetic, mean, len(ratios), len(cells), better, worse)
+        mean = ratio_of(problems.values(), level)
+        below = Counter(name for cell in cells for name in (variant, self.reference) if name in cell.broken)
+        broken = " and ".join(f"{name} in {count} of {len(cells)} cells" for name, count in below.items())
+        return MeanRow(group, variant, arithmetic, mean, len(ratios), len(cells), better, worse, broken)
+
+    @property
+    def divided(self) -> list[str]:
+        """Axes whose values say what the mean over them does not."""
+        return list(dict.fromkeys(key for row in self.means[-len(self.others) :] for key in self._against(row)))
+
+    def _against(self, mean: MeanRow) -> dict[str, str]:
+        """By axis the values whose intervals, of 95 % for all of them together, say what the mean does not."""
+        texts: dict[str, str] = {}
+        for key in dict.fromkeys(key for cell in self.cells for key in cell.names if key != "seed"):
+            groups = self.groups(key)
+            level = 1 - (1 - LEVEL) / len(groups)
+            rows = [self._mean(group, mean.variant, cells, level) for group, cells in groups.items()]
+            told = [
+                (row, row.ratio.mean) for row in rows if row.ratio and row.word in COUNTED and row.word != mean.word
+            ]
+            told.sort(key=lambda pair: -abs(math.log(pair[1])))
+            words = [f"{row.group} {times(ratio)} ({self.called(row.word)})" for row, ratio in told[:SHOWN]]
+            more = f" and {len(told) - SHOWN} more" if len(told) > SHOWN else ""
+            texts |= {key: f"; but by {key.replace('_', ' ')}: {', '.join(words)}{more}"} if words else {}
+        return texts
 
     # -- as text
 
@@ -150,6 +191,7 @@ class Comparison:
             {**cell.names}
             | {f"{self.cost}:{name}": cell.costs.get(name) for name in self.variants}
             | {f"ratio:{name}": self.ratio(cell, name) for name in self.others}
+            | ({"broken_bound": "; ".join(cell.broken)} if self.broken else {})
             for cell in self.cells
         ]
         return csv_text(rows)
@@ -167,6 +209,11 @@ class Comparison:
         """A sentence for each of the other variants, over all cells."""
         texts = []
         for row in self.means[-len(self.others) :]:
+            if row.broken:
+                texts.append(
+                    f"no verdict on {row.variant}: below its proven bound is {row.broken}; do not trust these numbers"
+                )
+                continue
             if row.ratio is None:
                 texts.append(f"{row.variant} has no result where {self.reference} has one")
                 continue
@@ -179,6 +226,7 @@ class Comparison:
                 for use in mine
             ]
             text += f": {WORDS.get(row.word, self.called(row.word))}{''.join(used)}"
+            text += "".join(self._against(row).values())
             texts.append(
                 text + "".join(self._without(row.variant, self.reference) + self._without(self.reference, row.variant))
             )
@@ -198,15 +246,15 @@ class Comparison:
 
     def mean_rows(self) -> list[list[str]]:
         ends = f"{self.reference} {self.called('better')}", self.called("worse")
-        head = ["hardware", self.by, "geometric mean", "95 %", "", "mean", "cells", *ends]
+        head = [self.over, self.by, "geometric mean", "95 %", "", "mean", "cells", *ends]
         rows = [head]
         for row in self.means:
             counts = f"{row.cells} of {row.of}", str(row.better), str(row.worse)
             mean = times(row.ratio.mean if row.ratio else None)
             rows.append(
-                [row.hardware, row.variant, mean, row.range, self.called(row.word), times(row.arithmetic), *counts]
+                [row.group, row.variant, mean, row.range, self.called(row.word), times(row.arithmetic), *counts]
             )
-        return [row[self.by == "hardware" :] for row in rows]
+        return [row[self.by == self.over :] for row in rows]
 
     def use_rows(self) -> list[list[str]]:
         """What the designs use, the share of the designs of each variant."""
@@ -226,7 +274,9 @@ class Comparison:
         rows = [[*names, *self.variants, *(f"ratio {name}" for name in self.others)]]
         for cell in self.cells:
             ratios = [times(self.ratio(cell, name)) for name in self.others]
-            costs = [four_digits(cell.costs.get(name)) for name in self.variants]
+            costs = [
+                f"{four_digits(cell.costs.get(name))}{f' {BROKEN}' * (name in cell.broken)}" for name in self.variants
+            ]
             rows.append([*map(str, cell.names.values()), *costs, *ratios])
         return rows
 
@@ -238,11 +288,12 @@ class Comparison:
         """Plain data for JSON."""
         cells = [
             {**cell.names, self.cost: dict(cell.costs), "ratio": {name: self.ratio(cell, name) for name in self.others}}
+            | ({"broken_bound": cell.broken} if cell.broken else {})
             for cell in self.cells
         ]
         about = {"by": self.by, "cost": self.cost, "reference": self.reference, "verdict": self.verdict}
         uses = [{**attrs.asdict(use), "share": use.share} for use in self.uses]
-        return {**about, "means": [row.to_dict() for row in self.means], "chosen": uses, "cells": cells}
+        return {**about, "means": [row.to_dict(self.over) for row in self.means], "chosen": uses, "cells": cells}
 
     def write(self, folder: Path, partial: bool = False) -> list[Path]:
         """Writes cells and means as CSV with full precision, and both as markdown; each file whole or not at all. Where
@@ -252,7 +303,7 @@ class Comparison:
             told = (row.items() for row in read_csv(folder / COMPARISON_FILES[0]))
             earlier = sum(bool(cost) for row in told for name, cost in row if name.startswith(f"{self.cost}:"))
         folder = placed(folder, COMPARISON_FILES, partial, stays=known < earlier)
-        texts = (self.cells_csv(), csv_text([row.to_dict() for row in self.means]), self.markdown())
+        texts = (self.cells_csv(), csv_text([row.to_dict(self.over) for row in self.means]), self.markdown())
         return write_texts({folder / name: text for name, text in zip(COMPARISON_FILES, texts, strict=True)})
 
 
@@ -262,22 +313,26 @@ def compare(
     by: str = "",
     chosen: Sequence[Mapping[str, Mapping[str, Sequence[str]]]] = (),
 ) -> Comparison:
-    """The comparison of the rows of a study's table (`Outcome.row`) by one of the names that vary, see `axis_of`.
+    """The comparison of the rows of a study's table (`Outcome.row`) by one of the names that vary, see `axes_of`.
 
-    The reference is the default searcher, the variant that adds nothing, or else the first one, unless it is named.
+    The reference is the default searcher, the variant that adds nothing, or else the first one, unless it is named. Names
+    behind what is compared, with commas, are what the means are of, in place of the hardware; a workload always is.
     `chosen` has the formats and mechanisms of each row's design by kind, and where they are (`Design.chosen`).
     """
     rows = list(rows)
-    variants = {key: tuple(dict.fromkeys(row[key] for row in rows if key in row)) for key in BY}
-    by = axis_of(variants, by, reference)
+    variants = {key: tuple(dict.fromkeys(row[key] for row in rows if key in row)) for key in NAMES[:-1]}
+    by, over = axes_of(variants, by, reference)
     reference = checked_reference(by, variants[by], reference)
     cost = cost_of(rows, by)
     found: dict[tuple[Any, ...], dict[str, float | None]] = {}
+    broken: dict[tuple[Any, ...], list[str]] = {}
     names = [name for name in NAMES if name != by and any(name in row for row in rows) and _told(name, rows)]
     for row in rows:
-        found.setdefault(tuple(row.get(name) for name in names), {})[row[by]] = row.get(cost)
-    cells = tuple(CellRow(dict(zip(names, key, strict=True)), costs) for key, costs in found.items())
-    return Comparison(reference, variants[by], cells, by, cost, _uses(rows, chosen, by))
+        key = tuple(row.get(name) for name in names)
+        found.setdefault(key, {})[row[by]] = row.get(cost)
+        broken.setdefault(key, []).extend([row[by]] if row.get("broken_bound") else [])
+    cells = tuple(CellRow(dict(zip(names, key, strict=True)), found[key], tuple(broken[key])) for key in found)
+    return Comparison(reference, variants[by], cells, by, cost, _uses(rows, chosen, by), over)
 
 
 def _told(name: str, rows: Sequence[Mapping[str, Any]]) -> bool:
@@ -312,17 +367,23 @@ def added(variant: str, by: str) -> list[str]:
     return variant.split("+") if by in MORE and variant != OWN else []
 
 
-def axis_of(variants: Mapping[str, Sequence[str]], by: str = "", reference: str = "") -> str:
-    """What a study is compared by: what is named, what has the reference, or the first of `BY` that varies."""
+def axes_of(variants: Mapping[str, Sequence[str]], by: str = "", reference: str = "") -> tuple[str, str]:
+    """What a study is compared by: what is named first, what has the reference, or the first of `BY` that varies; and what
+    the means are over."""
     several = [key for key in BY if len(variants.get(key, ())) > 1]
     if not several:
         count = len(variants.get("searcher", ()))
         raise SearchError(
             f"a comparison needs two searchers, formats, spaces or hardware or more, the study has {count}"
         )
-    if by and by not in several:
-        raise SearchError(f"--by: {unknown('column of several', by, several)}")
-    return by or next((key for key in several if reference in variants[key]), several[0])
+    known = [*several, *(key for key in variants if key not in BY and len(variants[key]) > 1)]
+    asked = [name.strip() for name in by.split(",")] if by else []
+    for name in asked:
+        if name not in known:
+            raise SearchError(f"--by: {unknown('column of several', name, known)}")
+    named = next((key for key in several if reference in variants[key]), several[0])
+    first = asked[0] if asked and asked[0] in BY else named
+    return first, ", ".join(name for name in dict.fromkeys(asked) if name != first) or "hardware"
 
 
 def checked_reference(by: str, variants: Sequence[str], reference: str = "") -> str:

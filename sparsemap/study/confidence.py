@@ -35,7 +35,7 @@ class Ratio:
         return "noise" if self.noise else "better" if self.mean < 1.0 else "worse"
 
 
-def ratio_of(problems: Iterable[Sequence[float]]) -> Ratio | None:
+def ratio_of(problems: Iterable[Sequence[float]], level: float = LEVEL) -> Ratio | None:
     """The geometric mean over problems, of each the geometric mean over its seeds; None without any ratio.
 
     What the problems differ by is no noise: the interval comes from how the logarithms scatter between the seeds of a
@@ -51,7 +51,7 @@ def ratio_of(problems: Iterable[Sequence[float]]) -> Ratio | None:
         return Ratio(math.exp(mean))
     squares = math.fsum((x - m) ** 2 for found, m in zip(logs, means, strict=True) for x in found)
     error = math.sqrt(squares / free * math.fsum(1 / len(found) for found in logs)) / len(logs)
-    wide = quantile(free) * error
+    wide = quantile(free, level) * error
     return Ratio(math.exp(mean), math.exp(mean - wide), math.exp(mean + wide))
 
 

@@ -90,6 +90,7 @@ class FusedPlan:
         found: dict[str, str] = {}
         for before, one in pairwise(self.graph if self.operations == "fused" else ()):
             single = list(one.inputs).count(before.name) == 1 and self.takers[before.name] == [one]
+            single = single and before.words == one.words  # what is broadcast is not made where it was written
             if single and isinstance(one.node.piece, Operation) and one.node.piece.wordwise:
                 found[one.name] = before.name
         return found

@@ -180,6 +180,7 @@ class Plan:
             numbers["between"] = getattr(whole, "between", None)  # a plan counts them
         lacking = next((one.numbers for one in outcomes if one.numbers and one.numbers.get("edp") is None), {})
         numbers |= {key: lacking.get(key) for key in WHY}
+        numbers["lowest_gap"] = min((gap for one in outcomes if (gap := one.numbers.get("gap"))), default=None)
         numbers["chosen"] = chosen_in(outcome.numbers for outcome in outcomes)
         numbers["valid_fraction"] = sum(count * share for count, share in tried) / max(evaluations, 1)
         failed = [f"{outcome.cell.workload}: {outcome.error}" for outcome in outcomes if outcome.state == "failed"]

@@ -21,7 +21,7 @@ from typing import Any
 import attrs
 
 from ..errors import SearchError, SparseMapError, traced
-from ..files import csv_text, four_digits, markdown_table, read_csv, write_texts
+from ..files import csv_text, four_digits, markdown_table, read_csv, times, write_texts
 from ..pieces.boundary import raised_in
 from ..pieces.data_specs import Study
 from ..pieces.loading import load
@@ -275,7 +275,8 @@ def shown_rows(rows: Iterable[Mapping[str, Any]]) -> list[list[str]]:
         ["seconds"] if len({row["hardware"] for row in rows}) > 1 and any(row.get("seconds") for row in rows) else []
     )
     keys = (*(key for key in (*NAMES[:3], *AXES, "seed") if key in known), *NUMBERS[:3], *timed, *NUMBERS[3:])
-    return [list(keys), *([_shown(key, row[key]) for key in keys] for row in rows)]
+    keys += ("broken_bound",) if any("broken_bound" in row for row in rows) else ()
+    return [list(keys), *([_shown(key, row.get(key)) for key in keys] for row in rows)]
 
 
 def _shown(key: str, value: Any) -> str:
@@ -284,6 +285,8 @@ def _shown(key: str, value: Any) -> str:
         return "-"
     if key in ("edp", "energy_pj"):
         return four_digits(value)
+    if key == "broken_bound":
+        return times(value)
     if key == "seconds":
         return scaled_text(value, "s")
     if key in ("cycles", "evaluations"):

@@ -13,19 +13,24 @@ import numpy as np
 
 from ..errors import PluginError
 from ..pieces import contracts as of
+from ..pieces.boundary import wrong
 from ..pieces.contracts.hardware import FULL_ACTIONS, LEFT_OUT
 from ..pieces.streams import Coding, block_of, decode, encode, lay_out
 from ..problem.levels import Place
 from ..problem.problem import Problem
 
 
-def expect(piece: of.Piece, holds: Any, what: str, expected: object = "", given: object = "") -> None:
-    """Raises AssertionError that names the plugin's class, unless `holds`."""
+def expect(
+    piece: of.Piece, holds: Any, what: str, expected: object = "", given: object = "",
+    cause: str | PluginError | None = None,
+) -> None:  # fmt: skip
+    """Raises AssertionError that names the plugin's class, unless `holds`; from the `cause`, or the method at fault."""
     if not holds:
         cls = type(piece)
         name = f" '{piece.name}'" if piece.name else ""
         detail = f": expected {expected}, given {given}" if expected != "" else ""
-        raise AssertionError(f"{piece.kind}{name} ({cls.__module__}.{cls.__qualname__}): {what}{detail}")
+        error = wrong(piece, cause, what) if isinstance(cause, str) else cause
+        raise AssertionError(f"{piece.kind}{name} ({cls.__module__}.{cls.__qualname__}): {what}{detail}") from error
 
 
 def array_of(piece: of.Piece, value: Any, shape: tuple[int, ...], what: str, kinds: str = "fiu") -> of.Array:
@@ -56,7 +61,7 @@ def check_format(piece: of.Format, count: int = 500, seed: int = 0, parents: Ite
     """Shapes, finite numbers from 0 on, widths that do not depend on the occupancy, and entries that stay apart.
 
     Of formats that store zeros: `block` and `padded` compress, `below_compressed` does not; padded fibers count their
-    one length, not what is occupied; a format of blocks tells blocks apart. A codec is checked below each of `parents`.
+    one length, not what is occupied; a format of blocks tells blocks apart. A codec is checked as `check_codec` says.
     """
     stores_zeros = piece.padded or piece.block > 1
     expect(piece, piece.compressed or not stores_zeros, "block and padded go with compressed = True")
@@ -101,13 +106,36 @@ LENGTHS = (96, 35, 7, 1)
 """Of the ranks that codecs are checked on, whole and ragged."""
 
 
+@attrs.frozen(kw_only=True)
+class _Mask(of.Format):
+    """A bit for every position: the rank above any codec, so that it meets fibers that are left out."""
+
+    compressed: bool = True
+
+    def encode(self, rows: of.Array, rank: of.RankShape, tiles: of.Array) -> of.Code:
+        fiber = np.repeat(np.arange(len(rows)), rank.length)
+        return of.Code.of(len(rows), [(fiber, rows.reshape(-1).astype(np.int64), 1)])
+
+    def decode(self, bits: of.BitReader, rank: of.RankShape, tiles: of.Array, ends: of.Array | None) -> of.Array:
+        return bits.many(len(tiles) * rank.length, 1).reshape(len(tiles), rank.length) > 0
+
+    def metadata_bits(self, fiber: of.Fiber) -> of.Array:
+        return fiber.fibers * fiber.length
+
+
+MASKS = _Mask(name="mask"), _Mask(name="mask with offsets", offsets=True)
+
+
 def check_codec(piece: of.Format, parents: Iterable[of.Format] = (), seed: int = 0) -> None:
-    """Random tiles of several lengths come back from their bits, alone and below each of `parents`; the bits are no fewer
-    than the entropy of the masks, and as many in the mean as `encoded` says."""
+    """Random tiles of several lengths come back from their bits, alone, below a compressed rank with offsets and without,
+    and below each of `parents`; the bits are no fewer than the entropy of the masks, and as many in the mean as `encoded`
+    says."""
     expect(piece, piece.decodable, "has no codec", "methods encode and decode, or `lists` in TOML")
     rng, tried = np.random.default_rng(seed), 0
     alone = [([piece], (length,)) for length in LENGTHS]
-    for formats, shape in alone + [([parent, piece], shape) for parent in parents for shape in ((6, 16), (5, 13))]:
+    below = [([mask, piece], (5, length)) for mask in MASKS for length in LENGTHS]
+    given = [([parent, piece], shape) for parent in parents for shape in ((6, 16), (5, 13))]
+    for formats, shape in alone + below + given:
         if not decodable(formats):
             continue
         words = math.prod(shape)
@@ -127,18 +155,19 @@ def check_codec(piece: of.Format, parents: Iterable[of.Format] = (), seed: int =
                 found = encode(tiles, coding, layout)
                 again = decode(found, coding, layout)
             except PluginError as error:
-                expect(piece, False, f"{what}: {error.mistakes[0].message}")
+                expect(piece, False, f"{what}: {error.mistakes[0].message}", cause=error)
             expect(piece, (again == tiles).all(), f"{what} do not decode to themselves")
             sizes = found.sizes.sum(axis=1)
             stored = round(len(found.data) / 300)
             free = math.log2(math.comb(words, nonzeros)) - math.log2(math.comb(max(stored, nonzeros), nonzeros))
             enough = sizes.mean() >= free * 0.999
-            expect(piece, enough, f"bits for {what}", f"at least {free:.1f}", sizes.mean())
+            expect(piece, enough, f"bits for {what}", f"at least {free:.1f}", sizes.mean(), "encode")
             if not nonzeros or any(form.padded for form in formats):
                 continue
             told = expected_bits(formats, shape, nonzeros)
             near = abs(sizes.mean() - told) <= 4.5 * sizes.std() / 300**0.5 + 0.01 * told + 0.02
-            expect(piece, near, f"mean bits for {what}", f"{sizes.mean():.2f} (`encode`)", f"{told:.2f} (`encoded`)")
+            written, expected = f"{sizes.mean():.2f} (`encode`)", f"{told:.2f} (`encoded`)"
+            expect(piece, near, f"mean bits for {what}", written, expected, "encoded")
     expect(piece, tried, f"has fields too narrow for ranks of {LENGTHS[-2]} and more positions")
 
 

@@ -318,6 +318,47 @@ def register_formats():
         assert code == 0 or "own.toml: its codec or its formulas are wrong" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong", "found"),
+    [
+        ("> 0", "< 0", "decode does not bring back what encode has written (bad/word/__init__.py, line 13)"),
+        ("fiber.length", "2", "(`encoded`) (bad/word/__init__.py, line 15)"),
+        ("rows.reshape(-1)", "rows.nothing()", "has no attribute 'nothing' (bad/word/__init__.py, line 11)"),
+    ],
+)
+def test_check_tries_the_codec_of_every_class_of_a_folder(right, wrong, found):
+    text = """import attrs, numpy as np
+from sparsemap import Code, Format, Units, hookimpl
+
+@attrs.frozen(kw_only=True)
+class Word(Format):
+    type_name = "word"
+    compressed: bool = True
+
+    def encode(self, rows, rank, tiles):
+        fiber = np.repeat(np.arange(len(rows)), rank.length)
+        return Code.of(len(rows), [(fiber, rows.reshape(-1).astype(int), 1)])
+
+    def decode(self, bits, rank, tiles, ends):
+        return bits.many(len(tiles) * rank.length, 1).reshape(len(tiles), rank.length) > 0
+    def encoded(self, fiber, outer):
+        return Units(fiber.fibers * fiber.length, 1.0)
+    metadata_bits = lambda self, fiber: fiber.fibers * fiber.length
+
+@hookimpl
+def register_formats():
+    return [Word]
+"""
+    for folder, written in (("good/word", text), ("bad/word", text.replace(right, wrong, 1))):
+        Path(folder).mkdir(parents=True)
+        Path(folder, "__init__.py").write_text(written)
+    for folder in ("good", "good/word"):
+        assert "good/word/__init__.py: fine" in run("check", folder).stdout
+    for folder in ("bad", "bad/word"):
+        told = run("check", folder, code=1).stderr
+        assert "__init__.py: word: its codec or its formulas are wrong: " in told and found in told
+
+
 @pytest.mark.parametrize(("lists", "bits"), [("runs", "0"), ("runs", "-3"), ("coordinates", "2"), ("runs", '"1 / 0"')])
 def test_check_tries_the_codec_of_a_format(lists, bits):
     Path("odd.toml").write_text(

@@ -68,6 +68,27 @@ def test_a_written_design_evaluates_to_the_same_numbers_bit_for_bit(found, regis
     assert bool(problem.padded) == (workload in ("padded", "mm3"))
 
 
+def test_designs_of_every_hardware_with_a_space_of_its_own_evaluate_the_same_again(registry):
+    """Whatever such a space says beside its genes."""
+    layer = {"name": "layer", "type": "conv2d", "k": 32, "c": 16, "p": 6, "q": 6, "r": 3, "s": 3}
+    own = [name for name in registry.names("hardware") if registry.resolve("hardware", name).space]
+    changed = []
+    for name in own:
+        for density in ({}, {"Q": 0.4}):
+            problem = load_problem(layer | {"density": density}, name, registry=registry)
+            found = problem.space.decode(problem.space.sample(40, np.random.default_rng(0)))
+            before = problem.evaluator.evaluate_designs(found)
+            valid = np.flatnonzero(before.valid)[:3]
+            assert len(valid), name
+            for row in valid:
+                text = toml_io.dumps(dump(Design(problem, found.take(np.array([row])))))
+                again = structure(tomllib.loads(text), registry)
+                costs = again.problem.evaluator.evaluate_designs(again.batch).costs.of(0).own
+                if dict(costs) != dict(before.costs.of(row).own):
+                    changed.append(name)
+    assert own and changed == []
+
+
 def test_a_written_design_has_the_loops_of_the_loop_nest_and_none_whose_bound_is_one(found, registry):
     best = found("mm1", "mobile").best
     table = dump(best.design)

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.analytic.model import AnalyticModel
+from sparsemap_plugins.reports.many import figure_of
 from toy_problem import ToyGenes, ToyModel, ToyObjective, toy_problem
 
 from sparsemap import PluginError, Searcher, load_problem, search
 from sparsemap.cli.main import cli
+from sparsemap.files import read_csv
 from sparsemap.pieces.loading import load
 from sparsemap.problem.designs import Decoded, Designs
 from sparsemap.problem.evaluation import Evaluation
@@ -205,6 +207,17 @@ def test_a_broken_bound_is_told_by_the_command_and_by_a_study(tmp_path, monkeypa
     toml_io.write("study.toml", study)
     done = CliRunner().invoke(cli, ["run", "study.toml", "--out", "study", "--quiet"])
     assert "mm1 on cloud with sparsemap, seed 0: BROKEN BOUND" in done.stderr
+    toml_io.write("study.toml", study | {"formats": [[], ["two-level-bitmask"]], "budget": 60})
+    done = CliRunner().invoke(cli, ["compare", "study.toml", "--out", "both"])
+    assert done.exit_code == 1 and "2 results are below their proven bound" in done.stderr
+    assert "no verdict on two-level-bitmask" in done.stdout and "may be noise" not in done.stdout
+    assert all(0 < float(row["broken_bound"]) < 1 for row in read_csv("both/table.csv"))
+    assert "broken_bound" in Path("both/table.md").read_text()
+    done = CliRunner().invoke(cli, ["report", "both"])
+    page = Path("both/report.html").read_text()
+    assert "2 of 2 results are below their proven bound" in page and "1 of 1, broken bound" in page
+    (axes,) = figure_of(Path("both"), "ratios").axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["two-level-bitmask, broken bound"]
 
 
 # ----------------------------------------------------------------------------------------------- objectives, segments

@@ -11,8 +11,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from scipy import stats
+from sparsemap_plugins.reports.many import figure_of
+from sparsemap_plugins.reports.page import page_of
 
 from sparsemap.cli.main import cli
+from sparsemap.errors import SearchError
+from sparsemap.files import csv_text, read_csv
+from sparsemap.pieces.loading import load
 from sparsemap.study.comparison import CellRow, Comparison
 from sparsemap.study.comparison import compare as comparison_of
 
@@ -253,3 +258,64 @@ def test_a_comparison_with_failed_cells_does_not_take_the_place_of_a_complete_on
     assert (tmp_path / "comparison.csv").read_text() == before and (tmp_path / "partial/comparison.csv").exists()
     comparison_of(rows).write(tmp_path)
     assert not (tmp_path / "partial").exists()
+
+
+def divided(ratios, **more):
+    """A comparison of cells with these ratios by workload, and seeds."""
+    return [
+        {"workload": name, "hardware": "h", "searcher": "s", "formats": formats, "seed": seed, "edp": cost, **more}
+        for name, each in ratios.items()
+        for seed, ratio in enumerate(each)
+        for formats, cost in (("own", 10.0), ("mine", 10.0 * ratio))
+    ]
+
+
+def test_means_are_of_any_axis_and_the_verdict_names_the_values_that_disagree():
+    ratios = {"dense": (1.06, 1.05, 1.07), "middle": (0.8, 1.25, 1.0), "thin": (0.95, 0.94, 0.95)}
+    found = comparison_of(divided(ratios), by="workload")
+    assert (found.by, found.over, [row.group for row in found.means]) == ("formats", "workload", [*ratios, "all"])
+    assert [row.word for row in found.means] == ["worse", "noise", "better", "noise"]
+    assert "; but by workload: dense 1.06x (worse), thin 0.95x (better)" in found.verdict
+    assert found.verdict == comparison_of(divided(ratios)).verdict
+    assert found.mean_rows()[0][0] == "workload" and found.to_dict()["means"][2]["workload"] == "thin"
+    both = comparison_of(divided(ratios) + divided(ratios, hardware="g"), by="formats, workload,hardware")
+    assert [row.group for row in both.means][:2] == ["dense, h", "middle, h"] and len(both.means) == 7
+    assert "but by" not in comparison_of(divided({"thin": (0.9, 0.91), "dense": (0.9, 0.89)})).verdict
+    with pytest.raises(SearchError, match="--by: no column of several 'seeds'; known: formats, workload"):
+        comparison_of(divided(ratios), by="seeds")
+
+
+def test_a_value_that_chance_alone_may_part_from_the_others_is_not_named():
+    ratios = {f"w{i}": (0.8, 1.25, 1.1) for i in range(20)} | {"lucky": (0.95, 0.955, 0.965)}
+    found = comparison_of(divided(ratios), by="workload")
+    assert found.means[-2].word == "better" and "but by" not in found.verdict
+
+
+def test_a_result_below_its_proven_bound_has_no_verdict_and_every_table_says_so(tmp_path):
+    rows = divided({"a": (0.8, 0.8), "b": (0.8, 0.8)})
+    rows[-1]["broken_bound"] = 0.9
+    found = comparison_of(rows)
+    assert found.broken == 1 and found.means[-1].word == "broken bound"
+    assert (
+        found.verdict
+        == "no verdict on mine: below its proven bound is mine in 1 of 4 cells; do not trust these numbers."
+    )
+    found.write(tmp_path)
+    assert [row["broken_bound"] for row in read_csv(tmp_path / "comparison.csv")] == ["", "", "", "mine"]
+    assert [row["word"] for row in read_csv(tmp_path / "comparison-means.csv")] == ["broken bound"]
+    text = (tmp_path / "comparison.md").read_text()
+    assert text.count("8 broken bound") == 1 and "better |" not in text.replace("own better", "")
+    by_workload = comparison_of(rows, by="workload").means
+    assert [row.word for row in by_workload] == ["better", "broken bound", "broken bound"]
+
+
+def test_the_page_has_means_by_the_axis_that_disagrees(tmp_path):
+    (tmp_path / "out").mkdir()
+    rows = divided({"dense": (1.06, 1.05, 1.07), "thin": (0.95, 0.94, 0.95)})
+    basic = {"energy_pj": 1.0, "cycles": 1.0, "valid_fraction": 1.0}
+    (tmp_path / "out/table.csv").write_text(csv_text([row | basic for row in rows]))
+    page = page_of([tmp_path / "out"], load())
+    assert "; but by workload: " in page.verdict[0]
+    assert [block.head[0] for block in page.sections[0].blocks[:2]] == ["hardware", "workload"]
+    (axes,) = figure_of(tmp_path / "out", "ratios", by="workload").axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["dense", "thin", "all"]

@@ -247,6 +247,18 @@ def test_free_operations_cost_nothing() -> None:
         planned(operations="fre")
 
 
+def test_what_is_broadcast_is_not_made_where_it_was_written() -> None:
+    gate = [
+        {"name": "mean", "type": "global-average"},
+        {**CONV, "name": "up", "p": 1, "q": 1, "r": 1, "s": 1, "padding": 0},
+    ]
+    for before, into in (([], {"gated": "second"}), (gate, {})):
+        last = {"name": "gated", "type": "multiply", "inputs": ["first", before[-1]["name"] if before else "second"]}
+        layers = [{"name": "first", **CONV}, *(before or [{"name": "second", **CONV}]), last]
+        plan = plan_of(load(), {**BLOCK, "layers": layers}, CHIP, Path("unused"), 60, 1, None, "paper", "edp", None)
+        assert FusedPlan.of(plan, "fused").fused_into == into
+
+
 def test_hardware_without_a_level_that_is_there_once_is_refused() -> None:
     spread = {**CHIP, "levels": [{**CHIP["levels"][0], "fanout": 4}, CHIP["levels"][1]]}
     with pytest.raises(SearchError, match="no level of 'chip' on chip is there once"):

@@ -69,3 +69,9 @@ def strides_of(lay: Layout, bounds: Array, blocks: list[int]) -> Array:
         for group in (*lay.temporal[s + 1 :], *(x for x in lay.spatial[s + 1 :] if x is not None)):
             strides *= bounds[group]
     return found.reshape(-1, bounds.shape[-1])
+
+
+def figures_of(lay: Layout) -> Array:
+    """For `waiting.c`: by operand `rarity`, then by operand `blocks_of`."""
+    rare = [rarity(lay.occupancies[t].density) for t in lay.operands]
+    return np.concatenate([rare, *(blocks_of(lay, t) for t in lay.operands)])

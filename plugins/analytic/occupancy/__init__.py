@@ -63,6 +63,7 @@ class TensorTables:
         """`usual`: formats ask how full a rank is anywhere in the tensor; `pointers`: ranks may have offsets."""
         self.by_shape = occupancy.by_shape
         self.asked = OccupancyMethods(occupancy, quirks)
+        self.asked.actual &= not usual  # codes count what all fibers hold, Timeloop those that are there (7.5)
         self.tiles = Tiles(self.asked)
         self.pairs = Pairs(self.tiles)
         self.ranks = UnitTables(self.tiles, self.pairs, formats, self.empty if usual else None, pointers)

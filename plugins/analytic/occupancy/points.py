@@ -112,5 +112,5 @@ class RankPieces(NamedTuple):
 
 
 def share_of(held: Array, there: Array, tiles: Tiles) -> Array:
-    """The share of positions that hold something: of all fibers, as in Timeloop, or of actual data of those that are there."""
+    """The share of positions that hold something: of all fibers, or by Timeloop, in actual data, of those that are there."""
     return np.minimum(1.0, held / np.where(there > 0.0, there, 1.0)) if tiles.occupancy.actual else held

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from sparsemap.files import grouped, read_csv, times
 from sparsemap.plots import COLOURS, Figure, named_ticks, subplots
 from sparsemap.searching.result import read_result
 from sparsemap.study.cells import AXES, chosen_in
-from sparsemap.study.comparison import BY, NAMED, Comparison, compare, cost_of
+from sparsemap.study.comparison import ALL, BROKEN, BY, NAMED, Comparison, compare, cost_of
 
 from ..charts import GREY, Chart, Mark, scale, strips
-from ..sides import NETWORK, TABLE, Compared, cell_folder, checked, labelled, plan_in, result_of, sides_of
+from ..sides import (
+    NETWORK,
+    TABLE,
+    Compared,
+    cell_folder,
+    checked,
+    in_order,
+    labelled,
+    plan_in,
+    ratio,
+    ratios,
+    result_of,
+    sides_of,
+    worth_of,
+)  # fmt: skip
 from ..tables import Cell, PageTable, PrintedNumber, number, numbers
 from ..verdict import uncounted, verdict
 from ..wording import CHIP_COSTS
@@ -58,7 +75,8 @@ def study(folder: Path, registry: Any = None, reference: str = "") -> Page:
         found = compare(rows, reference if reference in varied[by] else "", by, chosen)
         lines.append(found.verdict)
         head, *uses = found.use_rows()
-        blocks: list[Any] = [_means(found), *_ratios(found)]
+        overs = dict.fromkeys([found.over, *found.divided])
+        blocks: list[Any] = [*(_means(attrs.evolve(found, over=over)) for over in overs), *_ratios(found)]
         blocks += [PageTable(head, uses)] if found.uses and by in AXES else []
         if by == "hardware" and networks:
             lines, blocks = [*verdict(networks, registry), *lines], [*layer_blocks(networks), *blocks]
@@ -71,6 +89,8 @@ def study(folder: Path, registry: Any = None, reference: str = "") -> Page:
     cost = cost_of(rows, "seed")
     sections.append(Section("Cells", [_cells(rows, cost)], f"Numbers of the seed with the least {NAMED[cost]}."))
     origin = made(folder, about, TABLE)
+    if below := sum(row["broken_bound"] is not None for row in rows):
+        lines.insert(0, f"{below} of {len(rows)} results are below their proven bound: do not trust these numbers.")
     lines += [line for line in uncounted(networks) if line not in lines]
     lines += dict.fromkeys(line for row, result in zip(rows, results, strict=True) for line in _lacking(row, result))
     return Page(folder.resolve().name, [origin], tiles, sections, verdict=lines)
@@ -95,7 +115,7 @@ def rows_of(folder: Path) -> list[dict[str, Any]]:
 
 
 def _numbers(row: Mapping[str, str]) -> dict[str, Any]:
-    known = (*KEYS[4:], *CHIP_COSTS, "edp_js", "score")
+    known = (*KEYS[4:], *CHIP_COSTS, "edp_js", "score", "broken_bound")
     names = {key: row[key] for key in (*KEYS[:4], *AXES) if key in row}
     return names | {key: float(row[key]) if row.get(key) else None for key in known}
 
@@ -112,12 +132,39 @@ def _result(path: Path | None) -> dict[str, Any]:
 
 
 def _networks(rows: Sequence[Row], folders: Sequence[Path | None]) -> list[Compared]:
-    """The cells that are networks, of the searcher and seed that come first, by their hardware."""
-    found: dict[tuple[str, str], Path] = {}
+    """The cells that are networks, of the searcher that comes first, by their hardware: with all seeds in which each of them
+    has a total, of that one in which the best two are apart as on average."""
+    found: dict[str, dict[str, dict[str, Path]]] = {}
+    first: dict[tuple[str, str], list[str | None]] = {}
     for row, path in zip(rows, folders, strict=True):
-        if path is not None and (path / NETWORK).exists():
-            found.setdefault((row["workload"], row["hardware"]), path)
-    return labelled([side for path in found.values() for side in sides_of(path, planned=True)])
+        of = [row.get(key) for key in ("searcher", *AXES)]
+        if (
+            path is not None
+            and (path / NETWORK).exists()
+            and of == first.setdefault((row["workload"], row["hardware"]), of)
+        ):
+            found.setdefault(row["workload"], {}).setdefault(row["hardware"], {})[row["seed"]] = path
+    return labelled([side for chips in found.values() for side in _typical(list(chips.values()))])
+
+
+def _typical(chips: Sequence[Mapping[str, Path]]) -> list[Compared]:
+    """A side for each chip, given the folders of one network on it by seed."""
+    every = [{seed: side for seed, path in one.items() for side in sides_of(path, planned=True)} for one in chips]
+    known = [one for one in every if any(side.costs for side in one.values())]
+    seeds = [
+        seed
+        for seed in (known[0] if len(known) > 1 else ())
+        if all(seed in one and one[seed].costs for one in known) and len({one[seed].planned for one in known}) == 1
+    ]
+    if len(seeds) < 2:
+        return [one.get(seeds[0] if seeds else "", next(iter(one.values()))) for one in every]
+    all_seeds = [tuple(one[seed] for seed in seeds) for one in known]
+    worth = worth_of(side for some in all_seeds for side in some)
+    best, second = in_order([attrs.evolve(some[0], seeds=some) for some in all_seeds], worth)[:2]
+    each, mean = ratios(second, best, worth), ratio(second, best, worth) or 1.0
+    at = min(range(len(each)), key=lambda i: abs(math.log(each[i] / mean)), default=0)
+    without = [next(iter(one.values())) for one in every if one not in known]
+    return [*(attrs.evolve(some[at], seeds=some) for some in all_seeds), *without]
 
 
 def _count(label: str, count: int, note: str = "") -> Headline:
@@ -132,16 +179,16 @@ def _means(found: Comparison) -> PageTable:
     rows: list[list[Cell]] = []
     for row in found.means:
         mean = number(row.ratio.mean if row.ratio else None, times)
-        rows.append([row.hardware, row.variant, mean, row.range, found.called(row.word), f"{row.cells} of {row.of}"])
-    head = ["hardware", found.by.replace("_", " "), "geometric mean", "95 %", "", "cells"]
-    own = found.by == "hardware"  # the means are over all of it
+        rows.append([row.group, row.variant, mean, row.range, found.called(row.word), f"{row.cells} of {row.of}"])
+    head = [found.over, found.by.replace("_", " "), "geometric mean", "95 %", "", "cells"]
+    own = found.by == found.over  # the means are over all of it
     return PageTable(head[own:], [row[own:] for row in rows])
 
 
 def _ratios(found: Comparison) -> list[Chart]:
     """A chart for each hardware, or one if these are compared."""
     every = [
-        {**cell.names, found.by: variant, "ratio": found.ratio(cell, variant)}
+        {**cell.names, found.by: variant, "ratio": found.ratio(cell, variant), "broken_bound": cell.broken}
         for cell in found.cells
         for variant in found.others
     ]
@@ -161,7 +208,7 @@ def _strips(rows: Sequence[Row], key: str, by: str, axis: str) -> list[Chart]:
         names = [str(row[name]) for name in ("searcher", *AXES) if name in row and name != by]
         names = [*([row[by]] if by != "hardware" else []), *names]
         tip = ", ".join([f"{row['workload']} on {row['hardware']}", *names, f"seed {row['seed']}"])
-        tip += f"\n{times(row[key])} {axis}"
+        tip += f"\n{times(row[key])} {axis}" + f", {BROKEN}" * bool(row.get("broken_bound"))
         where = "" if by == "hardware" else row["hardware"]
         points.setdefault(where, []).append(Mark(row[key], row[by], row["workload"], tip=tip))
     return [strips(marks, axis, every, name) for name, marks in points.items()]
@@ -170,12 +217,11 @@ def _strips(rows: Sequence[Row], key: str, by: str, axis: str) -> list[Chart]:
 def ratios_chart(found: Comparison) -> Chart:
     """The mean ratio of each variant with its interval of 95 %, and every cell as a dot."""
     means = [(row, row.ratio) for row in found.means if row.ratio is not None]
-    places, variants = len({row.hardware for row, _ in means}) > 1, len(found.others) > 1
-    names = [" on ".join(compress((row.variant, row.hardware), (variants or not places, places))) for row, _ in means]
-    cells = [
-        [found.ratio(c, row.variant) for c in found.cells if row.hardware in (c.names.get("hardware"), "all")]
-        for row, _ in means
-    ]
+    places, variants = len({row.group for row, _ in means}) > 1, len(found.others) > 1
+    names = [" on ".join(compress((row.variant, row.group), (variants or not places, places))) for row, _ in means]
+    names = [name + f", {BROKEN}" * bool(row.broken) for (row, _), name in zip(means, names, strict=True)]
+    groups = {ALL: found.cells, **found.groups(found.over)}
+    cells = [[found.ratio(cell, row.variant) for cell in groups[row.group]] for row, _ in means]
     dots = [(ratio, at) for at, ratios in enumerate(cells) for ratio in ratios if ratio]
 
     def draw(width: float) -> Figure:
@@ -215,7 +261,8 @@ def _cells(rows: Sequence[Row], cost: str) -> PageTable:
         best = min(known, key=itemgetter(cost)) if known else group[0]
         most = max(row[cost] for row in known) / best[cost] if known else None
         names = [best[key] for key in ("workload", "hardware", "searcher", *axes)]
-        count, printed = f"{len(known)} of {len(group)}", numbers(best, f"{best['at']}.", COLUMNS)
+        count = f"{len(known)} of {len(group)}" + f", {BROKEN}" * any(row["broken_bound"] for row in group)
+        printed = numbers(best, f"{best['at']}.", COLUMNS)
         rows_of.append([*names, count, *printed, number(best["gap"], times), number(most, times)])
     told = [f"least {name}" if name == NAMED[cost] else name for name in ("EDP", "energy", "cycles", "time", "power")]
     head = ["workload", "hardware", "searcher", *axes, "seeds", *told]

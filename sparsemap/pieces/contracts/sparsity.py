@@ -35,23 +35,23 @@ class Fiber:
     """
 
     fibers: Array
-    """Non-empty fibers of the rank in the tile (expected number, given the tile's occupancy)."""
+    """Fibers in the tile, expected at its occupancy: those that hold something; for `encoded` all that are written."""
     length: Array
     """Positions per fiber."""
     occupied: Array
-    """Expected non-empty positions of one fiber."""
+    """Expected positions of a fiber that hold something, a mean over all `slots`: `slots * occupied` in the tile."""
     coord_bits: Array
     """Bits that name a position of the fiber, rounded up to a power of two."""
     offset_bits: Array
     """Bits of an offset into the tile below, rounded up to a power of two."""
     slots: Array
-    """Fibers of the rank, empty ones included."""
+    """Fibers of the rank, empty ones and those that no rank outside keeps included."""
     longest: Array = attrs.field(default=attrs.Factory(lambda self: self.length, takes_self=True))
     """Expected non-empty positions of the fullest fiber of the whole tensor; only `padded` formats get it."""
     usual: Array = attrs.field(default=attrs.Factory(lambda self: self.occupied / self.length, takes_self=True))
     """Probability that a position of the rank holds something, anywhere in the tensor; for `encoded`."""
     groups: Array = attrs.field(default=attrs.Factory(lambda self: self.occupied, takes_self=True))
-    """Expected groups of a fiber with a position that holds something, for a format whose `group` is above one."""
+    """Of a format whose `group` is above one: expected groups of a fiber that hold something, a mean over `slots` as well."""
 
     @classmethod
     def of(cls, fibers: Array, length: float, occupied: Array, words: float, slots: Array | float = 1.0) -> Fiber:
@@ -223,7 +223,7 @@ class Format(Piece):
         return Outer() if type(self).encoded is Format.encoded else outer
 
     def encode(self, rows: Array, rank: RankShape, tiles: Array) -> Code:
-        """The bits of n fibers; `rows` (n, L) bool, the positions that are stored, `tiles` (n,) the tile of each, ascending."""
+        """The bits of n > 0 fibers; `rows` (n, L) bool, the positions stored, `tiles` (n,) the tile of each, ascending."""
         raise NotImplementedError
 
     def decode(self, bits: BitReader, rank: RankShape, tiles: Array, ends: Array | None) -> Array:

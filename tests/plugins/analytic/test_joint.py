@@ -60,6 +60,19 @@ def test_run_lengths_of_actual_data_are_its_nonzeros(masks):
     assert metadata.read[0].max() == p.sum()
 
 
+def test_codes_of_actual_data_below_a_compressed_rank_list_its_nonzeros_once(tmp_path):
+    mask = np.zeros((16, 32), dtype=bool)
+    mask[3, ::2] = mask[7, ::2] = True
+    (tmp_path / "p.txt").write_text("".join(map(str, mask.astype(int).ravel(order="F"))) + "\n")
+    density = {"P": {"type": "data", "file": str(tmp_path / "p.txt")}}
+    found, designs = problem(
+        {"action": "none"}, LOOPS, 1, {"P": ["bitmask", "coordinate", "coordinate"]}, density, "physical"
+    )
+    metadata = found.evaluator.evaluate_designs(designs, detail=True).detail.cells[0][0].metadata
+    outer, inner = 5 + 2 * 4, 2 * (5 + 16 * 8)  # counts, and coordinates of bits rounded up
+    assert (metadata.read[0].max(), metadata.read[0].sum()) == (inner, inner + outer)
+
+
 def test_there_is_no_bound_on_what_two_tensors_have_in_common(masks):
     *_, density = masks
     workload = {"name": "product", "einsum": EINSUM, "dims": {"m": 16, "k": 32, "n": 8}, "density": density}

@@ -135,7 +135,8 @@ LED_BY_THE_OUTPUT = {"name": "led", "extends": "gate-both", "filters": [{"target
 
 @pytest.mark.parametrize("name", ["mttkrp", "sddmm"])
 def test_the_bound_knows_outputs_that_lead_operands(name):
-    """Computes whose output word is not asked for are left out: 3 in 10 of the computes without an empty operand stay."""
+    """Computes whose output word is not asked for are left out: 3 in 10 of the computes without an empty operand stay. A
+    bound is a row for each class of designs, and the least of them."""
     candidates = ["none", "gate-both", LED_BY_THE_OUTPUT]
     workload = {**WORKLOADS[name], "density": {**WORKLOADS[name]["density"], "Z": 0.3}}
     made = load_problem(
@@ -146,7 +147,7 @@ def test_the_bound_knows_outputs_that_lead_operands(name):
     sampled = made.evaluator.evaluate_designs(made.space.decode(genomes), detail=True)
     assert sampled.valid.any()
     low = made.cost_model.lower_bound(made)
-    assert (sampled.energy_pj >= low.energy_pj[0]).all() and (sampled.cycles >= low.cycles[0]).all()
+    assert (sampled.energy_pj >= low.energy_pj.min()).all() and (sampled.cycles >= low.cycles.min()).all()
     effectual = math.prod(made.sizes.values()) * math.prod(
         made.tensors[t].density.occupancy(made.tensors[t].shape(made.sizes)).density for t in made.operands
     )

@@ -28,6 +28,7 @@ from sparsemap_plugins.verify.run import verify
 from sparsemap import Search, SearchError, SpecError, load_problem, search
 from sparsemap.cli.check import check_files
 from sparsemap.errors import DesignError
+from sparsemap.pieces import defaults
 from sparsemap.pieces.loading import load
 from sparsemap.pieces.registry import Origin
 from sparsemap.problem import design_file
@@ -197,6 +198,50 @@ def test_check_says_which_units_take_no_area(tmp_path, caplog):
     (tmp_path / "chip.toml").write_text(f'kind = "hardware"\nname = "c"\nextends = "edge"\n{units}\n')
     ((_, mistakes),) = check_files([str(tmp_path / "chip.toml")], registry)
     assert not mistakes and caplog.messages[-1].endswith("units: mine takes no area, as its unit_macs is 0")
+
+
+def test_the_usual_space_takes_up_the_units_that_it_lacks_and_others_say_so_once(registry, caplog):
+    units = {
+        "formats": {"P": ["bitmask"], "Q": ["nm-offset"], "S": ["ellpack"]},
+        "mechanisms": {"MAC": ["gate-both"]},
+    }
+    given = {"extends": "small", "name": "c", "units": units}
+    rng = np.random.default_rng(0)
+
+    def chosen(space, hardware):
+        problem = load_problem("small-sparse", hardware, space, registry=registry)
+        formats = problem.space.decode(problem.space.sample(500, rng)).formats
+        return [{problem.candidates("format")[i].name for i in np.unique(formats[:, t])} for t in range(3)]
+
+    for space in (None, defaults.SPACE):
+        plain = {"uncompressed", "offset-pair"}
+        assert chosen(space, given) == [plain | {"bitmask"}, plain | {"nm-offset"}, plain]
+    assert not caplog.messages
+    for _ in range(2):
+        assert chosen("paper", given) == [plain | {"bitmask"}, plain, plain]
+    assert len(caplog.messages) == 1
+    assert "units.formats: no design uses nm-offset, ellpack, which" in caplog.messages[0]
+    empty, bare = (
+        load_problem("small-sparse", {**given, "units": some}, registry=registry) for some in ({"formats": {}}, None)
+    )
+    assert [x.name for x in empty.candidates("format")] == [x.name for x in bare.candidates("format")]
+    assert bare.space_spec == registry.resolve("space", defaults.SPACE)
+
+
+def test_check_says_which_units_have_no_tensor_no_gate_or_no_candidate(registry, tmp_path, caplog):
+    units = "[units.formats]\nP = ['nm-offset']\nX = ['bitmask']\n[units.mechanisms]\nDRAM = ['gate-both']"
+    file, study = tmp_path / "chip.toml", tmp_path / "study.toml"
+    file.write_text(f'kind = "hardware"\nname = "c"\nextends = "edge"\n{units}\n')
+    study.write_text('kind = "study"\nname = "s"\nworkloads = ["mm1", "mm2"]\nhardware = ["chip.toml"]\n')
+    ((_, mistakes), (_, here)) = check_files([str(file), str(study)], load())
+    assert not mistakes and [str(one.message) for one in here] == ["no tensor 'X'; known: P, Q, Z"]
+    assert here[0].path == "c: units.formats.X"
+    told = "\n".join(caplog.messages)
+    assert "units.formats.X: is no role (P, Q, R, S, Z)" in told
+    assert "units.mechanisms.DRAM: has no gate_skip" in told
+    file.write_text(f'kind = "hardware"\nname = "c"\nextends = "edge"\nspace = "paper"\n{units.replace("X", "Q")}\n')
+    ((_, mistakes),) = check_files([str(file)], load())
+    assert not mistakes and "no design uses nm-offset, which is no candidate of space 'paper'" in caplog.messages[-1]
 
 
 # -------------------------------------------------------------------------------------------------------- the search

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sparsemap_plugins.densities import hypergeometric
+from sparsemap_plugins.densities.crisp import Crisp
 from test_native import COMPILER, built
 
 SOURCE = Path(hypergeometric.__file__).with_name("chances.c")
@@ -35,9 +36,30 @@ def found(compiled, seed: int) -> bytes:
     return b"".join(part.tobytes() for part in parts)
 
 
+def held(compiled, seed: int) -> bytes:
+    """What tiles of `crisp` densities of random sizes hold and how often their sub-tiles are empty, by these loops or NumPy."""
+    rng = np.random.default_rng(seed)
+    m, columns, rows = int(rng.choice([2, 4, 8])), int(rng.integers(40, 700)), int(rng.choice([32, 96]))
+    width = m * int(rng.integers(1, 9))
+    model = Crisp(n=int(rng.integers(1, m + 1)), m=m, block=(int(rng.choice([4, 16, 64])), width), block_density=0.4)
+    tile = np.array([rng.integers(1, rows + 1), rng.integers(1, columns + 1)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hypergeometric, "COMPILED", compiled)
+        occupancy = model.occupancy((rows, columns))
+        k, p = occupancy.distribution(tuple(tile.tolist()))
+        subs = [tuple(rng.integers(1, tile + 1).tolist()) for _ in range(4)]
+        parts = [k, p, *(occupancy.empty_within(sub, tuple(tile.tolist()), k) for sub in subs)]
+    return b"".join(part.tobytes() for part in parts)
+
+
 @pytest.mark.parametrize("seed", range(24))
 def test_probabilities_are_the_same_to_the_last_bit(seed, compiled):
     assert found(compiled, seed) == found(None, seed)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_sums_of_bands_are_the_same_to_the_last_bit(seed, compiled):
+    assert held(compiled, seed) == held(None, seed)
 
 
 def test_what_is_not_known_is_left_to_numpy(compiled):
@@ -54,6 +76,20 @@ def test_what_is_not_known_is_left_to_numpy(compiled):
     assert compiled.runs(whole, whole, whole, np.array([1, 1, 2]), loops, out) is None
     assert compiled.runs(whole, whole, whole, np.array([1, -1, 1]), loops, out) is None
     assert compiled.runs(whole, whole, whole, np.array([1, 0, 1]), loops, out) is None
+    places, band = np.zeros((2, 8)), ((whole, real), 2, 1, 0.5)
+    assert compiled.placed([band], 1, places) == 2
+    assert places.tolist() == [[0.0] * 8, [0.0, 0.0, 0.5, 0.0, 1.0, 0.0, 1.5, 0.0]]
+    for wrong in (((whole, real[:2]), 2, 1, 0.5), ((-whole, real), 2, 1, 0.5), ((whole, real), 2, 2, 0.5)):
+        assert compiled.placed([band, wrong], 1, places) is None
+        assert not places.any()
+    assert compiled.placed([band], 0, places) is compiled.placed([band], 1, np.zeros((2, 6))) is None
+    drawn = hypergeometric.table(9, 4, 3)
+    assert np.frombuffer(compiled.joined([(3, 5, np.ones(4), None)], 9, 4, 1.0, lambda *_: drawn)).argmax() == 5
+    for wrong in ((3, 5, np.ones(3), None), (3, 5, None, None), (3, 5, None, [band[0]])):
+        assert compiled.joined([wrong], 9, 4, 1.0, lambda *_: drawn) is None
+    assert compiled.joined([], 9, 4, 1.0, lambda *_: drawn) is None
+    with pytest.raises(ZeroDivisionError):
+        compiled.joined([(3, 5, np.ones(4), None)], 9, 4, 1.0, lambda *_: 1 / 0)
 
 
 MUTANTS = [
@@ -63,6 +99,10 @@ MUTANTS = [
     ("room >= 64.0", "room >= 640.0"),
     ("(Long)(left > 0 ? left : 0) / (Long)(of", "(double)(left > 0 ? left : 0) / (double)(of"),
     ("return 1 + (1 - u) * log1pl(-u) / u;", "return 1 + (1 - u) * log1p(-u) / u;"),
+    ("to_next[(place + 1) & (size - 1)] += p * part", "to_next[(place + 1) & (size - 1)] += p - p * (1.0 - part)"),
+    ("from->p[i] * (draw.p[j] * of[draw.x[j]])", "from->p[i] * draw.p[j] * of[draw.x[j]]"),
+    ("(from->parts == 1 || merged(from, dense))", "from->parts"),
+    ("first->p[i] * chance * second->p[j]", "first->p[i] * (chance * second->p[j])"),
 ]
 
 
@@ -72,4 +112,4 @@ def test_an_error_in_the_loops_is_noticed(number, tmp_path):
     (before, after), text = MUTANTS[number], SOURCE.read_text()
     assert text.count(before) == 1
     compiled = built(text.replace(before, after), tmp_path, "chances")
-    assert any(found(compiled, seed) != found(None, seed) for seed in range(12))
+    assert any(some(compiled, seed) != some(None, seed) for some in (found, held) for seed in range(12))

@@ -78,6 +78,20 @@ def test_mechanisms_may_be_tables_too():
     assert [piece.name for piece in made.candidates("mechanism")] == ["none", "mine"]
 
 
+def test_some_of_three_operands_lead_where_a_candidate_is_led_by_all():
+    three = {
+        "name": "three",
+        "einsum": "Z[m, n] = P[m, k] * Q[k, n] * R[n]",
+        "dims": {"m": 4, "k": 4, "n": 4},
+        "density": {"P": 0.5, "Q": 0.5, "R": 0.5},
+    }
+    for names, count in ((["none"], 1), (["none", "skip-p-by-q"], 2), (["none", "skip-both"], 8)):
+        made = load_problem(three, "edge", {"extends": "paper", "gate-skip": {"candidates": names}})
+        found = [piece.name for piece in made.candidates("mechanism")]
+        assert len(found) == count and found[: len(names)] == names
+        assert all(name.startswith("skip-by-") for name in found[len(names) :])
+
+
 def test_a_table_with_the_name_of_another_candidate_is_refused():
     made = changed(formats={"candidates": ["coordinate", {"name": "coordinate", **WIDE}]})
     text = r"^space\.toml: formats\.candidates\[1\]: 'coordinate' is the name of another candidate"

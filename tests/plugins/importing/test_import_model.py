@@ -281,6 +281,45 @@ def test_an_image_that_becomes_words_keeps_its_graph(tmp_path, registry):
     assert shapes == [(8, 6, 6), (36, 8), (36, 8), (8,), (3,)]
 
 
+def gated(tmp_path: Path, kind: str, gate: str, *between: Any) -> Path:
+    """A layer, the gate that it makes for each of its channels, and a layer of both."""
+    constants = {f"{name}.weight": RNG.standard_normal((8, 8, 1, 1)) for name in ("wide", "up", "out")}
+    layers = [
+        ("Conv", ["x", "wide.weight"], "a", {}),
+        ("Relu", ["a"], "wide", {}),
+        ("GlobalAveragePool", ["wide"], "mean", {}),
+        ("Conv", ["mean", "up.weight"], "b", {}),
+        ("HardSigmoid", ["b"], "gate", {}),
+        *between,
+        (kind, ["wide", gate], "gated", {}),
+        ("Conv", ["gated", "out.weight"], "y", {}),
+    ]
+    return saved(tmp_path / "net.onnx", layers, constants, {"x": [1, 8, 4, 4]}, "y")
+
+
+@pytest.mark.parametrize(("kind", "found"), [("Mul", "multiply"), ("Div", "multiply"), ("Add", "add"), ("Sub", "add")])
+def test_what_is_broadcast_to_a_layer_is_an_operation_of_both(kind: str, found: str, tmp_path: Path, registry: Any):
+    file = gated(tmp_path, kind, "gate")
+    table = imported(file, "--strict")["layers"]
+    graph = nodes(file.with_suffix(".toml"), registry)
+    name = f"gated.{kind.lower()}"
+    assert table[name]["type"] == found and graph[name].inputs == ("wide", "up")
+    assert graph["out"].inputs == (name,) and graph[name].shape == (8, 4, 4)
+    assert table["out"].get("density", {}).get("P") == (RANGE if kind == "Mul" else None)
+
+
+@pytest.mark.parametrize(("kind", "name", "of"), [("Pow", "/gated/Pow", "gate"), ("Mul", "/gated/Mul", "part")])
+def test_what_leaves_out_a_layer_is_named_and_refused_where_that_is_asked(
+    kind: str, name: str, of: str, tmp_path: Path
+):
+    largest = ("Conv", ["wide", "up.weight"], "c", {}), ("ReduceMax", ["c"], "part", {"axes": [1]})
+    file = gated(tmp_path, kind, of, *(largest if of == "part" else ()))
+    text = " ".join(run(file, "-o", tmp_path / "net.toml").split())
+    assert f"{kind} '{name}' is skipped, 0 % of all MACs" in text
+    assert tomllib.loads((tmp_path / "net.toml").read_text("utf-8"))["lacks"] == [f"{kind} '{name}', 0 MACs"]
+    assert name in run(file, "-o", tmp_path / "other.toml", "--strict", code=2)
+
+
 def test_what_no_workload_says_is_reported_with_its_share_of_macs(tmp_path, registry):
     constants = {"conv.weight": RNG.standard_normal((4, 4, 1, 1)), "one": np.ones((4, 5)), "two": np.ones((5, 4))}
     constants["scales"] = np.array([1.0, 1, 2, 2])

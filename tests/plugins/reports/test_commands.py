@@ -36,8 +36,8 @@ TOLD = {
     "report st/net--chip--sparsemap--seed0/a": MADE[3],
     "report 'a chip'": MADE[4],
     "report net other --reference other": "report net other --reference other",
-    "explain net": "explain net/a",
-    "explain 'a chip'": "explain 'a chip/net/a'",
+    "explain net": "explain net/plan/a.toml",
+    "explain 'a chip'": "explain 'a chip/net/plan/a.toml'",
     "explain st": "explain st/my-layer--chip--sparsemap--seed0",
 }
 """What prints a command, and the first that it prints."""

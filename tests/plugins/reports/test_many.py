@@ -118,6 +118,10 @@ def test_pages_and_figures_divide_by_the_reference_that_is_named(tmp_path, monke
     run("run", "two.toml", "-q")
     (axes,) = figure_of(Path("out"), "ratios", "random").axes
     assert "over random" in axes.get_xlabel()
+    run("plot", "out", "--kind", "ratios", "--by", "searcher", "-o", "by.svg")
+    assert "--by is for the kind ratios" in run(
+        "plot", "out", "--kind", "energy", "--by", "hardware", "-o", "a.svg", code=2
+    )
     page = page_of([Path("out")], load(), "mobile")
     assert [": above 1, " in s.text and s.text.split(": above 1, ")[1].split(" is")[0] for s in page.sections[:2]] == [
         "sparsemap",
@@ -133,7 +137,7 @@ def test_what_no_total_counts_is_told_wherever_networks_are_compared_or_planned(
     assert "\nwithout  Fancy 'x'\n" in plan.totals_text()
     page = page_of([tmp_path / name for name in CHIPS], load())
     assert "No total counts Fancy 'x'." in page.verdict[-1]
-    assert "without the plan, whose designs are in" in run("explain", tmp_path / "slow")
+    assert "without the plan, whose designs are " in run("explain", tmp_path / "slow")
     assert "without the plan" not in run("explain", "slow")
 
 
@@ -161,6 +165,22 @@ def test_diff_and_explain_take_networks():
     assert table["free"][""]["seconds"] == close(slow.costs["seconds"])
     assert "of many designs only edp, energy, cycles can be explained" in run("explain", "slow", "GLB", code=2)
     assert "name the folder of one of them" in run("explain", "slow", "--budget", 5, code=2)
+
+
+def test_all_levels_free_in_every_layer_are_worth_no_less_than_one_of_them(tmp_path):
+    """In sums over layers too, of which some gain no more by all levels than by one."""
+    levels = [{"name": "DRAM", "class": "dram", "bandwidth": "2 GB/s"},
+              {"name": "GLB", "class": "sram", "capacity": "64 KB", "bandwidth": "4000 GB/s", "fanout": 64}]  # fmt: skip
+    search_network(
+        NETWORK, {"name": "thin", "levels": levels, "compute": {"name": "MAC"}}, budget=20, out=str(tmp_path)
+    )
+    table = json.loads(run("explain", tmp_path, "cycles", "--json"))
+    for found in (*(layer["free"] for layer in table["layers"]), table["free"]):
+        least = min(found[f"bandwidth of {level}"]["seconds"] for level in ("DRAM", "GLB"))
+        assert found["bandwidth of all levels"]["seconds"] <= least < table["free"][""]["seconds"]
+    each = [layer["repeat"] * layer["free"]["bandwidth of all levels"]["seconds"] for layer in table["layers"]]
+    assert table["free"]["bandwidth of all levels"]["seconds"] == close(math.fsum(each))
+    assert "of all levels" not in run("explain", tmp_path, "cycles")
 
 
 def test_show_goes_through_the_layers():
@@ -222,6 +242,24 @@ def test_a_study_over_hardware_compares_it(tmp_path, monkeypatch):
     assert "the energy x time of out (geometric mean of 2 cells)" in run("diff", "out", "out")
 
 
+def test_the_verdict_of_a_study_is_over_all_its_seeds(tmp_path, monkeypatch):
+    """As the comparison says it, with the interval; and the design that is told is of a seed that is named."""
+    monkeypatch.chdir(tmp_path)
+    Path("two.toml").write_text(
+        'kind = "network"\nname = "two"\n[[layers]]\nname = "a"\ntype = "linear"\nk = 512\nn = 64\n'
+        '[[layers]]\nname = "b"\ntype = "linear"\nk = 96\nn = 64\n'
+    )
+    chips = '{ extends = "mobile", name = "slow", clock = "800 MHz" }, { extends = "mobile", name = "quick" }'
+    about = 'kind = "study"\nname = "chips"\nbudget = 20\nnetworks = ["two.toml"]\nseeds = [0, 1, 2]'
+    Path("chips.toml").write_text(f"{about}\nhardware = [{chips}]\n")
+    run("run", "chips.toml", "--out", "out", "-q")
+    said, told, *_ = page_of([Path("out")], load()).verdict
+    (mean,) = compare(rows_of(Path("out"))).means[-1:]
+    ratio = max(mean.ratio.mean, 1 / mean.ratio.mean)
+    assert f" by {ratio:.2f}x in energy x time (" in said and " at 95 %, 3 seeds" in said
+    assert "one seed" not in said + told and re.search(r"With seed [012] it takes", said)
+
+
 def test_a_chip_that_only_its_own_cost_model_counts_is_compared_and_the_models_are_named():
     """Of two models of one type neither is compared with the other, nor are two models of a chip."""
     slow, quick = sides()
@@ -247,6 +285,35 @@ def test_single_searches_that_are_close_and_work_that_is_not_the_same_are_told(t
     search_network({**NETWORK, "layers": sparser}, "mobile", budget=60, out=str(tmp_path))
     (said,) = verdict([slow, *sides_of(tmp_path)])
     assert "Not the same work: square, last differ in density" in said
+
+
+def test_where_layers_pull_both_ways_the_most_for_and_against_is_told():
+    """Not a share of a small difference, which may be far more than all of it."""
+    slow, _ = sides()
+    parts = [attrs.evolve(x, cycle_s=x.cycle_s * {"square": 0.25, "last": 1.1}[x.name]) for x in slow.parts]
+    worth = math.prod(math.fsum(getattr(x, key) for x in parts) for key in ("energy_pj", "seconds")) * 1e-12
+    numbers = {**slow.numbers, "costs": {"edp_js": worth}}
+    (said,) = verdict([slow, attrs.evolve(slow, hardware="x", label="x", parts=tuple(parts), numbers=numbers)])
+    assert "x is better than slow" in said and "of it," not in said
+    assert re.search(
+        r" Layers pull both ways: square is 100 % of what x gains, [\d.]+ [un]s instead of [\d.]+ [un]s, limited by .* on slow; "
+        r"last is 100 % of what x loses, [\d.]+ us instead of [\d.]+ us, limited by .* on x\.",
+        said,
+    )
+
+
+def test_of_more_than_two_chips_all_are_ranked():
+    _, quick = sides()
+    worse = [
+        attrs.evolve(quick, label=name, hardware=name, numbers=quick.numbers | {"costs": {"edp_js": cost}})
+        for name, more in (("far", 3.0), ("mid", 2.0), ("near", 1.5))
+        for cost in [more * quick.costs["edp_js"]]
+    ]
+    (said,) = verdict([*worse, quick])
+    assert said.startswith("quick is better than near for two, by 1.50x in energy x time. It is the best of 4; ")
+    assert "besides, mid needs 2.00x, far needs 3.00x its energy x time. quick takes " in said
+    (said,) = verdict([quick, attrs.evolve(quick, label="same", hardware="same"), worse[0]])
+    assert said == "quick and same are equal for two; far needs 3.00x their energy x time."
 
 
 def test_amounts_between_layers_are_of_the_side_even_if_chips_share_a_name():

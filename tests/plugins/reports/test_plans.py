@@ -100,6 +100,14 @@ def test_operations_that_no_total_counts_are_told_wherever_totals_are():
     assert f"{OF_TWO} (counted with --fuse)." in page.verdict and OF_TWO in run("diff", "slow", "quick")
 
 
+def test_a_verdict_without_plans_says_that_they_may_turn_it():
+    told = (
+        " Layer by layer every tensor travels to the outermost memory: what --fuse plans to stay on chip may turn this."
+    )
+    assert told in page_of([Path("slow"), Path("quick")], load()).verdict[0]
+    assert told not in "".join(page_of([Path("plan"), Path("plan")], load()).verdict)
+
+
 def test_the_table_of_several_chips_tells_of_operations_too(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("three.toml").write_text('kind = "network"\nname = "three"\ninput = [64]\n' + TOML)
@@ -149,6 +157,8 @@ def test_shares_of_layers_are_of_their_own_chip(runs):
 def test_texts_of_a_folder_with_a_plan_say_that_they_are_without_it(tmp_path):
     for said in (run("show", "summary", "plan"), run("show", "breakdown", "plan"), run("explain", "plan")):
         assert WITHOUT in "\n".join(said.splitlines()[:2]) and "plan/plan" in said
+    (file,) = re.findall("`sparsemap explain (.*)`", run("explain", "plan"))
+    assert file.startswith("plan/plan/") and "limit" in run("explain", file)
     assert WITHOUT in run("explain", ".") and WITHOUT not in run("show", "summary", "slow") + run("explain", "slow")
 
 

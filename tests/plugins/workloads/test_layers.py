@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -116,3 +117,22 @@ def test_words_of_a_workload_take_the_place_of_those_of_the_hardware():
     assert [level.word_bits for level in narrow.levels] == [8] * len(narrow.levels)
     with pytest.raises(SpecError, match="word_bits"):
         load_problem({**layer, "word_bits": 0}, "edge-16gbps")
+
+
+@pytest.mark.parametrize(
+    ("inputs", "shape"),
+    [
+        (((8, 4, 6), (8, 1, 1)), (8, 4, 6)),
+        (((8,), (8, 4, 6)), (8, 4, 6)),
+        (((1, 4, 6), (8, 4, 6)), (8, 4, 6)),
+        (((8, 4, 1), (8, 1, 6)), (8, 4, 6)),
+        (((24, 8), (8,)), (24, 8)),
+        (((24, 8), (8, 4, 6)), (24, 8)),
+        (((24, 8), (4,)), ()),
+        (((8, 4, 6), (8, 2, 1)), ()),
+    ],
+)
+def test_sums_and_products_broadcast_single_words_and_rows(inputs: tuple[Any, ...], shape: tuple[int, ...]):
+    for operation in (Add(), Multiply()):
+        with nullcontext() if shape else pytest.raises(ValueError, match="broadcast"):
+            assert operation.shape(inputs) == shape
