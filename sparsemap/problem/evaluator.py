@@ -59,7 +59,7 @@ class Evaluator:
         parts = []
         for rows in (slice(start, start + self.block) for start in starts):
             if designs is None:
-                block = self.problem.space.decode(genomes[rows])
+                block = self.problem.space.decoded(genomes[rows])
             else:
                 block = designs.take(rows) if len(starts) > 1 else designs
             parts.append(self.evaluate_designs(block))

@@ -157,10 +157,12 @@ class Space:
 
     def sample(self, count: int, rng: np.random.Generator) -> Array:
         """Uniform random genomes, (count, G) int64."""
+        _check_draw(rng, count)
         return rng.integers(self.low, self.high, size=(count, len(self)), endpoint=True, dtype=np.int64)
 
     def guess(self, count: int, rng: np.random.Generator) -> Array:
         """Random genomes as the segments would start a search with, (count, G) int64."""
+        _check_draw(rng, count)
         genomes = np.empty((count, len(self)), dtype=np.int64)
         for name, segment in self.segments.items():
             shape = (len(self.segment_genes[name].names), count)
@@ -184,26 +186,23 @@ class Space:
             known.least[np.isfinite(known.least)] = -np.inf
 
     def check(self, genomes: Array) -> Array:
-        """Genomes as (B, G) int64; `EvaluationError` if the shape, the type or a value is wrong."""
+        """Genomes, (B, G) or one (G,), as (B, G) int64; `EvaluationError` if the shape, the type or a value is wrong. All
+        that takes genomes checks them so, `decoded` aside."""
         genomes = np.asarray(genomes)
-        if genomes.ndim == 1:
-            genomes = genomes[None, :]
-        if genomes.ndim != 2 or genomes.shape[1] != len(self):
-            raise EvaluationError(f"genomes have shape {genomes.shape}, expected (B, {len(self)})")
-        if genomes.dtype.kind not in "iu":
-            raise EvaluationError(f"genomes have type {genomes.dtype}, expected integers")
-        genomes = genomes.astype(np.int64, copy=False)
-        outside = (genomes < self.low) | (genomes > self.high)
-        if outside.any():
-            row, gene = (int(i) for i in np.argwhere(outside)[0])
-            raise EvaluationError(
-                f"genome {row}: gene '{self.names[gene]}' is {int(genomes[row, gene])}, "
-                f"expected {int(self.low[gene])}..{int(self.high[gene])}"
-            )
-        return genomes
+        genomes = genomes[None, :] if genomes.ndim == 1 else genomes
+        right = genomes.shape[1:] == self.low.shape and genomes.dtype.kind in "iu"
+        if not right or ((genomes < self.low) | (genomes > self.high)).any():
+            from .arguments import refuse_genomes
+
+            refuse_genomes(self, genomes)
+        return genomes.astype(np.int64, copy=False)
 
     def decode(self, genomes: Array) -> Designs:
-        """(B, G) genomes within bounds -> designs."""
+        """(B, G) genomes -> designs."""
+        return self.decoded(self.check(genomes))
+
+    def decoded(self, genomes: Array) -> Designs:
+        """The same of genomes that are known to be within bounds."""
         by_gene = np.ascontiguousarray(genomes.T)
         columns: dict[str, Array] = {}
         for name, segment in self.segments.items():
@@ -254,8 +253,9 @@ class Space:
         """A random neighbour of every genome within one segment, (n, G) -> (n, G)."""
         if segment not in self.slices:
             raise EvaluationError(unknown("segment", str(segment), self.slices))
-        changed, part = genomes.copy(), self.slices[segment]
-        genes = np.ascontiguousarray(genomes[:, part].T)
+        _check_draw(rng)
+        changed, part = self.check(genomes).copy(), self.slices[segment]
+        genes = np.ascontiguousarray(changed[:, part].T)
         changed[:, part] = self._genes(self.segments[segment], "vary", genes.shape, locked(genes), self.problem, rng).T
         return changed
 
@@ -278,7 +278,7 @@ class Space:
 
         `segments`: only the genes of these are rewritten.
         """
-        by_gene, decoded = np.array(genomes.T, dtype=np.int64, order="C"), dict[str, Mapping[str, Array]]()
+        by_gene, decoded = np.array(self.check(genomes).T, order="C"), dict[str, Mapping[str, Array]]()
         for name in self.canonical_order if segments is None else segments:
             segment, part = self.segments[name], self.slices[name]
             columns: dict[str, Array] = {}
@@ -297,8 +297,9 @@ class Space:
 
     def repaired(self, genomes: Genomes, rng: np.random.Generator) -> Decoded:
         """Like `repair`, with the designs that the genomes then decode to."""
-        by_gene = np.array(genomes.T, dtype=np.int64, order="C")
-        columns = {**self.decode(by_gene.T).columns}
+        _check_draw(rng)
+        by_gene = np.array(self.check(genomes).T, order="C")
+        columns = {**self.decoded(by_gene.T).columns}
         for name, segment in self.segments.items():
             if type(segment).repair is Segment.repair:
                 continue
@@ -313,6 +314,13 @@ class Space:
                     columns[key] = columns[key].copy()  # what it was is the segment's
                     columns[key][..., changed] = column
         return Decoded(np.ascontiguousarray(by_gene.T), Designs(columns))
+
+
+def _check_draw(rng: np.random.Generator, count: int = 0) -> None:
+    if not (isinstance(rng, np.random.Generator) and hasattr(count, "__index__") and count >= 0):
+        from .arguments import refuse_draw
+
+        refuse_draw(rng, count)
 
 
 def _choosing(segment: Segment) -> Iterator[tuple[str, Naming]]:

@@ -83,7 +83,7 @@ class Search:
         start: Sequence[Given] | Array | Start | None = None,
     ) -> None:
         if not (isinstance(problem, Problem) and isinstance(seed, int | np.integer) and seed >= 0):
-            from .arguments import refuse
+            from ..problem.arguments import refuse
 
             refuse(problem, seed)
         self.problem = problem
@@ -182,7 +182,7 @@ class Search:
                 raise EvaluationError(f"{len(evaluation)} designs were evaluated, expected {len(genomes)}")
             scores, values = self._scores(evaluation)
         else:
-            from .arguments import plain_scores
+            from ..problem.arguments import plain_scores
 
             scores, values = plain_scores(outcome, len(genomes)), None
             self.space.forget_classes()

@@ -20,8 +20,8 @@ from ..files import is_temporary
 from ..pieces.data_specs import Study
 from ..pieces.defaults import COMMAND_FILE, PAGE_FILE
 from ..pieces.registry import is_path
+from ..problem.arguments import check_seed
 from ..problem.load import located
-from ..searching.arguments import check_seed
 from ..searching.budget import Budget
 from ..searching.journal import JOURNAL_FILE, designs_in
 from ..searching.result import PARTIAL_FOLDER, RESULT_FILE, broken

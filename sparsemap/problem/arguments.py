@@ -1,14 +1,17 @@
-"""What callers in Python give a search, checked where it is not what the fast paths expect."""
+"""What callers in Python give a search or a space, checked where it is not what the fast paths expect."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from ..errors import EvaluationError, SearchError, shortened
 from ..pieces.contracts.base import Array
-from ..problem.problem import Problem
+from .problem import Problem
+
+if TYPE_CHECKING:
+    from .space import Space
 
 
 def refuse(problem: Any, seed: Any) -> None:
@@ -23,6 +26,26 @@ def check_seed(seed: Any) -> None:
     """`SearchError` for what is no seed."""
     if not (isinstance(seed, int | np.integer) and seed >= 0):
         raise SearchError(f"search: the seed is {shortened(seed)}, expected a whole number, at least 0")
+
+
+def refuse_genomes(space: Space, genomes: Array) -> NoReturn:
+    """`EvaluationError` for genomes that are not (B, G) integers within the bounds of a space."""
+    if genomes.ndim != 2 or genomes.shape[1] != len(space):
+        raise EvaluationError(f"genomes have shape {genomes.shape}, expected (B, {len(space)})")
+    if genomes.dtype.kind not in "iu":
+        raise EvaluationError(f"genomes have type {genomes.dtype}, expected integers")
+    row, gene = (int(i) for i in np.argwhere((genomes < space.low) | (genomes > space.high))[0])
+    raise EvaluationError(
+        f"genome {row}: gene '{space.names[gene]}' is {int(genomes[row, gene])}, "
+        f"expected {int(space.low[gene])}..{int(space.high[gene])}"
+    )
+
+
+def refuse_draw(rng: Any, count: Any) -> NoReturn:
+    """`EvaluationError` for what is no generator of random numbers, or no number of genomes."""
+    if not isinstance(rng, np.random.Generator):
+        raise EvaluationError(f"rng is {shortened(rng)}, expected a Generator, as np.random.default_rng(SEED) makes it")
+    raise EvaluationError(f"count is {shortened(count)}, expected a whole number, at least 0")
 
 
 def plain_scores(scores: Any, count: int) -> Array:
