@@ -136,7 +136,7 @@ def test_arrays_that_do_not_fit_each_other_are_left_to_numpy(compiled):
 SANITIZED = """
 import importlib.machinery, importlib.util, sys
 sys.path.insert(0, sys.argv[2])
-import test_units as tests
+import test_rank_units as tests
 spec = importlib.util.spec_from_loader("units", importlib.machinery.ExtensionFileLoader("units", sys.argv[1]))
 module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
