@@ -25,7 +25,7 @@ KEPT = 1024
 
 
 @attrs.frozen
-class Layout:
+class OwnHardware:
     """What the hardware of a design is, besides what all have."""
 
     passed: frozenset[tuple[int, int]] | None = None
@@ -47,11 +47,11 @@ def by_layout(designs: Designs) -> Iterator[tuple[Array, Designs]]:
         yield rows, designs.take(rows)
 
 
-def layout_in(designs: Designs) -> tuple[Layout, Designs]:
+def layout_in(designs: Designs) -> tuple[OwnHardware, Designs]:
     """What designs of one layout say of their hardware, and the rest of their columns."""
     columns = designs.columns
     rest = {name: column for name, column in columns.items() if name not in designs.own_hardware}
-    found = Layout()
+    found = OwnHardware()
     if PASSES in columns:
         at = np.argwhere(columns[PASSES][..., 0])
         found = attrs.evolve(found, passed=frozenset((int(t), int(s)) for t, s in at))
@@ -98,7 +98,7 @@ def unplaced(problem: Problem) -> Problem:
     return problem.remember((unplaced,), lambda: problem.variant(workload=plain))
 
 
-def with_layout(problem: Problem, layout: Layout) -> Problem:
+def with_layout(problem: Problem, layout: OwnHardware) -> Problem:
     """A problem with the hardware that a layout says, and the space of the given one. Where a tensor resides, it does not
     pass by."""
     passed = layout.passed
@@ -109,8 +109,8 @@ def with_layout(problem: Problem, layout: Layout) -> Problem:
     sizes = layout.sizes if problem.sized is None else None
     if passed is None and sizes is None:
         return problem
-    known: dict[Layout, Problem] = problem.remember((with_layout,), dict)
-    key = Layout(passed, sizes)
+    known: dict[OwnHardware, Problem] = problem.remember((with_layout,), dict)
+    key = OwnHardware(passed, sizes)
     if (found := known.get(key)) is None:
         found = known[key] = _made(problem, key)
         while len(known) > KEPT:
@@ -118,7 +118,7 @@ def with_layout(problem: Problem, layout: Layout) -> Problem:
     return found
 
 
-def _made(problem: Problem, layout: Layout) -> Problem:
+def _made(problem: Problem, layout: OwnHardware) -> Problem:
     same = ["loops"]
     hardware, given = problem.hardware, problem.levels
     if layout.sizes is not None:

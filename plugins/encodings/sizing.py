@@ -12,14 +12,14 @@ from sparsemap import Problem
 from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts import Array, Genes, Segment
 from sparsemap.problem.designs import SIZES, Design, Designs
-from sparsemap.problem.layouts import Layout, with_layout
+from sparsemap.problem.layouts import OwnHardware, with_layout
 
 NEAR = 0.5
 """Share of the moves that go to the next value of a list."""
 
 
 @attrs.frozen(kw_only=True)
-class Sizes(Segment):
+class Sizing(Segment):
     """A gene for each key of the hardware's `choices`: the place of its value. A design is one of that chip, and has to keep
     the hardware's `constraints`, of which all costs are known.
 
@@ -27,12 +27,12 @@ class Sizes(Segment):
     `sparsemap design`.
     """
 
-    type_name: ClassVar[str] = "sizes"
+    type_name: ClassVar[str] = "sizing"
     provides: ClassVar[tuple[str, ...]] = (SIZES,)
     fits_all: ClassVar[bool] = False
 
     def genes(self, problem: Problem) -> Genes:
-        return problem.remember((Sizes.genes, self), lambda: self._genes(problem))
+        return problem.remember((Sizing.genes, self), lambda: self._genes(problem))
 
     def _genes(self, problem: Problem) -> Genes:
         choices, file = problem.hardware.choices, problem.files.get("hardware", "")
@@ -41,7 +41,7 @@ class Sizes(Segment):
         own = _shape(problem)
         for g, (key, values) in enumerate(choices.items()):
             for place, value in enumerate(values):
-                chip = Layout(sizes=tuple(place * (g == h) for h in range(len(choices))))
+                chip = OwnHardware(sizes=tuple(place * (g == h) for h in range(len(choices))))
                 if _shape(with_layout(problem, chip)) != own:
                     text = f"{value!r} changes which levels, places or limits there are, which a design cannot; "
                     raise SpecError.at(file, f"choices.{key}", text + "`sparsemap design` searches such chips")

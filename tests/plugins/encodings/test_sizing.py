@@ -39,7 +39,7 @@ WORKLOAD = {
 }
 
 
-def problem_of(space="sized", objective="edp_js", **changes):
+def problem_of(space="with-sizes", objective="edp_js", **changes):
     return sparsemap.load_problem(WORKLOAD, {**HARDWARE, **changes}, space, objective=objective, registry=REGISTRY)
 
 
@@ -57,7 +57,7 @@ def chip_of(problem, genes):
 
 
 def test_genes_are_the_keys_that_vary(problem):
-    segment = problem.space.segments["sizes"]
+    segment = problem.space.segments["sizing"]
     keys = ("levels.GLB.capacity", "levels.GLB.fanout", "levels.PEB.double_buffered")
     assert problem.space.names[-3:] == segment.genes(problem).names == keys
     check_segment(segment, problem)
@@ -68,7 +68,7 @@ def test_genes_are_the_keys_that_vary(problem):
 def test_a_design_costs_what_it_costs_on_its_chip_alone_and_keeps_the_constraints(problem):
     rng = np.random.default_rng(1)
     genomes = problem.space.repair(problem.space.sample(200, rng), rng)
-    evaluation, part = problem.evaluator.evaluate(genomes), problem.space.slices["sizes"]
+    evaluation, part = problem.evaluator.evaluate(genomes), problem.space.slices["sizing"]
     names = ("energy_pj", "cycles", "seconds", "power_w", "area_mm2", "edp_js")
     for chip in np.unique(genomes[:, part], axis=0):
         rows = np.flatnonzero((genomes[:, part] == chip).all(axis=1))
@@ -87,7 +87,7 @@ def test_a_design_costs_what_it_costs_on_its_chip_alone_and_keeps_the_constraint
 
 def test_repair_and_guesses_go_by_the_fan_outs_of_the_own_chip():
     problem = problem_of(constraints=[])
-    rng, part = np.random.default_rng(0), problem.space.slices["sizes"]
+    rng, part = np.random.default_rng(0), problem.space.slices["sizing"]
     for genomes in (problem.space.guess(300, rng), problem.space.sample(300, rng)):
         repaired = problem.space.repaired(genomes, rng)
         assert (repaired.genomes[:, part] == genomes[:, part]).all()
@@ -127,7 +127,7 @@ def test_a_file_of_a_design_has_its_chip(problem):
 def test_a_search_starts_from_designs_of_chips_that_vary_in_the_same_keys(problem):
     levels = [LEVELS[0], {**LEVELS[1], "capacity": {"choices": ["16 KB", "1 KB"]}}, LEVELS[2]]
     other = problem_of(levels=levels)
-    segment, rng = problem.space.segments["sizes"], np.random.default_rng(0)
+    segment, rng = problem.space.segments["sizing"], np.random.default_rng(0)
     designs = problem.space.decode(problem.space.sample(50, rng))
     given, found = designs.columns["sizes"], segment.transfer(designs, problem, other, rng, False)
     assert (found[1:] == given[1:]).all()
