@@ -192,7 +192,7 @@ def comparison(paths: Sequence[Path], registry: Registry, reference: str = "") -
     words = shlex.join(["sparsemap", "report", *map(str, paths), *(["--reference", reference] if reference else [])])
     lines = [
         made(newest.parent, {}, newest.name, words),
-        *dict.fromkeys(f"{side.subject}: {side.searched}" for side in sides[:4]),
+        *dict.fromkeys(", ".join(filter(None, (f"{x.subject}: {x.searched}", x.effort))) for x in sides[:4]),
     ]
     return Page(title, lines, tiles, sections, verdict=[*note, *verdict(sides, registry)])
 
