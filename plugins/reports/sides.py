@@ -102,6 +102,8 @@ class Compared:
     """Memories on chip without a bandwidth .."""
     limited: int = 0
     """.. and how many have one."""
+    units: bool | None = None
+    """Whether its hardware says which sparse units are built, whose area then counts; None: not known."""
     planned: bool = False
     """Whether tensors between layers stay on chip where a plan says so."""
     seeds: tuple[Compared, ...] = ()
@@ -197,8 +199,9 @@ def _side(
     free = tuple(x["name"] for x in inner if not {x.get(key) for key in BANDWIDTHS} - {None, UNLIMITED})
     ends = known.get("objective", ""), table, tuple(parts), path
     return Compared(
-        path.resolve().name, subject, *about, *ends, word_bits=bits, unlimited=free, limited=len(inner) - len(free)
-    )
+        path.resolve().name, subject, *about, *ends, word_bits=bits, unlimited=free, limited=len(inner) - len(free),
+        units=bool(chip.get("units")) if chip else None,
+    )  # fmt: skip
 
 
 def _design_table(parts: Sequence[SidePart]) -> dict[str, Any]:

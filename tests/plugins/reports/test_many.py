@@ -292,6 +292,13 @@ def test_single_searches_that_are_close_and_work_that_is_not_the_same_are_told(t
     assert "Not the same work" not in said
 
 
+def test_areas_of_which_only_some_have_their_sparse_units_are_told():
+    slow, quick = sides()
+    assert slow.units is False and "Areas are counted" not in verdict([slow, quick])[0]
+    (said,) = verdict([attrs.evolve(slow, units=True), quick])
+    assert "that of slow has its decoders and skipping units; quick has no `units`, so that layers take any" in said
+
+
 def test_other_budgets_and_bounds_that_are_farther_than_the_other_side_are_told():
     slow, _ = sides()
     found = dict(zip(("edp_js", "seconds", "energy_pj"), (1.1, 1.1, 1.0), strict=True))
