@@ -271,9 +271,8 @@ def shown_rows(rows: Iterable[Mapping[str, Any]]) -> list[list[str]]:
     """The head, then what people see of each row: names, EDP, energy, cycles, time of several hardware, designs."""
     rows = list(rows)
     known = rows[0] if rows else dict.fromkeys(NAMES)
-    timed = (
-        ["seconds"] if len({row["hardware"] for row in rows}) > 1 and any(row.get("seconds") for row in rows) else []
-    )
+    several = len({row["hardware"] for row in rows}) > 1 and any(row.get("seconds") for row in rows)
+    timed = ["seconds", "edp_js"] if several else []
     keys = (*(key for key in (*NAMES[:3], *AXES, "seed") if key in known), *NUMBERS[:3], *timed, *NUMBERS[3:])
     keys += ("broken_bound",) if any("broken_bound" in row for row in rows) else ()
     return [list(keys), *([_shown(key, row.get(key)) for key in keys] for row in rows)]
@@ -283,7 +282,7 @@ def _shown(key: str, value: Any) -> str:
     """A value of a table for people."""
     if value is None:
         return "-"
-    if key in ("edp", "energy_pj"):
+    if key in ("edp", "edp_js", "energy_pj"):
         return four_digits(value)
     if key == "broken_bound":
         return times(value)

@@ -171,7 +171,9 @@ def test_the_command_prints_a_row_per_search_and_the_totals(tiny: str, result: N
     text = run(*given).stdout
     assert sorted(path.name for path in Path().iterdir()) == ["tiny.toml"]  # nothing is written without --out
     assert "first and 1 more      3" in text and "tiny on edge-16gbps: 5 layers, 3 searches of 200 designs each" in text
-    assert f"EDP      {result.edp:.4g} pJ * cycles" in text
+    costs = result.costs
+    assert f"EDP      {costs['edp_js']:.4g} J * s ({result.edp:.4g} pJ * cycles)" in text
+    assert f"W on the mean, {costs['area_mm2']:.3g} mm2" in text
     limits = [(layer.limit or "").split(",")[0].removeprefix("the ") for layer in result.layers]
     most = max(
         limits,
