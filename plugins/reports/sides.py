@@ -362,8 +362,8 @@ def ranked(sides: Sequence[Compared]) -> tuple[list[Compared], dict[str, float]]
 def of_either(shares: Mapping[str, float]) -> dict[str, float]:
     """Shares of a difference as those of all that is gained, or negative ones of all that is lost; the largest first."""
     whole = {gains: math.fsum(abs(x) for x in shares.values() if (x > 0) is gains) for gains in (True, False)}
-    ordered = sorted(shares.items(), key=lambda row: -abs(row[1]))
-    return {name: x / (whole[x > 0] or 1.0) for name, x in ordered}
+    found = {name: x / (whole[x > 0] or 1.0) for name, x in shares.items()}
+    return dict(sorted(found.items(), key=lambda row: -abs(row[1])))
 
 
 def shares_text(sides: Sequence[Compared], worth: str) -> str:
