@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import sys
@@ -123,6 +124,12 @@ def fitted(rows: list[list[str]], gap: int = 2, margin: int = 0) -> list[list[st
 
 
 # ------------------------------------------------------------------------------------------------------------- progress
+
+
+def steps_bar(length: int, label: str = "") -> Any:
+    """A progress bar of so many steps on stderr, or nowhere if that is no terminal."""
+    return click.progressbar(length=length, label=label, file=sys.stderr if sys.stderr.isatty() else io.StringIO())
+
 
 Update = Callable[[int, int, str], None]
 """Called with what is done, the total, and a text."""

@@ -14,8 +14,8 @@ from ..errors import SearchError
 from ..pieces.contracts.base import Array
 from ..problem.designs import Designs
 from ..problem.evaluation import Detail, Evaluation
+from ..problem.layouts import by_layout
 from ..problem.network import INPUT
-from ..problem.passing import by_layout
 from ..problem.problem import Problem
 from .cells import Outcome
 from .fused import FusedPlan, Kept
