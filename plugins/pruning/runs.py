@@ -20,7 +20,6 @@ from .hybrid import DENSE, HybridPruner, Masks, NmPattern, sparsity_of
 from .layers import TrainedNetwork
 from .profile import Split, flops_ratio, utilisation
 from .scores import CRITERIA, NEEDS, WORD_CRITERIA, Evidence, block_scores, word_scores
-from .trainable import Penalty
 from .training import Images, accuracy, evidence
 
 HYBRID = ("crisp", "block-only", "nm-only")
@@ -156,6 +155,22 @@ def run(job: Job, progress: Callable[[], None] = lambda: None) -> PruningRun:
     return found
 
 
+ALPHA, BETA, IOTA = 100.0, 1e-3, 1e-3
+"""Of the penalty on masks that are trained: how sharp max and min are, and weights of its other two terms."""
+
+
+def penalty_slope(gamma: Array, target: float) -> Array:
+    """d lambda / d Gamma of -(max - min) + BETA * (sum(Gamma) - target)^2 + IOTA * sum |Gamma|, where as many blocks are to
+    be kept as `target` says (*Weight Block Sparsity*, III-D, Eq. 13; its L2(Gamma - T) is read as the square of a sum, since
+    T is one number). max and min are smooth: LSE(x) = log(sum exp(ALPHA x)) / ALPHA."""
+
+    def softmax(x: Array) -> Array:
+        weights = np.exp(ALPHA * (x - np.max(x)))
+        return weights / weights.sum()
+
+    return softmax(-gamma) - softmax(gamma) + 2 * BETA * (gamma.sum() - target) + IOTA * np.sign(gamma)
+
+
 @attrs.define
 class PruningRun:
     """A network that is pruned and trained in place."""
@@ -198,9 +213,11 @@ class PruningRun:
         progress()
 
     def trained(self, progress: Callable[[], None]) -> None:
-        """A real number per block is trained with the weights, under a penalty; then the smallest are cut at once."""
+        """A real number per block, Gamma, is trained with the weights, under a penalty; then the smallest are cut at once.
+
+        The authors report that this did not work; `docs/results/wbs-table-1.md` has what it does here.
+        """
         job, network, grids = self.job, self.network, self.steps.grids
-        penalties = {name: Penalty((1 - job.sparsity) * grid.blocks) for name, grid in grids.items()}
 
         def gamma(name: str) -> Array:
             factors = network[name].factors
@@ -208,8 +225,9 @@ class PruningRun:
             return grids[name].matrix(factors)[:: grids[name].rows, :: grids[name].columns].astype(np.float64)
 
         def slope(name: str, by_word: Array) -> Array:
-            found = grids[name].sums(grids[name].matrix(by_word)) + penalties[name].gradient(gamma(name))
-            return grids[name].tensor(grids[name].expand(found)).astype(np.float32)
+            grid = grids[name]
+            found = grid.sums(grid.matrix(by_word)) + penalty_slope(gamma(name), (1 - job.sparsity) * grid.blocks)
+            return grid.tensor(grid.expand(found)).astype(np.float32)
 
         for name in grids:
             network[name].factors = np.ones(network[name].shape, np.float32)

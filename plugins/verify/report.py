@@ -13,7 +13,7 @@ import attrs
 from sparsemap.files import aligned
 from sparsemap.study.confidence import quantile
 
-from .comparison import Effect, Fidelity
+from .comparison import ExecutedCost
 
 TEXTS = tomllib.loads((Path(__file__).parent / "_texts" / "report.toml").read_text("utf-8"))
 VERDICTS, ASSUMPTIONS = TEXTS["verdicts"], TEXTS["assumptions"]
@@ -102,11 +102,11 @@ class Verification:
     correct: bool
     """Whether the output was equal to the dense product in every trial."""
     notes: tuple[str, ...] = ()
-    fidelities: tuple[Fidelity, ...] = ()
+    fidelities: tuple[ExecutedCost, ...] = ()
     """Cost models, under which the design is valid, against its execution."""
-    effects: tuple[Effect, ...] = ()
+    effects: tuple[ExecutedCost, ...] = ()
     """What each charge adds."""
-    lacking: tuple[Effect, ...] = ()
+    lacking: tuple[ExecutedCost, ...] = ()
     """What those add that the problem's cost model does not have, executed."""
 
     @property
@@ -156,7 +156,8 @@ class Verification:
         if not self.fidelities:
             return []
         cells = [["cost model", "energy, pJ", "cycles", "executed / analytic: energy", "cycles", "EDP"]]
-        cells += [[one.name, *map(_number, one.analytic), *map(_shown, one.ratios())] for one in self.fidelities]
+        for one in self.fidelities:
+            cells.append([one.name, *map(_number, one.analytic), *map(_shown, (*one.ratios, math.prod(one.ratios)))])
         lines = ["", "Executed over analytic, each cost model by its own semantics:", *aligned(cells, "<>>>>>", gap=2)]
         if self.effects:
             cells = [["charge", "adds pJ", "executed", "ratio", "adds cycles", "executed", "ratio"]]

@@ -7,21 +7,20 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from textwrap import fill
 from typing import Any, cast
 
 import numpy as np
 
 from sparsemap import Problem, SparseMapError, load_problem, search
 from sparsemap.errors import SpecError, unknown
-from sparsemap.files import grouped, markdown_table
+from sparsemap.files import grouped
 from sparsemap.pieces.defaults import DESIGN_FILE
 from sparsemap.plots import Figure, Panel, Series, figure
 from sparsemap.problem import design_file
 from sparsemap.problem.designs import Designs
 from sparsemap.spec import toml_io
 
-from ..report import Report
+from ..report import Report, page
 from ..runs import Runner, geometric_mean, said_by
 
 MODELS = ("timeloop", "physical")
@@ -187,31 +186,17 @@ def _summary(rows: list[Row]) -> str:
     return "; ".join(parts) or "nothing published is at hand"
 
 
-def _wrapped(text: str) -> str:
-    return fill(" ".join(text.split()), 118, break_long_words=False, break_on_hyphens=False)
-
-
 def _page(rows: list[Row], name: str) -> str:
-    text = (
-        "# Published accelerators: what is printed for them beside both cost models\n\n"
-        f"`sparsemap paper {name}`: hardware, dataflow and sparse strategy of published accelerators, and what their papers,\n"
-        "or papers that validate models with them, print. No constant is fitted to these figures: bandwidths and capacities\n"
-        "that are not published are assumed, and the specs say which. A deviation is the model over the published value, minus\n"
-        "one. Where a space leaves several designs, both columns have the best in `physical`. *Artifact*: the inputs, scripts\n"
-        "and outputs that authors published beside a paper. Figures of Sparseloop need `--clone`, the folder of a clone of its.\n"
-    )
-    known = accelerators()
-    for key, its in grouped(rows, lambda row: row["accelerator"]).items():
-        head = ["workload", "quantity", "published", *(cell for model in MODELS for cell in (model, "deviation"))]
-        table = [head]
+    known, sections = accelerators(), []
+    for which, its in grouped(rows, lambda row: row["accelerator"]).items():
+        table = [["workload", "quantity", "published", *(cell for model in MODELS for cell in (model, "deviation"))]]
         for row in its:
             cells = [cell for m in MODELS for cell in (_number(row[m]), _percent(row[f"{m} deviation"]))]
             printed = _number(row["published"]) if row["published"] else "not at hand"
             table.append([row["workload"], row["quantity"], printed, *cells])
-        one = known[key]
-        below = [markdown_table(table, "<<>"), _wrapped(one["why"]) + "\n", _summary(its) + ".\n"]
-        text += "\n".join(["", f"## {one['title']}\n", _wrapped(one["source"]) + "\n", *below])
-    return text
+        said = {key: " ".join(known[which][key].split()) for key in ("title", "source", "why")}
+        sections.append(page(__file__, "accelerator", table=table, summary=_summary(its), **said))
+    return page(__file__, name, accelerators="\n".join(sections))
 
 
 def _draw(rows: list[Row]) -> Figure:

@@ -297,7 +297,7 @@ def test_where_layers_pull_both_ways_the_most_for_and_against_is_told():
     assert "x is better than slow" in said and "of it," not in said
     assert re.search(
         r" Layers pull both ways: square is 100 % of what x gains, [\d.]+ [un]s instead of [\d.]+ [un]s, limited by .* on slow; "
-        r"last is 100 % of what x loses, [\d.]+ us instead of [\d.]+ us, limited by .* on x\.",
+        r"last is 100 % of what x loses, [\d.]+ [un]s instead of [\d.]+ [un]s, limited by .* on x\.",
         said,
     )
 
