@@ -135,16 +135,11 @@ def executed_counts(sim: Simulation, tally: Tally, cycles: float) -> ChipCounts:
     def of_chip(name: str) -> np.ndarray:
         return np.array([tally.values.get((name, None, None), 0.0)])
 
+    moved = {"read": "read", "filled": "fill", "updated": "update"}
     return ChipCounts(
-        read=words("read"),
-        filled=words("fill"),
-        updated=words("update"),
-        metadata_read_bits=words("metadata_read"),
-        metadata_filled_bits=words("metadata_fill"),
-        metadata_updated_bits=words("metadata_update"),
-        computes=of_chip("compute"),
-        gated_computes=of_chip("gated_compute"),
-        skipped_computes=of_chip("skipped_compute"),
+        **{name: words(action) for name, action in moved.items()},
+        **{f"metadata_{name}_bits": words(metadata_of(action)) for name, action in moved.items()},
+        **{f"{kind}computes": of_chip(f"{kind}compute") for kind in ("", "gated_", "skipped_")},
         cycles=np.array([cycles]),
         instances=np.array([[float(sim.nest.instances(s))] for s in range(levels + 1)]),
     )

@@ -113,9 +113,8 @@ def delivered(tensor: Tensor, extents: dict[str, int], loops: dict[str, int], in
     for rank, width in zip(tensor.ranks, widths, strict=True):
         for dim, c in rank:
             if dim == innermost:
-                along = math.prod(
-                    loops[o] for o, other in rank if o == dim or other * extents[o] == 2 * c * extents[dim]
-                )
+                step = 2 * c * extents[dim]
+                along = math.prod(loops[o] for o, other in rank if o == dim or other * extents[o] == step)
                 along = along if loops[dim] > 1 else math.prod(loops[o] for o, _ in rank)
                 new = whole * min(1.0, c * extents[dim] / width)
                 return math.prod(loops.values()) / along * (whole + (along - 1) * new)

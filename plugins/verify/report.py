@@ -113,10 +113,8 @@ class Verification:
     def missed(self) -> dict[str, tuple[float, float]]:
         """By charge that the cost model lacks, what execution adds for it, of the claimed energy and cycles."""
         claim = self.row("energy_pj").expected, self.row("cycles").expected
-        shares = {
-            x.name: tuple(part / whole for part, whole in zip(x.executed, claim, strict=True)) for x in self.lacking
-        }
-        return {name: (energy, cycles) for name, (energy, cycles) in shares.items() if energy or cycles}
+        shares = {x.name: (x.executed[0] / claim[0], x.executed[1] / claim[1]) for x in self.lacking}
+        return {name: both for name, both in shares.items() if any(both)}
 
     def row(self, quantity: str, level: str = "", tensor: str = "") -> CountRow:
         for row in self.rows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -82,13 +83,8 @@ class Unavoidable:
     def skips(self) -> bool:
         """Whether some mechanism spares a compute its cycle, at any place."""
         problem, slow = self.problem, {"gate"} if "gate-time" in self.charges else set()
-        rules = (
-            rule
-            for place in problem.places
-            for mechanism in problem.candidates("mechanism")
-            for rule, _, _ in problem.filters(mechanism, place)
-        )
-        return any(rule.action not in slow for rule in rules)
+        pairs = itertools.product(problem.candidates("mechanism"), problem.places)
+        return any(rule.action not in slow for pair in pairs for rule, *_ in problem.filters(*pair))
 
     def fits(self, tile: Sequence[int], level: int = 1) -> bool:
         """Whether a design may hold it in a level, the one inside the outermost one."""
@@ -171,12 +167,9 @@ class Unavoidable:
                 pj += count * float(price["write" if own.tensor.output else "read"][last])
                 if own.tensor.output:  # an instance reads each sum back but for the first time
                     pj += max(0.0, count - own.words * instances - 4.0 * instances) * float(price["read"][last])
-        limits = (
-            (read, chip.read_bandwidth[0]),
-            (written, chip.write_bandwidth[0]),
-            (read + written, chip.bandwidth[0]),
-        )
-        cycles = max(math.floor(words / float(limit) * LESS) for words, limit in limits)
+        limits = float(chip.read_bandwidth[0]), float(chip.write_bandwidth[0]), float(chip.bandwidth[0])
+        loads = zip((read, written, read + written), limits, strict=True)
+        cycles = max(math.floor(words / limit * LESS) for words, limit in loads)
         steps = actual if self.skips or "positions" not in self.charges else computes
         cycles = max(cycles, math.floor(steps / (lanes * instances) * LESS))
         if "leakage" in self.charges:

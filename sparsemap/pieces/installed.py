@@ -41,7 +41,5 @@ def _may_announce(place: str) -> bool:
 
 def _entry_files(folder: str) -> Iterator[Path]:
     for entry in os.scandir(folder):
-        if entry.name.lower().endswith(METADATA) and os.path.exists(
-            file := os.path.join(entry.path, "entry_points.txt")
-        ):
-            yield Path(file)
+        if entry.name.lower().endswith(METADATA) and (file := Path(entry.path, "entry_points.txt")).exists():
+            yield file

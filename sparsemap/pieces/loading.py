@@ -184,9 +184,8 @@ class _Loader:
     def _add_folder(self, folder: Path, version: str = "", imported: Callable[[], Any] | None = None) -> None:
         source = folder / "__init__.py"
         if source.exists():
-            self._add(
-                folder.resolve().name, shown(source), version, _tomls(folder), imported or partial(_import, source)
-            )
+            imported = imported or partial(_import, source)
+            self._add(folder.resolve().name, shown(source), version, _tomls(folder), imported)
         else:
             self._add(folder.resolve().name, shown(folder), version, _tomls(folder))
 

@@ -53,9 +53,8 @@ def _number(value: Any, path: str) -> tuple[float, str]:
         return float(value), ""
     found = re.fullmatch(r"\s*([0-9.]+)\s*(\D.*?)\s*", value) if isinstance(value, str) else None
     if found is None:
-        raise SpecError.at(
-            "", path, f"has {value!r} as an end of its range, expected a number, with a unit if it has one"
-        )
+        text = f"has {value!r} as an end of its range, expected a number, with a unit if it has one"
+        raise SpecError.at("", path, text)
     return float(found[1]), found[2]
 
 

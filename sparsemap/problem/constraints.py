@@ -38,13 +38,10 @@ def _broken(constraints: tuple[str, ...], chip: Chip, costs: Mapping[str, float]
         try:
             rule = Expression.parse(plain, known)
         except ValueError as error:
-            wanted = (
-                f"costs, and {', '.join(SIZES)} of {', '.join(chip.names)}, numbers without units (capacity in bits)"
-            )
-            wanted += "; write >= or <=" if re.search("=[<>]", text) else ""
-            raise SpecError.at(
-                "", "constraints", f"{text!r}: {str(error).replace('__', '.')}; may use {wanted}"
-            ) from None
+            wanted = f"costs, and {', '.join(SIZES)} of {', '.join(chip.names)}"
+            wanted += ", numbers without units (capacity in bits)" + "; write >= or <=" * bool(re.search("=[<>]", text))
+            told = f"{text!r}: {str(error).replace('__', '.')}; may use {wanted}"
+            raise SpecError.at("", "constraints", told) from None
         if rule.names <= values.keys() and not bool(rule(values)):
             sides = re.split(r"<=|>=|<|>", plain)
             excess = 1.0

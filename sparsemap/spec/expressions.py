@@ -132,9 +132,8 @@ def _check_size(text: str, tree: ast.expr) -> None:
     for depth in range(MAX_DEPTH + 1):
         count += len(level)
         if count > MAX_NODES:
-            raise ValueError(
-                f"an expression may have {MAX_NODES} terms and operators, this one has more: {shortened(text)}"
-            )
+            limit = f"an expression may have {MAX_NODES} terms and operators"
+            raise ValueError(f"{limit}, this one has more: {shortened(text)}")
         level = [child for node in level for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
         if not level:
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -69,9 +69,8 @@ class Fig8Cells:
 
     def slower(self, design: str, other: str, *where: float) -> int:
         """Layers in which a design needs more cycles than another one."""
-        return sum(
-            self.at(design, x.name, *where)["cycles"] > self.at(other, x.name, *where)["cycles"] for x in self.layers
-        )
+        cycles = ([self.at(one, x.name, *where)["cycles"] for x in self.layers] for one in (design, other))
+        return sum(mine > its for mine, its in zip(*cycles, strict=True))
 
     def limited(self) -> tuple[float, float]:
         """The largest speed times density of CRISP's cells, and the smallest where the MACs are the limit."""
@@ -85,13 +84,10 @@ class Fig8Cells:
 
 def report(runner: Runner, name: str) -> Report:
     layers = products(runner.registry, runner.workloads)
-
-    def told(rows: list[Row]) -> str:
-        return f"layers   {rows[0]['layer']}, {rows[0]['model']}"
-
     parts = [(layer, model) for layer in layers for model in (*MODELS, *REDUCED)]
-    found: Iterator[list[Row]] = runner.each(partial(rows_of, scale=runner.scale), parts)
-    rows = [row for some in step_progress(found, len(parts), told) for row in some]
+    found = runner.each(partial(rows_of, scale=runner.scale), parts)
+    some = step_progress(found, len(parts), lambda rows: f"layers   {rows[0]['layer']}, {rows[0]['model']}")
+    rows = [row for rows in some for row in rows]
     key = ("design", "layer", "sparsity", "words/cycle")
     by_model = {
         model: Fig8Cells(layers, {tuple(one[k] for k in key): one for one in rows if one["model"] == model})
@@ -205,13 +201,11 @@ def conclusions(cells: Fig8Cells) -> dict[str, Any]:
     fastest = max(cells.over_dense("cycles", one.name, layer) for one in CRISP for layer in names)
     ones = sorted((one.block, one.name) for one in CRISP if one.n == 1)
     (least, small), (_, large) = ones[0], ones[-1]
-    blocks = [
-        cells.whole("cycles", large, SPARSE, at) / cells.whole("cycles", small, SPARSE, at) for at in (DEFAULT, WIDE)
-    ]
-    ahead = [
-        f"{at}" for at in BANDWIDTHS
-        if cells.whole("cycles", LANES, SPARSE, at) > cells.whole("cycles", DSTC.name, SPARSE, at)
-    ]  # fmt: skip
+    gains = {
+        at: {x: cells.whole("cycles", x, SPARSE, at) for x in (large, small, LANES, DSTC.name)} for at in BANDWIDTHS
+    }
+    blocks = [gains[at][large] / gains[at][small] for at in (DEFAULT, WIDE)]
+    ahead = [f"{at}" for at, gain in gains.items() if gain[LANES] > gain[DSTC.name]]
     ahead_of = [layer for layer in names if cells.at(DSTC.name, layer)["cycles"] <= cells.at(LANES, layer)["cycles"]]
     ranges = [f"{low}x to {high}x ({pattern})" for pattern, (low, high) in PAPER.items()]
     densities = [f"{100 / high:.0f} to {100 / low:.0f} %" for low, high in PAPER.values()]

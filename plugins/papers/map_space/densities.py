@@ -111,14 +111,9 @@ def variant(
     is what the workload is called then."""
     workload = workload or cell.workload
     name = f"{workload}--{cell.hardware}--{label.replace(' ', '-')}{again}--seed{cell.seed}"
-    return attrs.evolve(
-        cell,
-        workload=workload,
-        searcher=label,
-        parts={**cell.parts, "workload": {"extends": cell.workload, "name": workload, "density": density}},
-        folder=str(Path(cell.folder).with_name(name)),
-        after=tuple(after),
-    )
+    parts = {**cell.parts, "workload": {"extends": cell.workload, "name": workload, "density": density}}
+    folder = str(Path(cell.folder).with_name(name))
+    return attrs.evolve(cell, workload=workload, searcher=label, parts=parts, folder=folder, after=tuple(after))
 
 
 def evaluated(
@@ -151,7 +146,6 @@ def csv_rows(
         {"workload": design.workload, "hardware": design.hardware, "seed": design.seed, "strategy": design.strategy}
         | {"density": density, "edp": edp, "over_best": ratio, "reasons": " ".join(reasons)}
         for design in designs
-        for density, edp, ratio, reasons in zip(
-            TESTED, design.edp, ratios[design.place][design.strategy], design.reasons, strict=True
-        )
+        for over in [ratios[design.place][design.strategy]]
+        for density, edp, ratio, reasons in zip(TESTED, design.edp, over, design.reasons, strict=True)
     ]

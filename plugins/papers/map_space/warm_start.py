@@ -284,18 +284,13 @@ def fig_11(study: Study, layers: Sequence[WarmLayer]) -> Report:
         LEAST=LEAST, MOST=MOST, mapper=PAPERS_MAPPER, sizes=_sizes(groups), starts=STARTS["random"],
         why=[["mapper", *WHY], *([mapper, *_why(same)] for mapper, same in mappers.items())],
     )  # fmt: skip
-    headline = "\n".join(
-        f"{' '.join(row[:2])}: " + ", ".join(map(" ".join, zip(COLUMNS, row[2:], strict=True))) for row in rows
-    )
-    table = [
-        layer.place
-        | {
-            f"generations_{how}": generations_to(run, layer.target())
-            for how, run in {**layer.runs, "again": layer.again}.items()
-        }
-        | {f"edp_{how}": run.edp for how, run in layer.runs.items()}
-        for layer in layers
-    ]
+    told = ((place, network, zip(COLUMNS, numbers, strict=True)) for place, network, *numbers in rows)
+    headline = "\n".join(f"{place} {network}: {', '.join(map(' '.join, said))}" for place, network, said in told)
+    table = []
+    for layer in layers:
+        runs, goal = {**layer.runs, "again": layer.again}, layer.target()
+        generations = {f"generations_{how}": generations_to(run, goal) for how, run in runs.items()}
+        table.append(layer.place | generations | {f"edp_{how}": run.edp for how, run in layer.runs.items()})
     return Report(study.name, headline, text, table, lambda: draw_11(groups))
 
 
@@ -334,14 +329,9 @@ def _why(layers: Sequence[WarmLayer]) -> list[str]:
 def _row(layers: Sequence[WarmLayer]) -> list[str]:
     changes = [layer.change for layer in layers]
     cold, warm = (sum(generations_to(x.runs[how], x.target()) for x in layers) for how in ("cold", "warm"))
-    return [
-        times(_gain(layers)),
-        times(geometric_mean(layer.speedup(chance=True) for layer in layers)),
-        times(cold / warm),
-        times(geometric_mean(layer.speedup(own=True) for layer in layers)),
-        times_exact(geometric_mean(changes)),
-        times_exact(max(changes)),
-    ]
+    chance, own = (geometric_mean(x.speedup(**{how: True}) for x in layers) for how in ("chance", "own"))
+    ratios = map(times, (_gain(layers), chance, cold / warm, own))
+    return [*ratios, *map(times_exact, (geometric_mean(changes), max(changes)))]
 
 
 def _later(layers: Sequence[WarmLayer], near: float, chance: bool) -> list[str]:
@@ -355,7 +345,7 @@ def draw_11(groups: LayerGroups) -> Figure:
         "generations, cold over warm (x)": WarmLayer.speedup,
         "EDP at the end, warm over cold (x)": lambda layer: layer.change,
     }
-    panels = []
+    panels, log = [], {"log": "y", "plain": {"y": (1, 3)}}
     for mapper in dict.fromkeys(mapper for mapper, _ in groups):
         networks = {network: layers for (mine, network), layers in groups.items() if mine == mapper}
         for label, value in shown.items():
@@ -365,8 +355,6 @@ def draw_11(groups: LayerGroups) -> Figure:
                 series.append(Series(network, at + spread, found, "", how={"marker": ".", "markersize": 4}))
                 mean, black = [geometric_mean(found)] * 2, {"color": "black", "linewidth": 1.6}
                 series.append(Series("geometric mean", [at - 0.35, at + 0.35], mean, marked=False, how=black))
-            panels.append(Panel("", label, series, names=list(networks), title=mapper, levels=[1.0]))
-    panels = [
-        attrs.evolve(panel, log="y", plain={"y": (1, 3)}) if at % 2 == 0 else panel for at, panel in enumerate(panels)
-    ]
+            look: Mapping[str, Any] = log if value is WarmLayer.speedup else {}
+            panels.append(Panel("", label, series, names=list(networks), title=mapper, levels=[1.0], **look))
     return figure(panels, (8.8, 6.6), columns=2)

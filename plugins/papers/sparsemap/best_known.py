@@ -37,6 +37,9 @@ class Known:
         return self.edp / self.bound
 
 
+KNOWN = tuple(attrs.fields_dict(Known))
+
+
 def report(runner: Runner, name: str) -> Report:
     cells = dict.fromkeys((run.workload, run.hardware) for run in runner.run(DEEP))
     found = best_of(known_from(runner))
@@ -67,18 +70,14 @@ def known_from(runner: Runner) -> list[Known]:
 
 
 def of_runs(runs: Iterable[StudyRun]) -> list[Known]:
-    return [
-        Known(run.workload, run.hardware, run.edp, run.searcher, run.result["budget"], run.seed, run.result["bound"])
-        for run in runs
-        if math.isfinite(run.edp)
-    ]
+    return [Known(**run.told(*KNOWN)) for run in runs if math.isfinite(run.edp)]
 
 
 def committed(folder: Path) -> list[Known]:
     """The table of an earlier run."""
     if not (folder / FILE).exists():
         return []
-    return [Known(*(row[name] for name in attrs.fields_dict(Known))) for row in read_csv(folder / FILE)]
+    return [Known(*(row[name] for name in KNOWN)) for row in read_csv(folder / FILE)]
 
 
 def best_of(known: Iterable[Known]) -> dict[tuple[str, str], Known]:

@@ -38,11 +38,8 @@ def report(runner: Runner, name: str) -> Report:
             shares.setdefault(searcher, {})[workload] = 100 * hits / len(some)
             line += [f"{hits} of {len(some)}", times_exact(statistics.median(over)), times_exact(max(over))]
         lines.append(line)
-    rows = [
-        {"workload": run.workload, "searcher": run.searcher, "seed": run.seed, "edp": run.edp}
-        | {"over optimum": run.edp / best[run.workload].edp}
-        for run in runs
-    ]
+    columns = ("workload", "searcher", "seed", "edp")
+    rows = [run.told(*columns) | {"over optimum": run.edp / best[run.workload].edp} for run in runs]
     head = ["searcher", *(f"{workload}{what}" for workload in best for what in ("", ", median", ", worst"))]
     sizes = [
         [workload, f"{run.result['evaluations']:,}", number(run.edp), times_exact(run.result["gap"])]

@@ -39,11 +39,8 @@ def report(runner: Runner, name: str) -> Report:
                 missing = len({(run.workload, run.hardware) for run in some}) - len(cells)
                 excess[searcher, budget] = [*sorted(cells.values()), *[math.inf] * missing]
                 worst.append(f"{searcher}, {budget:,} designs: {lines[-1][3]} best known, worst cell {lines[-1][4]}")
-    rows = [
-        {"workload": run.workload, "hardware": run.hardware, "searcher": run.searcher, "budget": run.result["budget"]}
-        | {"seed": run.seed, "edp": run.edp, "over best known": over_best(run, known)}
-        for run in runs
-    ]
+    columns = ("workload", "hardware", "searcher", "budget", "seed", "edp")
+    rows = [run.told(*columns) | {"over best known": over_best(run, known)} for run in runs]
     head = ["designs", "searcher", "hardware", "over best known", "worst cell", "which", "within 5 %", "found nothing"]
     seeds = ", ".join(
         f"{counted(len({run.seed for run in mine}), 'seed')} of {searcher} with {budget:,} designs"

@@ -60,9 +60,8 @@ class Games(VecEnv):
         pass
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        return (
-            [getattr(self, attr_name)] * len(list(self._get_indices(indices))) if attr_name != "render_mode" else [None]
-        )
+        each = [None if attr_name == "render_mode" else getattr(self, attr_name)]
+        return each if attr_name == "render_mode" else each * len(list(self._get_indices(indices)))
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         setattr(self, attr_name, value)
