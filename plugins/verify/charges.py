@@ -237,12 +237,10 @@ def spend(sim: Simulation, tally: Tally, residual: float = 0.0) -> None:
             return max(stated, residual * problem.energy_pj(level, energy_action(action.removeprefix("gated_"))))
         return stated
 
-    macs = {name: problem.mac_pj(name) for name in ("compute", "gated", "skipped")}
-    macs["gated"] = max(macs["gated"], residual * macs["compute"])
-    energy = sum(
-        values.get((name, None, None), 0.0) * macs[action]
-        for name, action in (("compute", "compute"), ("gated_compute", "gated"), ("skipped_compute", "skipped"))
-    )
+    actions = {"compute": "compute", "gated_compute": "gated", "skipped_compute": "skipped"}
+    macs = {name: problem.mac_pj(action) for name, action in actions.items()}
+    macs["gated_compute"] = max(macs["gated_compute"], residual * macs["compute"])
+    energy = sum(values.get((name, None, None), 0.0) * each for name, each in macs.items())
     for level, spec in enumerate(problem.levels):
         used = sim.nest.instances(level)
         share = min(used, spec.instances / spec.memory.cluster) / used
@@ -274,9 +272,9 @@ def time(sim: Simulation, tally: Tally, timed: Tally, busy_units: Array, compute
         read = written = 0.0
         for t, chain in enumerate(sim.nest.chains):
             if level in chain:
+                moved = (timed.moved(level, t, *actions) for actions in (READS, WRITES))
                 for_reads, for_writes = (
-                    np.ceil((words + bits // spec.word_bits) / used) / busy
-                    for words, bits in (timed.moved(level, t, *READS), timed.moved(level, t, *WRITES))
+                    np.ceil((words + bits // spec.word_bits) / used) / busy for words, bits in moved
                 )
                 read, written = read + for_reads, written + for_writes
         slowdown = 1.0

@@ -131,10 +131,11 @@ class Verification:
         names = ("quantity", "level", "tensor", "expected", "mean", "stderr", "margin", "deviation", "verdict")
         rows = [{name: getattr(row, name) for name in names} | {"causes": dict(row.causes)} for row in self.rows]
         head = {"title": self.title, "trials": self.trials, "seed": self.seed, "output_correct": self.correct}
-        models, charges = (
-            [{kind: x.name, "analytic": list(x.analytic), "executed": list(x.executed)} for x in found]
-            for kind, found in (("cost_model", self.fidelities), ("charge", self.effects))
-        )
+
+        def told(kind: str, costs: Sequence[ExecutedCost]) -> list[dict[str, object]]:
+            return [{kind: x.name, "analytic": list(x.analytic), "executed": list(x.executed)} for x in costs]
+
+        models, charges = told("cost_model", self.fidelities), told("charge", self.effects)
         found = {**head, "rows": rows, "notes": list(self.notes), "cost_models": models, "charges": charges}
         return found | {"missed": {name: list(shares) for name, shares in self.missed.items()}}
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import attrs
 
 from sparsemap.cli.networks import step_progress
+from sparsemap.files import grouped
 from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..report import Report, page
@@ -88,11 +90,9 @@ def report(runner: Runner, name: str) -> Report:
     found = runner.each(partial(rows_of, scale=runner.scale), parts)
     some = step_progress(found, len(parts), lambda rows: f"layers   {rows[0]['layer']}, {rows[0]['model']}")
     rows = [row for rows in some for row in rows]
-    key = ("design", "layer", "sparsity", "words/cycle")
-    by_model = {
-        model: Fig8Cells(layers, {tuple(one[k] for k in key): one for one in rows if one["model"] == model})
-        for model in (*MODELS, *REDUCED)
-    }
+    key = itemgetter("design", "layer", "sparsity", "words/cycle")
+    of_models = grouped(rows, itemgetter("model")).items()
+    by_model = {model: Fig8Cells(layers, {key(one): one for one in mine}) for model, mine in of_models}
     for one in rows:
         where = one["layer"], one["sparsity"], one["words/cycle"]
         one["speed"] = by_model[one["model"]].over_dense("cycles", one["design"], *where)
@@ -233,10 +233,8 @@ def draw(found: Mapping[str, Fig8Cells]) -> Figure:
             title = f"{what} by layer, 90 %, model {model}"
             panels.append(Panel("", f"{what} of dense over it", lines, title=title, **look))
     for model, of in found.items():
-        lines = [
-            Series(design, BANDWIDTHS, [of.whole("cycles", design, SPARSE, bandwidth) for bandwidth in BANDWIDTHS])
-            for design in shown
-        ]
+        speeds = {design: [of.whole("cycles", design, SPARSE, at) for at in BANDWIDTHS] for design in shown}
+        lines = [Series(design, BANDWIDTHS, speed) for design, speed in speeds.items()]
         limits = {"ylim": (0, None), "xticks": BANDWIDTHS}
         words, title = "words per cycle read from shared memory", f"whole network, 90 %, model {model}"
         panels.append(Panel(words, "speed over dense", lines, title=title, limits=limits))

@@ -72,10 +72,8 @@ def tested(
     """Runs searches of a study (see `searched`) with each strategy; per round their designs, evaluated at every tested
     density."""
     given = {strategy: {"P": density_of(strategy, pattern)} for strategy in strategies}
-    return [
-        [design for stage in stages for design in _tested(runner, name, stage, pattern)]
-        for stages in zip(*searched(runner, name, cells, given, rounds), strict=True)
-    ]
+    stages = zip(*searched(runner, name, cells, given, rounds), strict=True)
+    return [[design for stage in each for design in _tested(runner, name, stage, pattern)] for each in stages]
 
 
 def _tested(runner: Runner, name: str, stage: Stage, pattern: str) -> list[TestedDesign]:

@@ -27,16 +27,14 @@ def report(runner: Runner, name: str) -> Report:
     study = runner.study(name)
     more, models = surrogates.cells(runner, name) if name == "mse-fig-3" else ([], [])
     runs = runner.run(name, [*runner.cells(name), *more])
-    cells = {
-        place: grouped(found, lambda run: run.searcher)
-        for place, found in grouped(runs, lambda run: (run.workload, run.hardware)).items()
-    }
+    places = grouped(runs, lambda run: (run.workload, run.hardware)).items()
+    cells = {place: grouped(found, lambda run: run.searcher) for place, found in places}
     claims = []
     for claim in claims_of(name):
         one, two, hardware = claim["one"], claim["two"], claim["hardware"]
         at = round(float(claim["share"]) * study.budget)
-        places = [found for (_, place), found in cells.items() if hardware in ("", place)]
-        ratios = [ratio(_edp(found[one], at), _edp(found[two], at)) for found in places]
+        theirs = [found for (_, place), found in cells.items() if hardware in ("", place)]
+        ratios = [ratio(_edp(found[one], at), _edp(found[two], at)) for found in theirs]
         if ratios:
             where = f"{one} over {two}" + (f", {hardware}" if hardware else "")
             mean = times(geometric_mean(ratios))

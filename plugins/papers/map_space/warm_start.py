@@ -45,6 +45,8 @@ STARTS = {
 LEAST, MOST = 3.3, 7.3
 """Fig. 11: how many times fewer generations a warm search needs, from MnasNet to the network that gains most."""
 PAPERS_MAPPER = "gamma"
+METRICS = {"cold": "off", "warm": "edit"}
+"""Of the searches of a layer, what chooses their start."""
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -139,10 +141,8 @@ def layers_of(runner: Runner, name: str) -> list[WarmLayer]:
         given = {"extends": whole.workload, "name": whole.workload, "batch": BATCH}
         about = {"budget": whole.budget, "seed": whole.seed, **whole.parts, "network": given}
         place = f"{whole.workload}--{whole.hardware}--{whole.searcher}-%s--seed{whole.seed}"
-        cold, warm = (
-            plan_of(runner.registry, folder=Path(whole.folder).with_name(place % how), warm_start=metric, **about)
-            for how, metric in (("cold", "off"), ("warm", "edit"))
-        )
+        folders = {metric: Path(whole.folder).with_name(place % how) for how, metric in METRICS.items()}
+        cold, warm = (plan_of(runner.registry, folder=at, warm_start=x, **about) for x, at in folders.items())
         plans.append((whole, cold, warm))
     runner.run_cells(name, [cell for _, *both in plans for plan in both for cell in plan.cells])
     found = []
@@ -177,20 +177,15 @@ def fig_9(study: Study, layers: Sequence[WarmLayer]) -> Report:
         networks = grouped(same, lambda layer: layer.network)
         groups |= {mapper: same} | {f"{mapper}, {network}": mine for network, mine in networks.items()}
     some = {place: [layer for layer in same if _convolution(layer)] for place, same in groups.items()}
-    table, convolutions = (
-        [["start", "paper", *them], *([start, paper, *_means(them.values(), start)] for start, paper in STARTS.items())]
-        for them in (groups, some)
-    )
+    table, convolutions = ([["start", "paper", *them], *map(partial(_means, them), STARTS)] for them in (groups, some))
     worse = [
         [f"{one} above {two}", *(percent(_above(same, one, two)) for same in groups.values())]
         for one, two in pairwise([*STARTS][1:4])
     ]
     text = _page(study, table=table, convolutions=convolutions, worse=[["layers", *groups], *worse])
     mappers = grouped(started, lambda layer: layer.mapper)
-    headline = "\n".join(
-        f"{start}: {', '.join(f'{mapper} {times(_mean(same, start))}' for mapper, same in mappers.items())} (paper: {paper})"
-        for start, paper in STARTS.items()
-    )
+    means = {start: [f"{mapper} {times(_mean(same, start))}" for mapper, same in mappers.items()] for start in STARTS}
+    headline = "\n".join(f"{start}: {', '.join(mean)} (paper: {STARTS[start]})" for start, mean in means.items())
     rows = [layer.place | {"edp": layer.end} | layer.starts for layer in started]
     return Report(study.name, headline, text, rows, lambda: draw_9(started))
 
@@ -199,8 +194,8 @@ def _convolution(layer: WarmLayer) -> bool:
     return not layer.cold.workload.startswith("classifier")
 
 
-def _means(groups: Iterable[Sequence[WarmLayer]], start: str) -> list[str]:
-    return [times(_mean(same, start)) for same in groups]
+def _means(groups: Mapping[str, Sequence[WarmLayer]], start: str) -> list[str]:
+    return [start, STARTS[start], *(times(_mean(same, start)) for same in groups.values())]
 
 
 def _mean(layers: Sequence[WarmLayer], start: str) -> float:

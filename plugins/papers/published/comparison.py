@@ -107,10 +107,8 @@ def layer_measured(one: Mapping[str, Any], registry: Any) -> dict[str, dict[str,
     best = search(problems["physical"], searcher="exhaustive", budget=10**7).best
     if best is None:
         raise SparseMapError(f"{one['title']}: no design of {one['workload']} is valid")
-    return {
-        model: quantities(problem, problem.space.decode(np.asarray(best.genome)[None]))
-        for model, problem in problems.items()
-    }
+    genomes = np.asarray(best.genome)[None]
+    return {model: quantities(problem, problem.space.decode(genomes)) for model, problem in problems.items()}
 
 
 def _set_ups(one: Mapping[str, Any], runner: Runner) -> list[list[Path]]:
@@ -197,10 +195,8 @@ def _page(rows: list[Row], name: str) -> str:
 
 def _draw(rows: list[Row]) -> Figure:
     known = [row for row in rows if row["published"]]
-    points = [
-        Series(model, range(len(known)), [(row[model] or math.nan) / row["published"] for row in known], "")
-        for model in MODELS
-    ]
+    ratios = {model: [(row[model] or math.nan) / row["published"] for row in known] for model in MODELS}
+    points = [Series(model, range(len(known)), ratio, "") for model, ratio in ratios.items()]
     names = [f"{row['accelerator']} {row['workload']}, {row['quantity'].split()[0]}" for row in known]
     steps = {"y": (1, 1.5, 2, 3, 5, 7)}
     panel = Panel("", "model over published", points, log="y", plain=steps, names=names, turned=60, levels=[1.0])

@@ -94,9 +94,7 @@ def cell_line(x: Known) -> list[str]:
 def draw(hardware: Mapping[str, Sequence[Known]]) -> Figure:
     """Gaps by workload."""
     names = list(dict.fromkeys(x.workload for mine in hardware.values() for x in mine))
-    points = [
-        Series(one, [names.index(x.workload) for x in mine], [x.gap for x in mine], "")
-        for one, mine in hardware.items()
-    ]
+    places = {one: [names.index(x.workload) for x in mine] for one, mine in hardware.items()}
+    points = [Series(one, at, [x.gap for x in hardware[one]], "") for one, at in places.items()]
     panel = Panel("", "best known EDP / proven bound", points, log="y", plain={"y": (1, 1.5, 2, 3, 5)}, names=names)
     return figure([attrs.evolve(panel, turned=60, levels=[1])], (9, 3.4))

@@ -27,10 +27,9 @@ CLAIMS = {
 def printed() -> dict[tuple[str, str], dict[str, float]]:
     """The paper's EDPs by workload and platform, then searcher."""
     rows = read_csv(Path(__file__).with_name("table-iv.csv"))
-    return {
-        (row["workload"], row["platform"]): {name: float(row[column]) for name, column in PRINTED.items()}
-        for row in rows
-    }
+    places = [(row["workload"], row["platform"]) for row in rows]
+    edps = [{name: float(row[column]) for name, column in PRINTED.items()} for row in rows]
+    return dict(zip(places, edps, strict=True))
 
 
 def platform_of(hardware: str) -> str:
@@ -151,10 +150,8 @@ def outliers(rows: Sequence[dict[str, Any]]) -> list[str]:
                 continue
             mean, rest = (arithmetic_mean(x for x, _ in some) for some in (ratios, ratios[:-2]))
             largest = " and ".join(f"{workload} ({times(x)})" for x, workload in reversed(ratios[-2:]))
-            lines.append(
-                f"- The paper's {hardware} average over {label}, {times(mean)}, is {times(rest)} without its two "
-                f"largest ratios, {largest}.\n"
-            )
+            told = f"{hardware} average over {label}, {times(mean)}, is {times(rest)}"
+            lines.append(f"- The paper's {told} without its two largest ratios, {largest}.\n")
     return lines
 
 

@@ -43,10 +43,9 @@ class Games(VecEnv):
         self.taken += 1
         done = self.taken >= self.steps
         seen = self.edits.observe(self.genomes, self.merits)
-        infos: list[dict[str, Any]] = [
-            {"terminal_observation": row, "TimeLimit.truncated": True} if over else {}
-            for row, over in zip(seen, done.tolist(), strict=True)
-        ]
+        infos = [dict[str, Any]() for _ in seen]
+        for row in np.flatnonzero(done):
+            infos[row] = {"terminal_observation": seen[row], "TimeLimit.truncated": True}
         if done.any():
             self.genomes[done] = self.edits.space.sample(int(done.sum()), self.rng)
             self.merits[done] = self.edits.merits(self.score(self.genomes[done]))
