@@ -11,7 +11,7 @@ from sparsemap import Problem
 from sparsemap.errors import DesignError
 from sparsemap.pieces.contracts import Array, Genes, Segment
 from sparsemap.problem.designs import Designs
-from sparsemap.problem.passing import unplaced
+from sparsemap.problem.layouts import unplaced
 
 from .choices import compressed_tensors
 

@@ -12,7 +12,7 @@ from sparsemap import Problem
 from sparsemap.errors import SpecError, unknown
 from sparsemap.pieces.contracts import Array, Genes, Segment
 from sparsemap.problem.designs import PASSES, Designs
-from sparsemap.problem.passing import unplaced
+from sparsemap.problem.layouts import unplaced
 
 Cell = tuple[int, int]
 

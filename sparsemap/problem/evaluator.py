@@ -14,7 +14,7 @@ from ..pieces.boundary import described, guarded, locked, numbers, wrong
 from ..pieces.contracts import CostModel
 from ..pieces.contracts.base import Genomes, Scores
 from .costs import BASIC
-from .designs import PASSES, Designs
+from .designs import Designs
 from .evaluation import Detail, Evaluation
 from .problem import Problem
 
@@ -100,9 +100,10 @@ class Evaluator:
 
 def evaluated(designs: Designs, problem: Problem, detail: bool = False) -> Evaluation:
     """What the cost model of a problem says about designs, if it is what the contract says; without scenarios. Designs in
-    which other tensors pass by are those of other layouts, and have a `detail` only if all are of one."""
-    if PASSES in designs.columns and len(designs):
-        from .passing import evaluated_by_layout
+    which other tensors pass by, or that have other sizes, are those of other layouts, and have a `detail` only if all are of
+    one."""
+    if designs.own_hardware and len(designs):
+        from .layouts import evaluated_by_layout
 
         return evaluated_by_layout(designs, problem, detail)
     model = problem.cost_model

@@ -28,10 +28,8 @@ def box(ranks: Iterable[Iterable[tuple[Any, int]]], extents: Any) -> tuple[Any, 
     for rank in ranks:
         width: Any = None
         for dim, c in rank:
-            if width is None and c == 1:
-                width = extents[dim]
-                continue
-            width = c * (extents[dim] - 1) + (1 if width is None else width)
+            plain = width is None and c == 1
+            width = extents[dim] if plain else c * (extents[dim] - 1) + (1 if width is None else width)
         widths.append(1 if width is None else width)
     return tuple(widths)
 
