@@ -278,9 +278,11 @@ def test_designs_of_several_chips_and_threads(kernel, monkeypatch):
 
 @pytest.mark.parametrize("setting", ["product", "one operand"])
 def test_a_search_finds_the_same_design(setting, kernel, monkeypatch):
+    """With all that is compiled, and with nothing of it."""
     best = []
-    for module in (kernel, None):
-        monkeypatch.setattr(native, "kernel", module)
+    for modules in ({"kernel": kernel}, dict.fromkeys(("fast", "kernel", "maxima", "units"))):
+        for name, module in modules.items():
+            monkeypatch.setattr(native, name, module)
         SHARED.clear()
         best.append(sparsemap.search(problem_of(setting), budget=150, seed=1).found)
     assert best[0].score == best[1].score and np.array_equal(best[0].genome, best[1].genome)
