@@ -214,16 +214,9 @@ def broken(gap: float | None, scored: str, bound: float | None = None) -> str:
 
 def result_of(problem: Problem, best: Best | None, **found: Any) -> Result:
     """The result of a search of a problem; without what it has `found`, that of a design which no search found."""
-    return Result(
-        best=best,
-        workload=problem.workload.name,
-        hardware=problem.hardware.name,
-        space=problem.space_spec.name,
-        objective=problem.objective.name or problem.objective.type_name,
-        versions=versions_of(problem.registry),
-        padded=dict(problem.padded),
-        **found,
-    )
+    found |= {"workload": problem.workload.name, "hardware": problem.hardware.name, "space": problem.space_spec.name}
+    found |= {"objective": problem.objective.name or problem.objective.type_name, "padded": dict(problem.padded)}
+    return Result(best=best, versions=versions_of(problem.registry), **found)
 
 
 def read_result(path: Path | str) -> dict[str, Any]:
@@ -237,10 +230,6 @@ def versions_of(registry: Registry) -> dict[str, Any]:
     """What a result was made with: sparsemap, numpy, python, and the plugins that the registry has loaded."""
     from .. import __version__
 
-    plugins = {plugin.name: plugin.version for plugin in registry.plugins}
-    return {
-        "sparsemap": __version__,
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-        "plugins": dict(sorted(plugins.items())),
-    }
+    plugins = dict(sorted({plugin.name: plugin.version for plugin in registry.plugins}.items()))
+    programs = {"sparsemap": __version__, "numpy": np.__version__, "python": platform.python_version()}
+    return {**programs, "plugins": plugins}

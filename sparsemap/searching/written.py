@@ -36,9 +36,8 @@ def headline(result: Result) -> str:
     best = f"no valid design among {result.evaluations:,}" if result.best is None else result.best.headline
     near = f", within {result.gap:.2f}x of the optimum" if result.gap else ""
     near = f", {result.gap:.3f}x of a bound that is broken" if result.broken_bound else near
-    search = (
-        f"{result.evaluations:,} designs, {percent(result.valid_fraction)} valid, {result.searcher}, seed {result.seed}"
-    )
+    valid = percent(result.valid_fraction)
+    search = f"{result.evaluations:,} designs, {valid} valid, {result.searcher}, seed {result.seed}"
     return f"Result({result.workload} on {result.hardware}: {best}{near}{f'; {search}' if result.searcher else ''})"
 
 
@@ -148,9 +147,7 @@ def history_csv(result: Result) -> str:
     """One line per batch (merged ones in very long searches), with the best design's costs by name; floats as repr,
     empty where there is none."""
     rows = [{name: getattr(row, name) for name in HISTORY} | dict(row.costs) for row in result.history]
-    return csv_text(
-        rows, tuple(dict.fromkeys((*HISTORY, *(name for row in result.history[-1:] for name in row.costs))))
-    )
+    return csv_text(rows, tuple(rows[-1]) if rows else tuple(HISTORY))
 
 
 def _says_interrupted(folder: Path) -> bool | None:
