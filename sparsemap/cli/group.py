@@ -84,7 +84,7 @@ class Verbs(click.Group):
             click.echo("interrupted", err=True)
             ctx.exit(INTERRUPTED)
         except BaseException as error:
-            from ..pieces.boundary import plugin_line, raised_in
+            from ..pieces.faults import plugin_line, raised_in
 
             named, verb = raised_in(error, error.__traceback__), ctx.invoked_subcommand
             meant = isinstance(error, OF_CLICK) or not isinstance(error, Exception)

@@ -8,7 +8,6 @@ are read when they are asked for.
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -18,7 +17,6 @@ import pkgutil
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -30,7 +28,6 @@ from ..errors import Mistake, PluginError, SpecError, listed, nearest, shortened
 from ..files import class_line, shown
 from ..spec import toml_io
 from . import hookspecs
-from .boundary import plugin_line
 from .contracts import Piece
 from .data_specs import DESIGN_KIND, Hardware, Network, SpaceSpec, Study
 from .installed import entry_points
@@ -122,7 +119,11 @@ def _class_at(package: _Package, hook: str, contract: type[Piece], name: str, pl
 
 def _not_imported(error: BaseException, name: str) -> str:
     """Why a plugin cannot be imported, with the line in it, and how to go on."""
-    line = plugin_line(error.__traceback__, ("<", __file__, pkgutil.__file__, os.path.dirname(importlib.__file__)))
+    from .faults import plugin_line
+
+    line = plugin_line(
+        error.__traceback__, ("<", *map(os.path.dirname, (__file__, importlib.__file__)), pkgutil.__file__)
+    )
     cause = f"{type(error).__name__}: {error}" + (f" ({line})" if line else "")
     return f"cannot be imported: {cause}; {DISABLE_VARIABLE}={name} goes on without it"
 
@@ -183,7 +184,11 @@ class _Loader:
     def _add_folder(self, folder: Path, version: str = "", imported: Callable[[], Any] | None = None) -> None:
         source, found = folder / "__init__.py", folder
         if source.exists():
-            imported, found = imported or partial(_import, source), source
+            found = source
+            if imported is None:
+                from .foreign import package_in
+
+                imported = partial(package_in, source)
         self._add(folder.resolve().name, shown(found), version, _tomls(folder), imported)
 
     def _add(
@@ -221,7 +226,11 @@ class _Loader:
         for package in self.packages.values():
             hooks = self._hooks(package)
             own = (*package.tomls, *self._hooked_tomls(package, hooks))
-            contents = "" if package.name in self.builtin else _contents(package.module, own)
+            contents = ""
+            if package.name not in self.builtin:
+                from .foreign import digest_of
+
+                contents = digest_of(package.module, own)
             registry.plugins += (Plugin(package.name, package.file, package.version, tuple(sorted(hooks)), contents),)
             origin = Origin(package.name, package.file, package.version)
             for hook, function in hooks.items():
@@ -288,6 +297,8 @@ class _Loader:
         try:
             items = function()
         except FAILURES as error:
+            from .faults import plugin_line
+
             line = plugin_line(error.__traceback__, (__file__,))
             self.wrong(package, f"{hook} raised {type(error).__name__}: {error} ({line})")
             return []
@@ -368,42 +379,6 @@ def _tomls(folder: Path) -> Iterator[Path]:
     for path, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if name[0] not in "._")
         yield from (toml for toml in map(Path(path).joinpath, sorted(files)) if _is_spec(toml))
-
-
-def _import(source: Path) -> Any:
-    """The package in a folder that is on no path, under a name of its own, so that two folders cannot get mixed up."""
-    source = source.resolve()
-    digest = hashlib.sha256(str(source).encode()).hexdigest()[:8]
-    name = f"sparsemap_plugin_{re.sub(r'[^0-9a-zA-Z]', '_', source.parent.name)}_{digest}"
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, source, submodule_search_locations=[str(source.parent)])
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{source} cannot be imported")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # before it runs, so that its own modules find it
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        for loaded in [key for key in sys.modules if key == name or key.startswith(f"{name}.")]:
-            del sys.modules[loaded]
-        raise
-    return module
-
-
-def _contents(module: Any, tomls: Iterable[Path]) -> str:
-    """A digest of the files of a plugin: its TOML files, and the modules of its package."""
-    files = set(tomls)
-    source = Path(getattr(module, "__file__", None) or "")
-    if source.name == "__init__.py":
-        files |= {*source.parent.rglob("*.py"), *source.parent.rglob("*.toml")}
-    elif source.is_file():
-        files.add(source)
-    digest = hashlib.sha256()
-    for path in sorted(files):
-        with suppress(OSError):
-            digest.update(path.name.encode(errors="surrogatepass") + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]
 
 
 def _short(value: Any) -> str:

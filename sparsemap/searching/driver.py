@@ -21,7 +21,7 @@ import attrs
 import numpy as np
 
 from ..errors import EvaluationError, PluginError, SearchError
-from ..pieces.boundary import described, guarded, locked, wrong, yield_line
+from ..pieces.boundary import described, guarded, locked, wrong
 from ..pieces.contracts import Genomes, Proposals, Scored, Searcher
 from ..pieces.contracts.base import Array
 from ..pieces.defaults import SEARCHER
@@ -306,6 +306,8 @@ class Search:
             raise self._wrong(f"yielded wrong genomes: {error}") from error
 
     def _wrong(self, text: str) -> PluginError:
+        from ..pieces.faults import yield_line
+
         return wrong(self.searcher, "search", text, yield_line(self.searcher, self._proposals))
 
 

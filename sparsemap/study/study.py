@@ -22,7 +22,6 @@ import attrs
 
 from ..errors import SearchError, SparseMapError, traced
 from ..files import csv_text, four_digits, markdown_table, read_csv, times, write_texts
-from ..pieces.boundary import raised_in
 from ..pieces.data_specs import Study
 from ..pieces.loading import load
 from ..pieces.registry import Registry, is_path
@@ -175,6 +174,8 @@ def run_cell(
     except OSError as error:
         return Outcome(cell, "failed", error=f"{error.filename or cell.folder}: {error.strerror or error}")
     except (Exception, SystemExit, GeneratorExit) as error:
+        from ..pieces.faults import raised_in
+
         named = raised_in(error, error.__traceback__) or f"{type(error).__name__}: {error}"
         return Outcome(cell, "failed", error=traced(error, str(named)))
     table = result.to_dict()
