@@ -46,6 +46,10 @@ class GraphWalk:
     """By tensor, the layer that it comes from; constants have none."""
     rectified: set[str] = attrs.field(factory=set)
     """Tensors whose negative values became zeros, by a ReLU or the like."""
+    _relus: set[str] = attrs.field(factory=set)
+    """Tensors that a ReLU has made, or that follow from one of the same layer."""
+    _read: set[str] = attrs.field(factory=set)
+    """Tensors that layers read."""
     _axes: dict[str, tuple[repeats.Axis, ...]] = attrs.field(factory=dict)
     """Of tensors that repeat themselves."""
     _of_rows: dict[str, str] = attrs.field(factory=dict)
@@ -67,11 +71,25 @@ class GraphWalk:
                 with reported(model.file, told(node), "cannot be imported"):
                     self._take(node, given)
 
+    def outputs(self) -> list[str]:
+        """The layers whose outputs are the model's, although others read them."""
+        read = {self.layer_of[name] for name in self._read}
+        made = dict.fromkeys(self.layer_of.get(one.name, INPUT) for one in self.model.proto.graph.output)
+        return [name for name in made if name in read and name != INPUT]
+
+    def behind_relus(self) -> list[str]:
+        """The layers that nobody reads but behind a ReLU."""
+        read = self._read | {one.name for one in self.model.proto.graph.output if one.name in self.layer_of}
+        bare = {self.layer_of[name] for name in read - self._relus}
+        some = {self.layer_of[name] for name in self._relus}
+        return [layer.name for layer in self.layers if layer.name in some - bare]
+
     def _take(self, node: Any, given: list[str]) -> None:
         foreign = node.domain not in ("", "ai.onnx")  # what a node of another domain does is not known
         layers = [] if foreign else self._layers_of(node, given)
         if layers:
             self.layers += layers
+            self._read.update(given)
             self.layer_of.update(dict.fromkeys(filter(None, node.output), layers[-1].name))
             self._made[layers[-1].name] = self._words(node.output[0])
             if node.op_type in OPERATIONS and self._rectifies(node, given):
@@ -101,6 +119,8 @@ class GraphWalk:
         if embeds and layer == INPUT:  # what is embedded counts as the input
             self.input = self.model.shapes.get(node.output[0], self.input)
         self.layer_of.update(dict.fromkeys(filter(None, node.output), layer))
+        if not self._relus.isdisjoint(given) or (node.op_type not in KEEPING and self._rectifies(node, given)):
+            self._relus.update(node.output)
         if self._rectifies(node, given):
             self.rectified.update(node.output)
         self._sum_rows(node)

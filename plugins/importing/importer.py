@@ -125,7 +125,7 @@ class ModelImport:
             "name": self.out.stem,
             "description": f"Imported from {self.path.name}{f', without {_counts(lost)}' if lost else ''}",
             "source": f"sparsemap import-model {self.path.name}{option}",
-            **{key: value for key, value in parts.items() if value},
+            **{key: value for key, value in parts.items() if value or key == "rectified"},
             **({"batch": batch} if batch > 1 else {}),
             **({"lacks": lacks} if lacks else {}),
             "layers": layers,
@@ -228,7 +228,8 @@ def import_model(
         if any(width and width <= 8 for width in layer.widths):
             found.widths[" x ".join(str(width or "?") for width in layer.widths)] += 1
     shape = walk.input[1:] if walk.input[:1] == (samples,) else walk.input
-    found.finish(layers, samples, input=list(shape[1:] if len(shape) == 2 and shape[0] == 1 else shape))
+    given = list(shape[1:] if len(shape) == 2 and shape[0] == 1 else shape)
+    found.finish(layers, samples, input=given, outputs=walk.outputs(), rectified=walk.behind_relus())
     check_totals(model, walk.layers, found.nodes)
 
 
@@ -281,7 +282,10 @@ def import_weights(found: ModelImport, network: Network, nodes: tuple[Node, ...]
             _check_shape(file, name, arrays[name].shape, layer)
             table["density"] = {**table.get("density", {}), "Q": found.weights_of(layer, arrays[name])}
         layers.append(table)
-    found.finish(layers, network.batch, input=list(network.input), defaults=dict(network.defaults))
+    parts = {"outputs": list(network.outputs)}
+    if network.rectified is not None:
+        parts["rectified"] = list(network.rectified)
+    found.finish(layers, network.batch, input=list(network.input), defaults=dict(network.defaults), **parts)
 
 
 def _layer(node: Node) -> ImportedLayer:

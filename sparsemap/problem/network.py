@@ -96,6 +96,10 @@ def nodes_of(network: Network, registry: Registry, base: Path = Path("."), file:
                 raise SpecError.at("", "name", f"'{name}' is also the name of {other}")
             node = _node(network, registry, base, name, table, names[:index])
             nodes[name] = _connected(network, node, nodes, registry) if network.input and not mistakes else node
+    for key, given in (("outputs", network.outputs), ("rectified", network.rectified or ())):
+        for place, name in enumerate(given):
+            if name not in names:
+                mistakes += SpecError.at("", f"{key}[{place}]", unknown("layer", name, names)).mistakes
     if mistakes:
         raise SpecError(mistakes).within("", file)
     return tuple(nodes.values())
