@@ -15,6 +15,7 @@ from sparsemap.pieces.contracts import Array, Tensor
 
 from .further_in import LESS, FurtherIn, delivered, touched
 from .hierarchies import cheapest, words_of
+from .next_to_units import NextToUnits
 
 
 @attrs.frozen
@@ -50,6 +51,7 @@ class Unavoidable:
     formats: tuple[Format, ...]
     fullest: dict[tuple[int, ...], float] = attrs.field(factory=dict)
     """Bits of the fullest tiles that were asked for, by tensor and extents."""
+    units: NextToUnits = attrs.field(init=False, default=attrs.Factory(lambda self: NextToUnits(self), takes_self=True))
     further: FurtherIn = attrs.field(init=False, default=attrs.Factory(lambda self: FurtherIn(self), takes_self=True))
 
     @classmethod
@@ -154,19 +156,11 @@ class Unavoidable:
                 pj += sent * (_each(price, "read", 0, told, width, d) + (float(price["write"][1]) if below else 0.0))
                 read += sent * min(1.0 + told / word, 1.0 / d)
             handed += self._handed_on(t, moved)
+        handed += self.units.least_pj([problem.sizes[dim] for dim in problem.dims])
         pj += max(handed, self.further.least_pj(tile, innermost) if closely else 0.0)
-        computes = float(math.prod(problem.sizes[dim] for dim in problem.dims))
-        left = math.prod(own.density for own in self.tensors) * (1.0 - 1e-5)
-        actual, last = max(0.0, computes * left - 4.0), len(problem.levels) - 1
+        computes, actual, last = self.units.computes, self.units.actual, len(problem.levels) - 1
         pj += actual * float(chip.mac_pj["compute"])
         lanes, instances = float(chip.fanout[last]), float(chip.instances[last])
-        for t, own in enumerate(self.tensors):  # one access serves no more computes than there are lanes
-            if last and problem.stores(t, last):
-                served = actual if own.tensor.output else computes * own.density * own.others * self.inside[t]
-                count = max(0.0, served * LESS / lanes - 4.0 * instances)
-                pj += count * float(price["write" if own.tensor.output else "read"][last])
-                if own.tensor.output:  # an instance reads each sum back but for the first time
-                    pj += max(0.0, count - own.words * instances - 4.0 * instances) * float(price["read"][last])
         limits = float(chip.read_bandwidth[0]), float(chip.write_bandwidth[0]), float(chip.bandwidth[0])
         loads = zip((read, written, read + written), limits, strict=True)
         cycles = max(math.floor(words / limit * LESS) for words, limit in loads)
