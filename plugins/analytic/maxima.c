@@ -60,7 +60,10 @@ static PyObject *work(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
         return none(&views);
     double looks = PyFloat_AsDouble(args[2]), words = PyFloat_AsDouble(args[3]), first = PyFloat_AsDouble(args[4]);
     Py_ssize_t lanes = PyLong_AsSsize_t(args[5]), n = ks->shape[0], few = tails->shape[0];
-    if (PyErr_Occurred()) PyErr_Clear();
+    if (PyErr_Occurred()) {
+        PyErr_Clear();
+        return none(&views);
+    }
     if (n < 1 || ps->shape[0] != n || lanes < 0 || to->shape[0] != lanes + 2 + 2 * few) return none(&views);
     double *room = malloc(3 * n * sizeof *room), *values = room, *left = room + n, *drawn = left + n, *out = to->buf;
     if (!room) return none(&views);
@@ -119,7 +122,10 @@ static PyObject *met(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     for (int i = 0; i < 5; i++)
         if (i != 1) given[i] = PyFloat_AsDouble(args[i]);
     Py_ssize_t lanes = PyLong_AsSsize_t(args[5]);
-    if (PyErr_Occurred()) PyErr_Clear();
+    if (PyErr_Occurred()) {
+        PyErr_Clear();
+        return none(&views);
+    }
     double trials = given[0], low = given[2], span = given[3] - low;
     if (!(span >= 0.0 && span < 1e7) || lanes != to->shape[0]) return none(&views);
     Py_ssize_t n = (Py_ssize_t)span + 1;

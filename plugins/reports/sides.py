@@ -115,6 +115,12 @@ class Compared:
     def limit(self) -> str:
         return self.parts[0].limit if len(self.parts) == 1 else ""
 
+    @property
+    def effort(self) -> str:
+        """`200 designs a layer`; empty where that is not known."""
+        budget = self.numbers.get("budget")
+        return f"{budget:,} designs" + " a layer" * ("layers" in self.numbers) if budget else ""
+
     def value(self, key: str) -> float | None:
         """A cost by name, `edp_js` as pJ * cycles in results of earlier versions."""
         found = self.costs.get(key)

@@ -81,7 +81,13 @@ def _best(sides: Sequence[Compared], registry: Registry | None) -> str:
         text += f" It is limited by {best.limit}, {other} by {second.limit}."
     if "layers" in best.numbers and not any(side.planned for side in known):
         text += " Layer by layer every tensor travels to the outermost memory: what --fuse plans to stay on chip may turn this."
-    return text + _chance(known, more) + _unlike(best, second) + _counted(known, worth, registry)
+    return (
+        text
+        + _effort(best, second, more, (one, other))
+        + _chance(known, more)
+        + _unlike(best, second)
+        + _counted(known, worth, registry)
+    )
 
 
 def _decide(best: Compared, second: Compared, shares: Mapping[str, float], names: tuple[str, str]) -> str:
@@ -90,7 +96,10 @@ def _decide(best: Compared, second: Compared, shares: Mapping[str, float], names
     mine, theirs = ({part.name: part for part in side.parts} for side in (best, second))
     gains = math.fsum(max(part, 0.0) for part in shares.values())
     if gains * MOST > 1.0:
-        ends = ("gains", *next(iter(shares.items())), gains), ("loses", *list(shares.items())[-1], 1.0 - gains)
+        ends = (
+            ("gains", *next(iter(shares.items())), gains),
+            ("loses", *list(shares.items())[-1], math.fsum(min(part, 0.0) for part in shares.values())),
+        )
         parts = [
             f"{name} is {percent(part / whole)} of what {names[0]} {does}, {_amounts(mine[name], theirs[name], names, part < 0)}"
             for does, name, part, whole in ends
@@ -115,6 +124,11 @@ def _unlike(side: Compared, other: Compared) -> str:
         return ""
     what = listed(sorted({key for some in keys.values() for key in some}))
     few = names if len(names) < 4 else [f"{len(names)} layers"]
+    plans = {str(one.numbers.get("formats")): one for one in (side, other) if one.planned}
+    if len(plans) == 2:
+        told = " and ".join(f"{name_of(one, (side, other))} with --formats {way}" for way, one in plans.items())
+        why = "matched outputs have that which the next layer reads"
+        return f" Planned otherwise, {told}: {listed(few)} differ in {what} ({why})."
     return f" Not the same work: {listed(few)} differ in {what} (with --fuse outputs have the density that the next layer reads)."
 
 
@@ -131,6 +145,18 @@ def _seeds(best: Compared, second: Compared, worth: str) -> str:
         return ""
     word = f": {WORDS_OF['noise']}" if found.noise else ""
     return f" ({times(found.low)} to {times(found.high)} at 95 %, {len(best.seeds)} seeds{word})"
+
+
+def _effort(best: Compared, second: Compared, more: float, names: tuple[str, str]) -> str:
+    """Where one had more designs than the other; and where more of them may turn the verdict, since the worse one is farther
+    from its bound than from the better one."""
+    text, gaps = "", [float(side.numbers.get("gap") or 0.0) for side in (best, second)]
+    if best.effort != second.effort and best.effort and second.effort:
+        text = f" The effort differs: {names[0]} has {best.effort}, {names[1]} {second.effort}."
+    if all(gaps) and not best.seeds and more < gaps[1]:
+        text += f" {names[0]} is at {times(gaps[0])} of its bound, {names[1]} at {times(gaps[1])}: "
+        text += f"more designs may turn {times(more)}."
+    return text
 
 
 def _chance(sides: Sequence[Compared], more: float) -> str:

@@ -103,9 +103,8 @@ class Coding:
         shapes = []
         for rank, form in enumerate(formats):
             count = math.ceil(lengths[rank] / block_of(form, lengths[rank]))
-            share = usual[rank] if usual else 0.5
-            each = even[rank] if even else 0
-            shapes.append(RankShape.of(count, math.prod(lengths[rank:]), outer, share, exact, each))
+            share, alike = usual[rank] if usual else 0.5, even[rank] if even else 0
+            shapes.append(RankShape.of(count, math.prod(lengths[rank:]), outer, share, exact, alike))
             outer = outer_of(form, more[rank])
         return cls(tuple(formats), tuple(lengths), tuple(more), tuple(shapes))
 

@@ -47,7 +47,7 @@ class LayerTables:
         uncompressed, and with one loop outside that tensors can slide by."""
         found = {}
         for content, cells in self.fused.searched.items():
-            some: list[tuple[int, ...]] = []
+            some = list(self.fused.plan.given.get(cells[()].folder, ()))
             for cell in cells.values():
                 numbers = self.outcomes[cell.folder].numbers if cell.folder in self.outcomes else {}
                 some += [tuple(row["genome"]) for row in numbers.get("hull") or ()]

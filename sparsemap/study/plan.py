@@ -18,6 +18,7 @@ from ..pieces.data_specs import WARM_STARTS, Network, Study
 from ..pieces.registry import Registry, is_path
 from ..problem.chip import Chip
 from ..problem.design_file import workload_table
+from ..problem.designs import Design
 from ..problem.evaluation import Evaluation
 from ..problem.load import load_problem
 from ..problem.network import INPUT, Node, distinct, nodes_of
@@ -26,7 +27,7 @@ from ..problem.similarity import METRICS, nearness
 from ..searching.driver import default_searcher, searcher_of
 from ..searching.start import COUNT, check_takes, given_designs, nearest
 from ..spec.unstructuring import plain
-from .cells import KEPT, WHY, Cell, Outcome, as_data, cells_of, chosen_in, labels_of, no_design
+from .cells import KEPT, PLAN_FOLDER, WHY, Cell, Outcome, as_data, cells_of, chosen_in, labels_of, no_design
 from .graph import graph_of, handed_on, passed
 from .network_result import LayerResult, NetworkResult
 
@@ -68,6 +69,22 @@ def _table(node: Node, registry: Registry) -> Any:
     return plain(workload_table(node.piece, node.loops, registry))
 
 
+def _unnamed(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The table of a workload as plain data, whatever it is called."""
+    return {key: value for key, value in plain(table).items() if key != "name"}
+
+
+def _same(problem: Problem, designs: Sequence[Design]) -> tuple[tuple[int, ...], ...]:
+    """Genomes of the designs among these that are of a workload with the sizes and tensors of this one."""
+    found: dict[tuple[int, ...], None] = {}
+    for design in designs:
+        with suppress(DesignError):
+            if not any(nearness(design.problem.loops, problem.loops, next(iter(METRICS)))):
+                genomes = problem.space.transfer(design.batch, design.problem, np.random.default_rng(0))
+                found |= dict.fromkeys(map(tuple, genomes.tolist()))
+    return tuple(found)
+
+
 @attrs.frozen(kw_only=True)
 class Plan:
     """What is run for a network: a cell per distinct layer."""
@@ -90,6 +107,8 @@ class Plan:
     registry: Registry
     lacks: tuple[str, ...] = ()
     """`Network.lacks`."""
+    given: Mapping[str, tuple[tuple[int, ...], ...]] = attrs.field(factory=dict)
+    """By folder of the cell, genomes of designs that an earlier plan has for this layer: a new plan may have them too."""
     _problems: dict[str, Problem] = attrs.field(factory=dict, init=False)
     """By folder of the cell, those asked for."""
 
@@ -111,18 +130,26 @@ class Plan:
         if own := [file for _, file, _ in designs if self.folder in Path(file).resolve().parents]:
             raise SearchError(f"{own[0]} is in the folder of this run, which writes it; give another folder with --out")
         metric = self.warm_start if self.warm_start in METRICS else next(iter(METRICS))
-        cells, unfit = [], None
+        folders = [path / PLAN_FOLDER for path in map(Path, given) if (path / PLAN_FOLDER).is_dir()]
+        planned = [design for design, _, _ in given_designs(folders, self.registry)] if folders else []
+        tables = [_unnamed(workload_table(d.problem.workload, d.problem.loops, self.registry)) for d, _, _ in designs]
+        cells, unfit, known = [], None, {}
         for cell in self.cells:
+            known[cell.folder] = _same(self.problem(cell), planned)
+            mine = _unnamed(
+                cell.parts["workload"]
+            )  # designs of the very layer last: they come first of equally near ones
+            order = sorted(range(len(designs)), key=lambda i: tables[i] == mine)
             files: tuple[str, ...] = ()
             try:
-                found = nearest(self.problem(cell), designs, metric, COUNT)
+                found = nearest(self.problem(cell), [designs[i] for i in order], metric, COUNT)
                 files = tuple(os.path.abspath(file) for _, (_, file, _) in found)
             except DesignError as error:
                 unfit = error
             cells.append(attrs.evolve(cell, start=files))
         if unfit is not None and not any(cell.start for cell in cells):
             raise unfit
-        return attrs.evolve(self, cells=tuple(cells))
+        return attrs.evolve(self, cells=tuple(cells), given=known)
 
     def result(self, outcomes: Sequence[Outcome]) -> NetworkResult:
         """The result of the outcomes that there are; layers without one wait."""

@@ -188,8 +188,8 @@ def comparison(paths: Sequence[Path], registry: Registry, reference: str = "") -
     files = [side.folder / name for side in sides for name in (RESULT_FILE, NETWORK) if (side.folder / name).exists()]
     newest = max(files, key=lambda file: file.stat().st_mtime)
     words = shlex.join(["sparsemap", "report", *map(str, paths), *(["--reference", reference] if reference else [])])
-    searched = dict.fromkeys(f"{side.subject}: {side.searched}" for side in sides[:4])
-    lines = [made(newest.parent, {}, newest.name, words), *searched]
+    searched = (", ".join(filter(None, (f"{x.subject}: {x.searched}", x.effort))) for x in sides[:4])
+    lines = [made(newest.parent, {}, newest.name, words), *dict.fromkeys(searched)]
     return Page(title, lines, tiles, sections, verdict=[*note, *verdict(sides, registry)])
 
 
