@@ -91,7 +91,7 @@ def _counted(listed: Counted, number: Array, count_bits: int, tiles: Array) -> F
     """Fields before the entries."""
     if listed.told in ("", "marker"):
         return []
-    if listed.end == "even" and listed.even:
+    if listed.known:
         if (wrong := number[number != listed.even]).size:
             raise ValueError(f"{wrong[0]} of a group hold something, where all have {listed.even}")
         return []
@@ -111,7 +111,12 @@ def _read(
     if not isinstance(listed, Counted):
         return np.ones((len(tiles), length), dtype=bool)
     found = np.zeros((len(tiles), length), dtype=bool)
-    for fiber, number in enumerate(_numbers(listed, bits, count_bits, tiles, ends)):
+    numbers = _numbers(listed, bits, count_bits, tiles, ends)
+    if isinstance(listed, Coordinates) and listed.known:
+        fibers = np.repeat(np.arange(len(tiles)), np.fromiter(numbers, dtype=np.int64))
+        found[fibers, bits.many(len(fibers), width)] = True
+        return found
+    for fiber, number in enumerate(numbers):
         if isinstance(listed, Coordinates) and number is not None:
             found[fiber, bits.many(number, width)] = True
         elif isinstance(listed, Coordinates):
@@ -133,10 +138,10 @@ def _numbers(
         assert ends is not None
         yield from ends.tolist()
         return
-    number: int | None = listed.even if listed.end == "even" and listed.even else None
+    number = listed.even if listed.known else None
     for fiber, tile in enumerate(tiles):
         first = listed.end == "same" and (fiber == 0 or tile != tiles[fiber - 1])
-        if first or listed.end == "count" or (listed.end == "even" and not listed.even):
+        if first or listed.end == "count" or (listed.end == "even" and not listed.known):
             number = bits.take(count_bits) + listed.filled
         yield number
 

@@ -14,7 +14,6 @@ WORKLOAD = {
 }  # fmt: skip
 """A hardware needs some workload to be one of a problem."""
 
-
 CHIPS = (
     ("EIE", 45, 40.8, 0.59, "64 PEs of 0.638 mm2 with 162 KB, placed and routed, no DRAM (ISCA 2016)"),
     ("DianNao", 65, 3.02, 0.485, "256 MACs, 44 KB, no DRAM (ASPLOS 2014)"),
@@ -54,15 +53,13 @@ class Silicon(NamedTuple):
         leaking = {s: level.instances * problem.leakage_mw(s) for s, level in enumerate(problem.levels)}
         on_chip = sum(leaking[s] for s, _ in limited)
         return cls(
-            str(problem.hardware.name),
-            str(technology.name),
+            str(problem.hardware.name), str(technology.name),
             area + sum(level.instances * technology.area_mm2(level) for _, level in limited),
             sum(level.instances * (level.capacity_bits or 0.0) for _, level in limited) / MIB_BITS,
-            on_chip,
-            problem.mac_pj("compute") * each_second,
+            on_chip, problem.mac_pj("compute") * each_second,
             (2 * problem.energy_pj(inner, "read") + problem.energy_pj(inner, "write")) * each_second,
             sum(leaking.values()) - on_chip,
-        )
+        )  # fmt: skip
 
     def row(self) -> list[str]:
         with_macs = self.leakage_mw + self.macs_mw

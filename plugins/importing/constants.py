@@ -103,10 +103,8 @@ class Constants:
         return order
 
     def _check(self, name: str, needed: Iterable[Any], shapes: Mapping[str, tuple[int, ...]]) -> None:
-        limit, wrong = (
-            WORDS + WORDS_PER_BYTE * self.file_bytes,
-            partial(SpecError.at, shown(self.path), f"constant '{name}'"),
-        )
+        limit = WORDS + WORDS_PER_BYTE * self.file_bytes
+        wrong = partial(SpecError.at, shown(self.path), f"constant '{name}'")
         for node in needed:
             if node.domain not in ("", "ai.onnx") or node.op_type not in COMPUTED:
                 raise wrong(f"needs {node.op_type} '{node.name or node.output[0]}', which is not computed")

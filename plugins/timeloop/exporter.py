@@ -17,6 +17,7 @@ import numpy as np
 from sparsemap import Exporter
 from sparsemap.errors import DesignError
 from sparsemap.files import markdown_text, write_text
+from sparsemap.plots import page
 from sparsemap.problem import design_file
 from sparsemap.problem.designs import Design
 from sparsemap.problem.problem import Problem
@@ -187,64 +188,25 @@ def readme(
     problem: Problem, files: list[str], own: Mapping[str, float], there: Expectation, looks: Sequence[str] = ()
 ) -> str:
     """How to run Timeloop on the files, and what it should say."""
-    title = markdown_text(f"{problem.workload.name} on {problem.hardware.name}")
-    blocks = [f"# {title}, for Timeloop v3.0.3", "Run, in this folder:", f"    timeloop-model {' '.join(files)}"]
-    blocks += [*_numbers(problem, "sparse-opt.yaml" in files, own, there), *_looks(looks, own), "Notes:"]
-    return "\n\n".join([*blocks, "\n".join(f"- {note}" for note in _notes(problem))]) + "\n"
-
-
-def _numbers(problem: Problem, sparse: bool, own: Mapping[str, float], there: Expectation) -> list[str]:
-    mine = _mine(own)
+    model, names = problem.cost_model, Names.of(problem)
+    mine = f"{own['cycles']:.0f} cycles and {own['energy_pj']!r} pJ"
     if there.cycles is None or there.energy_pj is None:
-        by = f"by cost model `{problem.cost_model.name}`"
-        return [f"Timeloop is expected to stop on this design, {there.stop}. Without that, {by}: {mine}."]
-    computes = math.prod(problem.sizes.values())
-    word = "Algorithmic-Compute" if sparse else "Compute"
-    total = there.energy_pj * 1000 / computes
-    blocks = [
-        "Expected:",
-        f"- Cycles: {there.cycles:.0f}\n"
-        f"- Energy: {there.energy_pj!r} pJ ({there.energy_pj / 1e6:.2f} uJ; `Total` = {total:.2f} fJ/{word})",
-        f"`timeloop-model.stats.txt` rounds the energy to 0.01 uJ; `Total` below `fJ/{word}`, times {computes} "
-        "computes, is more exact, and `timeloop-model.map+stats.xml` has all digits per level and tensor. In tiles of "
-        "about a thousand words and more, single counts may be one more or less than expected, because Timeloop's own "
-        "arithmetic decides which way a `ceil` goes there; the energy then differs by up to some 1e-5 of itself, and the "
-        "cycles, where such a count decides them, by one transfer of a word.",
-    ]
-    if dict(own) != there.numbers:
-        beyond = ", which charges for what Timeloop leaves out" if getattr(problem.cost_model, "charges", ()) else ""
-        blocks.append(f"By cost model `{problem.cost_model.name}`, without Timeloop's defects{beyond}: {mine}.")
-    return blocks
-
-
-def _looks(looks: Sequence[str], own: Mapping[str, float]) -> list[str]:
-    """What is not as in the design where its mechanisms look ahead so far only."""
-    if not looks:
-        return []
-    names = " and ".join(f"`{name}`" for name in looks)
-    text = f"{names} of the design looks so many positions ahead only, which Timeloop cannot be told. Written is the "
-    text += "same mechanism without that limit, and the numbers above are those of it; those of the design: "
-    return [f"{text}{_mine(own)}."]
-
-
-def _mine(own: Mapping[str, float]) -> str:
-    return f"{own['cycles']:.0f} cycles and {own['energy_pj']!r} pJ"
-
-
-def _notes(problem: Problem) -> list[str]:
-    names = Names.of(problem)
-    notes = [
-        "The energy table is given, so Accelergy is not called, and it lists every action, because Timeloop takes the "
-        "energy of another action for one that is missing.",
-        "Networks and address generation are set to zero. Adders are taken to be free, as they are in Timeloop's "
-        "public energy model (`pat-public`).",
-        "Timeloop lets neighbours hand words to each other unless told otherwise; SparseMap does not count that, so "
-        "`no_link_transfer` is set in every spatial directive.",
-        "Data and metadata are separate memories in Timeloop. Where they share one in SparseMap, each is given all "
-        "of it.",
-    ]
+        numbers = f"Timeloop is expected to stop on this design, {there.stop}. "
+        numbers += f"Without that, by cost model `{model.name}`: {mine}.\n"
+    else:
+        computes, uj = math.prod(problem.sizes.values()), there.energy_pj / 1e6
+        word = "Algorithmic-Compute" if "sparse-opt.yaml" in files else "Compute"
+        told: Any = {"there": there, "uj": uj, "word": word, "computes": computes}
+        numbers = page(__file__, "readme-expected", total=there.energy_pj * 1000 / computes, **told)
+        if dict(own) != there.numbers:
+            beyond = ", which charges for what Timeloop leaves out" if getattr(model, "charges", ()) else ""
+            numbers += f"\nBy cost model `{model.name}`, without Timeloop's defects{beyond}: {mine}.\n"
+    if looks:
+        numbers += "\n" + page(__file__, "readme-looks", names=" and ".join(f"`{name}`" for name in looks), mine=mine)
+    notes = []
     if renamed := ", ".join(f"`{letter}` is `{dim}`" for dim, letter in names.dims.items() if letter != dim):
-        notes.append(f"Timeloop's dimensions have one letter: {renamed}.")
+        notes.append(f"- Timeloop's dimensions have one letter: {renamed}.")
     if padded := ", ".join(f"`{dim}` from {given} to {size}" for dim, (given, size) in problem.padded.items()):
-        notes.append(f"Padded dimensions: {padded}.")
-    return notes
+        notes.append(f"- Padded dimensions: {padded}.")
+    title = markdown_text(f"{problem.workload.name} on {problem.hardware.name}")
+    return page(__file__, "readme", title=title, files=" ".join(files), numbers=numbers, notes="\n".join(notes))

@@ -208,15 +208,11 @@ def _piece(rank: Rank | None, older: bool) -> tuple[str, dict[str, Any]]:
         return "uncompressed", {}
     units, pointers = (text.replace("ceil(occupied)", "occupied") if older else text for text in UNITS[code])
     table = {
-        "type": "expression",
-        "compressed": code != "UOP",
-        "metadata": units,
-        "metadata_bits": str(metadata),
-        "payload": pointers,
-        "payload_bits": str(payload),
+        "type": "expression", "compressed": code != "UOP",
+        "metadata": units, "metadata_bits": str(metadata), "payload": pointers, "payload_bits": str(payload),
         **({"lists": LISTS[code]} if code in LISTS and metadata else {}),
         **({"entry_bits": str(metadata)} if code == "RLE" and metadata else {}),
-    }
+    }  # fmt: skip
     return f"{code.lower()}-{metadata}-{payload}", table
 
 

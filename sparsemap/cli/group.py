@@ -144,9 +144,8 @@ def _of_built_in_plugins() -> Iterator[str]:
 def plugin_dirs(verb: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--plugin-dir`."""
     about = "Folder with plugins; may be given several times. Those in SPARSEMAP_PLUGIN_DIRS are loaded as well."
-    return click.option("plugin_dirs", "--plugin-dir", multiple=True, metavar="DIR", type=click.Path(), help=about)(
-        verb
-    )
+    names = "plugin_dirs", "--plugin-dir"
+    return click.option(*names, multiple=True, metavar="DIR", type=click.Path(), help=about)(verb)
 
 
 def completing(kind: str) -> Callable[..., list[str]]:
