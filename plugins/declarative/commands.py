@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from sparsemap.errors import listed
 from sparsemap.files import aligned
 
 
@@ -15,7 +16,8 @@ def silicon_command(hardware: tuple[str, ...], technologies: tuple[str, ...], pl
     """What the memories and MACs of a hardware draw and take, beside published chips.
 
     Leakage of all memories; with all MACs busy, fed by registers; and with two reads and a write of the innermost memory for
-    each of them, as if nothing were reused. Area is without wiring and control. DRAM is shown without traffic.
+    each of them, as if nothing were reused. Area has the decoders and skipping units of `units`, no wiring and no control.
+    DRAM is shown without traffic.
     """
     from sparsemap import load_problem
     from sparsemap.pieces.loading import load
@@ -23,12 +25,18 @@ def silicon_command(hardware: tuple[str, ...], technologies: tuple[str, ...], pl
     from .silicon import HEADER, PLATFORMS, WORKLOAD, Silicon, chip_rows
 
     registry = load(plugin_dirs=plugin_dirs)
-    rows = [HEADER]
+    rows, built = [HEADER], []
     for name in hardware or PLATFORMS:
         for technology in technologies or ("",):
             given = {"extends": name, "name": name, "technology": technology} if technology else name
-            rows.append(Silicon.of(load_problem(WORKLOAD, given, registry=registry)).row())
+            found = Silicon.of(load_problem(WORKLOAD, given, registry=registry))
+            rows.append(found.row())
+            built += [f"{found.units_mm2:.3g} mm2 of {name}"] if found.units_mm2 else []
     click.echo("\n".join(aligned(rows, "<<>")))
+    if built:
+        click.echo(
+            f"{listed(dict.fromkeys(built))}: sparse units. Without `units` a hardware has any of them at no area"
+        )
     click.echo()
     click.echo("\n".join(aligned(chip_rows(), "<>>>><")))
 

@@ -30,7 +30,7 @@ CHIPS = (
 
 
 class Silicon(NamedTuple):
-    """A hardware, its memories and MACs alone: no network, no control, no pads."""
+    """A hardware, its memories, MACs, and the sparse units that it lists: no network, no control, no pads."""
 
     name: str
     technology: str
@@ -43,6 +43,8 @@ class Silicon(NamedTuple):
     """What two reads and a write of the innermost memory for every one of them add: no register holds anything."""
     off_chip_mw: float
     """What DRAM draws without traffic."""
+    units_mm2: float
+    """Of the area, the converter and the sparse units that the hardware lists."""
 
     @classmethod
     def of(cls, problem: Problem) -> Silicon:
@@ -52,13 +54,15 @@ class Silicon(NamedTuple):
         each_second = macs * problem.clock_hz * 1e-9  # pJ of one make mW
         leaking = {s: level.instances * problem.leakage_mw(s) for s, level in enumerate(problem.levels)}
         on_chip = sum(leaking[s] for s, _ in limited)
+        units_mm2 = float(problem.chip.units_area_mm2)
         return cls(
             str(problem.hardware.name), str(technology.name),
-            area + sum(level.instances * technology.area_mm2(level) for _, level in limited),
+            area + units_mm2 + sum(level.instances * technology.area_mm2(level) for _, level in limited),
             sum(level.instances * (level.capacity_bits or 0.0) for _, level in limited) / MIB_BITS,
             on_chip, problem.mac_pj("compute") * each_second,
             (2 * problem.energy_pj(inner, "read") + problem.energy_pj(inner, "write")) * each_second,
             sum(leaking.values()) - on_chip,
+            units_mm2,
         )  # fmt: skip
 
     def row(self) -> list[str]:

@@ -161,6 +161,7 @@ def report_command(results: tuple[Path, ...], out: Path | None, reference: str, 
     from sparsemap.pieces.loading import load
 
     from . import page
+    from .sides import gone
 
     for module in ("jinja2", "matplotlib"):
         need(module, defaults.PAGE_FILE, "report")
@@ -170,6 +171,8 @@ def report_command(results: tuple[Path, ...], out: Path | None, reference: str, 
     path = out or folder / defaults.PAGE_FILE
     write_text(path, page.html(page.page_of(results, load(plugin_dirs=plugin_dirs), reference)))
     click.echo(readable(str(path)))
+    if lost := [text for folder in results if (text := gone(folder))]:
+        raise SearchError("; ".join(lost))
 
 
 VERBS = (diff_command, explain_command, plot_command, report_command)

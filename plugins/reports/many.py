@@ -37,6 +37,7 @@ from .sides import (
     layer_table,
     ranked,
     ratio,
+    shares_text,
     sides_of,
     worth_of,
 )
@@ -195,9 +196,10 @@ def _layers(given: Sequence[Compared], note: Sequence[str], registry: Registry) 
     if len(compared((one, other))) > 1:
         names = [f"{side.subject} ({side.model})" for side in (one, other)]
         raise SearchError(f"{one.folder} is of {names[0]}, {other.folder} of {names[1]}; only the same is compared")
-    shares, said = ranked((one, other))[1], [*note, *verdict((one, other), registry)]
+    ordered, shares = ranked((one, other))
+    said = [*note, *verdict((one, other), registry)]
     parts = [{part.name: part for part in side.parts} for side in (one, other)]
-    title = styled("layers, those that decide first; shares are of the difference", "strong")
+    title = styled(f"layers, those that decide first; {shares_text(ordered, worth_of(ordered))}", "strong")
     lines = [*map(output.wrapped, said), "", title, *layer_table((one, other), shares).lines(less=(1, 4, 7, 5))]
     ends = [{"result": str(side.folder), "hardware": side.hardware, **side.costs} for side in (one, other)]
     layers = [

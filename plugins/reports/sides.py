@@ -19,7 +19,7 @@ from sparsemap.pieces.defaults import TECHNOLOGY
 from sparsemap.searching.breakdown import Breakdown
 from sparsemap.searching.result import DESIGN_FILE, RESULT_FILE, read_result
 from sparsemap.spec.units import UNLIMITED, format_energy
-from sparsemap.study.cells import AXES
+from sparsemap.study.cells import AXES, NETWORK_FILES
 
 from .tables import Cell, PageTable, number, share
 from .wording import time_text
@@ -102,6 +102,8 @@ class Compared:
     """Memories on chip without a bandwidth .."""
     limited: int = 0
     """.. and how many have one."""
+    units: bool | None = None
+    """Whether its hardware says which sparse units are built, whose area then counts; None: not known."""
     planned: bool = False
     """Whether tensors between layers stay on chip where a plan says so."""
     seeds: tuple[Compared, ...] = ()
@@ -144,6 +146,8 @@ def sides_of(path: Path, planned: bool = False) -> list[Compared]:
         below = [name for row in read_csv(path / TABLE) if (name := cell_folder(path, row)) is not None]
     else:
         below = [name for name in sorted(path.iterdir()) if is_result(name)] if path.is_dir() else []
+    if (path / NETWORK_FILES[0]).is_file():
+        raise SearchError(f"{path}: the folder of a network, whose {NETWORK} is gone; {AGAIN}")
     if not below:
         made = f"{RESULT_FILE} of a search, {NETWORK} of a network, or {TABLE} of a study"
         raise SearchError(f"{path}: nothing to report: expected the folder of a search, with {made}")
@@ -193,7 +197,12 @@ def _side(path: Path, subject: str, table: Table, known: Table, parts: Sequence[
     inner = [level for level in chip.get("levels", ())[1:] if level.get("capacity")]
     free = tuple(x["name"] for x in inner if not {x.get(key) for key in BANDWIDTHS} - {None, UNLIMITED})
     ends: Any = known.get("objective", ""), table, tuple(parts), path, bits, free, len(inner) - len(free)
-    return Compared(path.resolve().name, subject, *about, *ends)
+    return Compared(path.resolve().name, subject, *about, *ends, units=bool(chip.get("units")) if chip else None)
+
+
+def _design_table(parts: Sequence[SidePart]) -> dict[str, Any]:
+    """The table of the first design that there is, for results without an identity, such as those of a designed chip."""
+    return next((table for part in parts if (table := part.design_table())), {})
 
 
 def _network(path: Path, planned: bool) -> Compared:
@@ -212,6 +221,19 @@ def _network(path: Path, planned: bool) -> Compared:
             costs, folder = Breakdown.from_dict(layer, found), path / layer["searched"]
             parts.append(SidePart(layer["layer"], layer["repeat"], costs, folder, cycle, layer))
     return _side(path, table["network"], table, known, parts)
+
+
+AGAIN = "run its command again to have it back (sparsemap run NETWORK --hardware HARDWARE --out DIR)"
+"""What to do where files of a network are gone."""
+
+
+def gone(path: Path) -> str:
+    """The layers of a network whose folders have no result or no design any more, and what to do; empty where all have."""
+    table = read_result(path / NETWORK) if (path / NETWORK).is_file() else {}
+    searched = [row["searched"] for row in table.get("layers", ()) if row.get("energy_pj") is not None]
+    files = RESULT_FILE, DESIGN_FILE
+    names = [name for name in dict.fromkeys(searched) if not all((path / name / file).is_file() for file in files)]
+    return f"{path}: the files of {listed(names)} are gone; {AGAIN}" if names else ""
 
 
 def plan_in(network: Mapping[str, Any]) -> dict[str, Any]:
@@ -328,13 +350,28 @@ def ranked(sides: Sequence[Compared]) -> tuple[list[Compared], dict[str, float]]
     return ordered, deciding(ordered[0], ordered[1], worth)
 
 
+def of_either(shares: Mapping[str, float]) -> dict[str, float]:
+    """Shares of a difference as those of all that is gained, or negative ones of all that is lost; the largest first."""
+    whole = {gains: math.fsum(abs(x) for x in shares.values() if (x > 0) is gains) for gains in (True, False)}
+    ordered = sorted(shares.items(), key=lambda row: -abs(row[1]))
+    return {name: x / (whole[x > 0] or 1.0) for name, x in ordered}
+
+
+def shares_text(sides: Sequence[Compared], worth: str) -> str:
+    """Of what the shares of `layer_table` are; the best side first."""
+    best, second = (name_of(side, sides) for side in sides[:2])
+    return f"shares are of what {best} gains over {second} in {WORTH_NAMES[worth]}, negative ones of what it loses"
+
+
 def layer_table(sides: Sequence[Compared], shares: Mapping[str, float]) -> PageTable:
     """Layers, those that decide first, with what they take on each side in all repetitions."""
     parts = {name_of(side, sides): {part.name: part for part in side.parts} for side in sides}
     head = ["layer", "times", "share", *(each for x in parts for each in (f"time, {x}", "energy", "limited by"))]
     rows: list[list[Cell]] = []
-    for name, of_all in shares.items():
-        rows.append([name, str(next(has[name].repeat for has in parts.values() if name in has)), number(of_all, share)])
+    for name, part_of in of_either(shares).items():
+        rows.append(
+            [name, str(next(has[name].repeat for has in parts.values() if name in has)), number(part_of, share)]
+        )
         for has in parts.values():
             part = has.get(name)
             costs = (part.seconds, part.energy_pj) if part else (None, None)

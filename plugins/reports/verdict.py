@@ -75,6 +75,7 @@ def _best(sides: Sequence[Compared], registry: Registry | None) -> str:
     where = f", with tensors on chip as planned on {' and '.join(plans)}" if plans else ""
     seed = f"With seed {best.numbers['seed']} " if best.seeds else ""
     text += f"{seed}{one if limits or rest else 'it' if seed else 'It'} takes {costs_text(best, second)}{where}."
+    text += _areas(known)
     if len(shares := deciding(best, second, worth)) > 1:
         text += _decide(best, second, shares, (one, other))
     elif second.limit and best.limit != second.limit:
@@ -241,6 +242,15 @@ def costs_text(side: Compared, other: Compared) -> str:
             rest = f"instead of {text(theirs)} ({change_text(mine, theirs)})"
             parts.append(f"{text(mine)} {'both' if math.isclose(mine, theirs, rel_tol=EQUAL) else rest}")
     return ", ".join(parts)
+
+
+def _areas(sides: Sequence[Compared]) -> str:
+    """A word where the areas of some sides have their sparse units and those of others do not."""
+    built = {has: listed(name_of(side, sides) for side in sides if side.units is has) for has in (True, False)}
+    if not all(built.values()) or not any(side.value("area_mm2") for side in sides):
+        return ""
+    some = f"Areas are counted differently: that of {built[True]} has its decoders and skipping units"
+    return f" {some}; {built[False]} has no `units`, so that layers take any of them at no area."
 
 
 def _amounts(part: SidePart, theirs: SidePart, names: tuple[str, str], loses: bool = False) -> str:

@@ -119,7 +119,7 @@ def say_reasons(found: Iterable[tuple[str, str]]) -> None:
 
 
 def totals_text(result: NetworkResult) -> str:
-    from ..study.network_result import between_text, limits_text
+    from ..study.network_result import between_text, chip_line, edp_text, limits_text
 
     about = f"{result.network} on {result.hardware}"
     layers = f"{sum(layer.repeat for layer in result.layers)} layers, {result.searches} searches"
@@ -129,9 +129,10 @@ def totals_text(result: NetworkResult) -> str:
     if edp is None or energy is None or cycles is None or seconds is None:
         return "\n".join([*lines, "totals   incomplete: not every layer has a design"])
     lines += [
-        f"EDP      {edp:.4g} pJ * cycles, total energy times total cycles",
+        f"EDP      {edp_text(result.costs)}, total energy times total time",
         f"energy   {format_energy(energy)}",
         f"cycles   {format_count(cycles)}, {1e3 * seconds:,.4g} ms; one layer after the other, without fusion or overlap",
+        chip_line(result.costs),
     ]
     if limits := limits_text(((x.limit or "", x.repeat * (x.cycles or 0.0)) for x in result.layers), cycles):
         lines.append(f"limits   {limits}")
@@ -254,7 +255,10 @@ def tell(outcomes: list[Outcome], folder: str, files: tuple[str, ...], quiet: bo
     kept, failed = (sum(outcome.state == state for outcome in outcomes) for state in ("kept", "failed"))
     if not quiet:
         earlier = f", {kept} kept from earlier" if kept else ""
-        cli_output.say(f"{len(outcomes)} cells{earlier}; edp in pJ * cycles; {' and '.join(files)} are in {folder}")
+        clocks = ", edp_js in J * s" * (len({outcome.cell.hardware for outcome in outcomes}) > 1)
+        cli_output.say(
+            f"{len(outcomes)} cells{earlier}; edp in pJ * cycles{clocks}; {' and '.join(files)} are in {folder}"
+        )
     if failed:
         cli_output.say(f"{failed} of {len(outcomes)} cells failed", "red")
         raise SystemExit(2)

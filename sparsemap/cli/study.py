@@ -103,6 +103,11 @@ def run(as_json: bool, quiet: bool, hardware: str | None, report: bool, **given:
     from . import output as cli_output
     from .networks import comparison_of, outcomes_of, run_network, tell
 
+    if (file := Path(given["study"])).suffix != ".toml" and file.is_file():
+        text = (
+            f"{file} is no TOML file, as studies and networks are; `sparsemap import-model` makes a network of a model"
+        )
+        raise click.UsageError(text)
     of_network = {key: value for key in OF_NETWORKS if (value := given.pop(key)) not in (None, ())}
     if hardware is not None and "," in hardware:
         given["study"], of_network = comparison_of(given["study"], hardware, of_network), {}

@@ -14,7 +14,7 @@ from ..files import csv_text, four_digits, markdown_table, percent, times, write
 from ..problem.costs import Costs
 from ..spec import units
 from .cells import FUSED_FILES
-from .network_result import NetworkResult, limits_text
+from .network_result import NetworkResult, chip_line, edp_text, limits_text
 
 
 @attrs.frozen(kw_only=True)
@@ -179,12 +179,14 @@ class FusedResult:
         slide = sum(bool(row.slides) for row in self.rows)
         energy, cycles = self.layer_by_layer
         peak = f"{percent(self.peak.used_words / self.capacity)} of {self.home} at {self.peak.layer}"
+        gain = f"{times(self.gain)} better than" if self.gain >= 1.0 else f"{times(1.0 / self.gain)} worse than"
         lines = [
             f"plan     {stays} of {between} tensors between layers stay in {self.home}, {slide} of them slide by; at most {peak}",
-            f"EDP      {four_digits(self.edp)} pJ * cycles, {times(self.gain)} better than layer by layer "
+            f"EDP      {edp_text(self.costs)}, {gain} layer by layer "
             f"({times(energy / self.energy_pj)} in energy, {times(cycles / self.cycles)} in cycles)",
             f"energy   {units.format_energy(self.energy_pj)}",
             f"cycles   {units.format_count(self.cycles)}, {1e3 * seconds:,.4g} ms; one layer after the other",
+            chip_line(self.costs),
         ]
         if limits := limits_text(((row.limit, row.cycles) for row in self.rows), self.cycles):
             lines.append(f"limits   {limits}")

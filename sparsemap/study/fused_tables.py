@@ -13,7 +13,7 @@ from ..pieces.contracts import Operation
 from ..primes import divisors
 from ..problem.network import INPUT
 from .fused import Kept, Key
-from .graph import GraphNode, converted, passed
+from .graph import GraphNode, by_level, converted, passed
 from .interleaved import Member, interleaved
 from .join import Fitting, JoinedPlan, Step, TablePoint, joined
 from .layer_tables import LayerTables
@@ -158,9 +158,19 @@ class FusedTables(LayerTables):
 
     def passed(self, one: GraphNode, key: Key) -> TablePoint:
         """What an operation costs."""
+        moves = self._moves(one, key)
+        return TablePoint(*passed(*moves)) if moves else TablePoint(0.0, 0.0)
+
+    def spent(self, one: GraphNode, key: Key) -> dict[int, tuple[float, float]]:
+        """The same by level: pJ, and the cycles for which it is busy."""
+        moves = self._moves(one, key)
+        return by_level(*moves) if moves else {}
+
+    def _moves(self, one: GraphNode, key: Key) -> Any:
+        """What an operation reads and writes where, as `passed` takes it; None if it costs nothing."""
         fused = self.fused
         if fused.operations == "free" or not one.words or not isinstance(one.node.piece, Operation):
-            return TablePoint(0.0, 0.0)
+            return None
         level, given = {fused.places[0]: 0, fused.places[1]: fused.home}, iter(key[0])
         places = {name: level[next(given)] for name in one.inputs if name != INPUT}
         home, at_hand = level[key[1]], fused.fused_into.get(one.name, "")
@@ -169,7 +179,7 @@ class FusedTables(LayerTables):
         sizes = {INPUT: fused.plan.input_words} | {name: fused.named[name].words for name in places}
         moved = [(sizes[name], places.get(name, 0)) for name in one.inputs if name != at_hand]
         written = 0 if at_hand else one.words
-        return TablePoint(*passed(one.node.piece, moved, (written, home), fused.problem.chip))
+        return one.node.piece, moved, (written, home), fused.problem.chip
 
     @cached_property
     def groups(self) -> list[Step]:

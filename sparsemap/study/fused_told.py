@@ -15,8 +15,9 @@ from ..errors import DesignError
 from ..files import write_texts
 from ..problem.network import INPUT
 from ..searching.best import Best
+from ..searching.breakdown import Breakdown, LevelCosts
 from .cells import PLAN_FOLDER, Outcome, labels_of
-from .fused import FusedPlan, Kept
+from .fused import FusedPlan, Kept, Key
 from .fused_result import FusedLayer, FusedResult
 from .fused_tables import FusedTables
 from .graph import GraphNode
@@ -92,6 +93,9 @@ class _Told:
             loop = self.tables.outermost[one.node.content][chosen.point.design] if one.node.loops and slid else None
             walks = {tensor: loop[0] for tensor in kept if tensor in slid and loop}
             same = one.node.content, kept, chosen.point.design, *on_chip.items(), *walks
+            limits = (
+                self._limits(one, kept, chosen) if one.node.loops else self._moves(one, (given, place.level), chosen)
+            )
             row = FusedLayer(
                 layer=one.name, type=one.node.piece.type_name,
                 searched=own[one.node.name].searched if one.node.name in own else "", macs=one.node.macs,
@@ -101,7 +105,7 @@ class _Told:
                 live=tuple(name for name, there in live.items() if there.level == fused.places[1]),
                 live_words=chosen.live_words, used_words=chosen.used, kept=kept, kept_words=on_chip, walks=walks,
                 design=files.setdefault(same, f"{PLAN_FOLDER}/{labels[one.name]}.toml") if one.node.loops else "",
-                genome=chosen.point.design or (), **self._limits(one, kept, chosen),
+                genome=chosen.point.design or (), **limits,
             )  # fmt: skip
             rows += [row, *(self._pass(row, made) for made in passes)]
         return tuple(rows)
@@ -156,8 +160,6 @@ class _Told:
 
     def _limits(self, one: GraphNode, kept: Kept, chosen: Chosen) -> dict[str, Any]:
         """Utilisation of the compute units, what limits a layer, and its breakdown."""
-        if one.node.loops is None:
-            return {}
         key = one.node.content, kept, chosen.point.design
         if key not in self._limited:
             best = self._best(one, kept, chosen)
@@ -166,6 +168,20 @@ class _Told:
             limit = found.limit.removeprefix("the ")
             self._limited[key] = {"utilisation": share, "limit": limit, "by_level": found.to_dict()}
         return self._limited[key]
+
+    def _moves(self, one: GraphNode, key: Key, chosen: Chosen) -> dict[str, Any]:
+        """The bandwidth that limits an operation, and its breakdown."""
+        problem, spent = self.fused.problem, self.tables.spent(one, key)
+        names = [level.name for level in problem.levels]
+        slowest = max(spent, key=lambda s: spent[s][1], default=0)
+        if not spent or not chosen.point.cycles:
+            return {}
+        spent[slowest] = spent[slowest][0], chosen.point.cycles  # whole ones
+        both = [spent.get(s, (0.0, 0.0)) for s in range(len(names))]
+        rows = [LevelCosts(name, pj, {"moved": pj}, cycles) for name, (pj, cycles) in zip(names, both, strict=True)]
+        computes = LevelCosts(problem.compute_name, 0.0, {}, 0.0)
+        found = Breakdown((*rows, computes), chosen.point.energy_pj, chosen.point.cycles)
+        return {"limit": found.limit.removeprefix("the "), "by_level": found.to_dict()}
 
     def _best(self, one: GraphNode, kept: Kept, chosen: Chosen) -> Best:
         """The design of a layer in the plan, with its tensors where they live."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import attrs
@@ -116,6 +116,13 @@ def passed(
 
     An operation that only puts words behind each other moves those alone that do not live where its output does.
     """
+    return _sum(by_level(operation, words, output, chip))
+
+
+def by_level(
+    operation: Operation, words: Sequence[tuple[int, int]], output: tuple[int, int], chip: Chip
+) -> dict[int, tuple[float, float]]:
+    """The same by level: pJ, and the cycles for which it is busy."""
     size, home = output
     read = [(count, level) for count, level in words if operation.moves or level != home]
     written = size if operation.moves else sum(count for count, _ in read)
@@ -127,18 +134,25 @@ def converted(
 ) -> tuple[float, float]:
     """pJ and cycles of a pass that rewrites a tensor of so many `words` where it lives: `read` and `written` are words with
     their metadata."""
-    energy, cycles = _moved([(read, level, "read"), (written, level, "write")], chip)
+    energy, cycles = _sum(_moved([(read, level, "read"), (written, level, "write")], chip))
     return energy + converter.pj * words, max(cycles, math.ceil(words / converter.words_per_cycle))
 
 
-def _moved(moves: Sequence[tuple[float, int, str]], chip: Chip) -> tuple[float, float]:
-    """pJ and cycles of words that are read or written: (words, level, action) each."""
-    energy, busy = 0.0, dict[int, list[float]]()
+def _moved(moves: Sequence[tuple[float, int, str]], chip: Chip) -> dict[int, tuple[float, float]]:
+    """pJ and busy cycles by level of words that are read or written: (words, level, action) each."""
+    energy, busy = dict[int, float](), dict[int, list[float]]()
     for count, level, action in moves:
-        energy += count * float(chip.energy_pj[action][level])
+        energy[level] = energy.get(level, 0.0) + count * float(chip.energy_pj[action][level])
         busy.setdefault(level, [0.0, 0.0])[action == "write"] += count
-    cycles = 0.0
+    found = {}
     for level, (out, into) in busy.items():
         limits = chip.read_bandwidth[level], chip.write_bandwidth[level], chip.bandwidth[level]
-        cycles = max(cycles, *(n / float(b) for n, b in zip((out, into, out + into), limits, strict=True)))
-    return energy, math.ceil(cycles * (1.0 - 1e-12))
+        cycles = max(n / float(b) for n, b in zip((out, into, out + into), limits, strict=True))
+        found[level] = energy[level], cycles
+    return found
+
+
+def _sum(spent: Mapping[int, tuple[float, float]]) -> tuple[float, float]:
+    """pJ of all levels, and the cycles of the slowest."""
+    cycles = max((cycles for _, cycles in spent.values()), default=0.0)
+    return sum(pj for pj, _ in spent.values()), math.ceil(cycles * (1.0 - 1e-12))

@@ -253,6 +253,17 @@ def between_text(found: Iterable[tuple[str, str, Sequence[float] | None]]) -> st
     return f"{count} {verb} {', '.join(moved)} (counted with --fuse)"
 
 
+def edp_text(costs: Mapping[str, float]) -> str:
+    """`1.681e-07 J * s (8.407e+13 pJ * cycles)`: chips of other clocks are compared by the first."""
+    return f"{four_digits(costs['edp_js'])} J * s ({four_digits(costs['edp'])} pJ * cycles)"
+
+
+def chip_line(costs: Mapping[str, float]) -> str:
+    """Mean power, and area as far as the technology knows it."""
+    area = f", {costs['area_mm2']:,.3g} mm2" if costs.get("area_mm2") else ""
+    return f"chip     {units.scaled_text(costs['power_w'], 'W')} on the mean{area}"
+
+
 def limits_text(found: Iterable[tuple[str, float]], cycles: float) -> str:
     """`MAC units in 70 % of the cycles, bandwidth of DRAM in 30 %`, from what limits each layer and how many of the `cycles`
     of all it takes; what is waited for besides is left out."""

@@ -252,17 +252,18 @@ def shown_rows(rows: Iterable[Mapping[str, Any]]) -> list[list[str]]:
     """The head, then what people see of each row: names, EDP, energy, cycles, time of several hardware, designs."""
     rows = list(rows)
     known = rows[0] if rows else dict.fromkeys(NAMES)
-    several = len({row["hardware"] for row in rows}) > 1
-    timed = ["seconds"] if several and any(row.get("seconds") for row in rows) else []
+    several = len({row["hardware"] for row in rows}) > 1 and any(row.get("seconds") for row in rows)
+    timed = ["seconds", "edp_js"] if several else []
     keys = (*(key for key in (*NAMES[:3], *AXES, "seed") if key in known), *NUMBERS[:3], *timed, *NUMBERS[3:])
     keys += ("broken_bound",) if any("broken_bound" in row for row in rows) else ()
     return [list(keys), *([_shown(key, row.get(key)) for key in keys] for row in rows)]
 
 
 SHOWN: dict[str, Callable[[Any], str]] = {
-    "edp": four_digits, "energy_pj": four_digits, "broken_bound": times, "seconds": partial(scaled_text, unit="s"),
-    "cycles": "{:,.0f}".format, "evaluations": "{:,.0f}".format, "valid_fraction": "{:.3f}".format,
-}  # fmt: skip
+    **dict.fromkeys(("edp", "edp_js", "energy_pj"), four_digits),
+    **dict.fromkeys(("cycles", "evaluations"), "{:,.0f}".format),
+    **{"broken_bound": times, "seconds": partial(scaled_text, unit="s"), "valid_fraction": "{:.3f}".format},
+}
 
 
 def _shown(key: str, value: Any) -> str:

@@ -252,6 +252,19 @@ def test_without_shapes_nothing_stays() -> None:
     assert found.rows[0].why == "the network does not say its shape" and found.stays == (0, 1)
 
 
+def test_operations_are_limited_by_what_they_move() -> None:
+    small = {**CHIP, "levels": [CHIP["levels"][0], {**CHIP["levels"][1], "capacity": "300 words"}]}
+    result = planned(hardware=small)
+    (row,) = [row for row in result.rows if row.type == "add"]
+    rows = {level["name"]: level for level in row.by_level["levels"]}
+    slowest = max(rows.values(), key=lambda level: level["cycles"])
+    assert row.limit == f"bandwidth of {slowest['name']}" and slowest["cycles"] == row.cycles
+    assert math.fsum(level["energy_pj"] for level in rows.values()) == pytest.approx(row.energy_pj)
+    (told,) = re.findall(r"limits   (.*)", result.totals_text())
+    shares = [int(share) for share in re.findall(r"in (\d+) %", told)]
+    assert 100 - len(shares) <= sum(shares) <= 100
+
+
 def test_free_operations_cost_nothing() -> None:
     found = planned(operations="free", budget=30)
     assert next(row for row in found.rows if row.layer == "sum").energy_pj == 0.0

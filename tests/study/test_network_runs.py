@@ -171,7 +171,9 @@ def test_the_command_prints_a_row_per_search_and_the_totals(tiny: str, result: N
     text = run(*given).stdout
     assert sorted(path.name for path in Path().iterdir()) == ["tiny.toml"]  # nothing is written without --out
     assert "first and 1 more      3" in text and "tiny on edge-16gbps: 5 layers, 3 searches of 200 designs each" in text
-    assert f"EDP      {result.edp:.4g} pJ * cycles" in text
+    costs = result.costs
+    assert f"EDP      {costs['edp_js']:.4g} J * s ({result.edp:.4g} pJ * cycles)" in text
+    assert f"W on the mean, {costs['area_mm2']:.3g} mm2" in text
     limits = [(layer.limit or "").split(",")[0].removeprefix("the ") for layer in result.layers]
     most = max(
         limits,
@@ -187,6 +189,9 @@ def test_what_is_wrong_is_said_before_anything_is_searched(tiny: str):
     assert "--budget is for a network" in run("fig-2", "--budget", 100, code=2).stderr
     assert "no network 'resnet5'; did you mean 'resnet50'?" in run("resnet5", "--hardware", "edge", code=2).stderr
     assert "no hardware 'egde'; did you mean 'edge'?" in run(tiny, "--hardware", "egde", code=2).stderr
+    Path("net.onnx").write_text("a model")
+    said = run("net.onnx", "--hardware", "edge", code=2).stderr
+    assert "net.onnx is no TOML file" in said and "`sparsemap import-model` makes a network of a model" in said
     wrong = Path(tiny).read_text().replace("k = 10", "k = 11")
     Path("wrong.toml").write_text(wrong)
     assert "wrong.toml: layers[4]: 'again' is given 10" in run("wrong.toml", "--hardware", "edge", code=2).stderr

@@ -21,7 +21,9 @@ def headline(plan: Mapping[str, Any]) -> Headline:
     """EDP of the plan, and what it is worth."""
     (edp,) = numbers(plan, "fused.", ["edp"])
     slide = sum(bool(row.get("slides")) for row in plan["layers"])
-    note = f"{times(plan['gain'])} better; {plan['stay']} of {plan['tensors']} tensors stay in {plan['home']}, {slide} slide by"
+    gain = plan["gain"]
+    than = f"{times(gain)} better" if gain >= 1.0 else f"{times(1.0 / gain)} worse"
+    note = f"{than}; {plan['stay']} of {plan['tensors']} tensors stay in {plan['home']}, {slide} slide by"
     return Headline("EDP with tensors on chip", edp, note)
 
 

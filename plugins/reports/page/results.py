@@ -52,6 +52,7 @@ def network(folder: Path, registry: Registry) -> Page:
     searched = f"{found['searches']} searches of {found['budget']:,} designs"
     tiles.append(Headline("layers", PrintedNumber(count, f"{count:,}"), searched))
     warnings = uncounted([whole])
+    warnings += [lost] if (lost := of_sides.gone(folder)) else []
     warnings += [] if found["complete"] else ["Not every layer has a design, so that there are no totals."]
     pages = dict(_designs(side, registry, without))
     charts = [chart for chart in (_bars(whole, "energy_pj"), _bars(whole, "seconds"), timeline(whole.parts)) if chart]
@@ -174,8 +175,8 @@ def comparison(paths: Sequence[Path], registry: Registry, reference: str = "") -
     to = f"{given.label}, or the first" if given else "the first"
     text = f"Ratios are to {to} result that a result is compared with; times are at the clock of each chip."
     sections = [Section("Results", blocks, text)]
-    if layers := layer_blocks(sides):
-        text = "Of all repetitions; shares are of the difference."
+    if decided := layer_blocks(sides):
+        layers, text = decided
         sections.insert(0, Section("Layers, those that decide first", layers, text))
     known = [side for side in sides if side.parts and side.numbers["edp"] is not None][:FULL]
     if any(part.costs.known for side in known for part in side.parts):
@@ -200,9 +201,9 @@ def _tile(side: Compared, label: str) -> Headline:
     return Headline(label, number(side.value("seconds"), time_text), note)
 
 
-def layer_blocks(sides: Sequence[Compared]) -> list[PageTable | Chart]:
+def layer_blocks(sides: Sequence[Compared]) -> tuple[list[PageTable | Chart], str] | None:
     """For the first network that several sides have: its layers on each, and how long they take, as far as the best and
-    the next one differ in them; nothing if no two have layers in common."""
+    the next one differ in them, and a text above; None if no two have layers in common."""
     for group in of_sides.compared(side for side in sides if len(side.parts) > 1):
         same = [side for side in group if side.numbers["edp"] is not None]
         if len(same) > 1:
@@ -210,11 +211,14 @@ def layer_blocks(sides: Sequence[Compared]) -> list[PageTable | Chart]:
             if not shares:  # they are equal
                 continue
             parts = {name_of(side, same): {part.name: part for part in side.parts} for side in ordered}
-            few = list(shares)[: max(1, BARS // len(same))]
+            few = list(of_sides.of_either(shares))[: max(1, BARS // len(same))]
             bars = [(f"{name}, {chip}", [has[name]], "") for name in few for chip, has in parts.items() if name in has]
             every = [part for side in ordered for part in side.parts]
-            return [layer_table(ordered, shares), *(stack(bars, key, among=every) for key in PARTS)]
-    return []
+            text = f"Of all repetitions; {of_sides.shares_text(ordered, of_sides.worth_of(ordered))}."
+            more = len(shares) - len(few)
+            text += f" Charts have the first {len(few)}; {more} more are in the table." if more else ""
+            return [layer_table(ordered, shares), *(stack(bars, key, among=every) for key in PARTS)], text
+    return None
 
 
 def spread(head: Sequence[str], found: Mapping[tuple[str, ...], Sequence[float]], of: str) -> PageTable:

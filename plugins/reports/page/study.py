@@ -63,7 +63,8 @@ def study(folder: Path, registry: Any = None, reference: str = "") -> Page:
         blocks: list[Any] = [*(_means(attrs.evolve(found, over=over)) for over in overs), *_ratios(found)]
         blocks += [PageTable(head, uses)] if found.uses and by in AXES else []
         if by == "hardware" and networks:
-            lines, blocks = [*verdict(networks, registry), *lines], [*layer_blocks(networks), *blocks]
+            decided = layer_blocks(networks)
+            lines, blocks = [*verdict(networks, registry), *lines], [*(decided[0] if decided else ()), *blocks]
         title = WHAT.get(by, by).capitalize()
         sections.append(Section(title, blocks, f"{found.about} The same workload and seed, a mark per seed."))
     if any(row["gap"] for row in rows):

@@ -86,6 +86,18 @@ def test_a_standard_without_energies_is_an_error() -> None:
         problem("12nm", dram={"standard": "ddr4"}).leakage_mw(0)
 
 
+def test_units_that_a_hardware_lists_are_in_its_area_as_in_results(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    listed = 'kind = "hardware"\nname = "built"\nextends = "mobile"\n[units.formats]\nP = ["bitmask"]\n'
+    listed += '[units.mechanisms]\nPEB = ["skip-z-by-p"]\n'
+    (tmp_path / "built.toml").write_text(listed)
+    found = CliRunner().invoke(cli, ["silicon", "mobile", "built.toml"]).output
+    areas = {line.split()[0]: float(line.split()[2]) for line in found.splitlines()[1:3]}
+    chip = load_problem(DOT, "built.toml", registry=REGISTRY).chip
+    assert chip is not None and areas["built"] == pytest.approx(float(chip.total_area_mm2), rel=1e-2)
+    assert areas["built"] > areas["mobile"] and f"{float(chip.units_area_mm2):.3g} mm2 of built.toml: sparse" in found
+
+
 def test_platforms_are_as_dense_in_power_as_chips_and_papers_keep_their_technology() -> None:
     found = CliRunner().invoke(cli, ["silicon"])
     assert found.exit_code == 0, found.output

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import shutil
 from pathlib import Path
 
 import attrs
@@ -12,7 +13,7 @@ from sparsemap_plugins.reports.charts import colour
 from sparsemap_plugins.reports.many import figure_of
 from sparsemap_plugins.reports.page import html, page_of
 from sparsemap_plugins.reports.page.study import rows_of
-from sparsemap_plugins.reports.sides import compared, deciding, sides_of
+from sparsemap_plugins.reports.sides import compared, deciding, of_either, sides_of
 from sparsemap_plugins.reports.stacks import coloured
 from sparsemap_plugins.reports.verdict import verdict
 
@@ -78,6 +79,26 @@ def test_shares_of_the_difference_add_up_and_the_largest_is_first():
     fast = {part.name: part.seconds for part in quick.parts}
     by_time = deciding(quick, slow, "seconds")
     assert by_time["last"] == close((time["last"] - fast["last"]) / (sum(time.values()) - sum(fast.values())))
+
+
+def test_layers_are_in_the_order_of_what_is_gained_or_lost_in_them():
+    found = of_either({"a": 2.0, "b": 0.5, "c": -0.3, "d": -1.2})
+    assert list(found) == ["a", "d", "b", "c"] and list(found.values()) == close([0.8, -0.8, 0.2, -0.2])
+    (section,) = [x for x in page_of([Path("slow"), Path("quick")], load()).sections if x.title.startswith("Layers")]
+    assert "shares are of what quick gains over slow in energy x time, negative ones of what it loses" in section.text
+    assert "shares are of what quick gains over slow in energy x time" in run("diff", "slow", "quick")
+
+
+def test_layers_whose_files_are_gone_are_named_with_what_to_do(tmp_path):
+    shutil.copytree("slow", tmp_path / "less")
+    (tmp_path / "less" / "last" / "design.toml").unlink()
+    said = run("report", tmp_path / "less", code=2)
+    assert "less: the files of last are gone; run its command again to have it back" in said
+    assert any("the files of last are gone" in text for text in page_of([tmp_path / "less"], load()).warnings)
+    (tmp_path / "less" / "network.json").unlink()
+    assert "the folder of a network, whose network.json is gone; run its command" in run(
+        "report", tmp_path / "less", code=2
+    )
 
 
 def test_a_layer_leads_to_its_design():
@@ -290,6 +311,13 @@ def test_single_searches_that_are_close_and_work_that_is_not_the_same_are_told(t
     (said,) = verdict(plans)
     assert "free with --formats free and matched with --formats matched: square, last differ in density" in said
     assert "Not the same work" not in said
+
+
+def test_areas_of_which_only_some_have_their_sparse_units_are_told():
+    slow, quick = sides()
+    assert slow.units is False and "Areas are counted" not in verdict([slow, quick])[0]
+    (said,) = verdict([attrs.evolve(slow, units=True), quick])
+    assert "that of slow has its decoders and skipping units; quick has no `units`, so that layers take any" in said
 
 
 def test_other_budgets_and_bounds_that_are_farther_than_the_other_side_are_told():
