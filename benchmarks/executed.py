@@ -132,7 +132,8 @@ def claims(cells: list[tuple[str, str]], bandwidth: float, budget: int, registry
         searched = time.perf_counter() - begin
         for kind, genome in chosen + [("random", genome) for genome in valid]:
             executed = executed_over_analytic(problem, problem.space.decode(np.array([genome])), TRIALS)
-            ratios = {name: one.ratios(full=True) for name, one in executed.items()}
+            pairs = {name: attrs.evolve(one, executed=one.full).ratios for name, one in executed.items()}
+            ratios = {name: (*pair, math.prod(pair)) for name, pair in pairs.items()}
             shown = "; ".join(f"{name} {energy:.3f} {cycles:.3f}" for name, (energy, cycles, _) in ratios.items())
             say(f"  {workload}/{hardware} {kind}: energy and cycles, {shown}")
             yield Claim(f"{workload}/{hardware}", bandwidth, kind, ratios)

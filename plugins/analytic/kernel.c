@@ -148,14 +148,17 @@ static int evaluated(const Model *m, Run *run, Design *x, uint64_t *reasons, dou
     nest(m, x);
     stored(m, run, x);
     if (x->odd) return OTHER;
-    if (x->lacking) return OPEN;
-    *reasons = data_capacity(m, x);
+    if (x->lacking && data_capacity_dense(m, x)) return OPEN; /* it may not fit: nothing else is asked of it */
+    *reasons = x->lacking ? 0 : data_capacity(m, x);
     if (*reasons) return DONE;
     filters(m, run, x);
     metadata(m, run, x);
     traffic(m, run, x);
     if (x->odd) return OTHER;
-    if (x->lacking) return OPEN;
+    if (x->lacking) { /* what the work needs is asked for as well */
+        if (m->option[IMBALANCE]) thinned(m, run, x), waiting_ratio(m, run, x);
+        return OPEN;
+    }
     *reasons = metadata_capacity(m, x);
     if (*reasons) return DONE;
     counted(m, run, x);

@@ -243,6 +243,7 @@ double eliminated(const Run *run, const Action *a, int candidate, double empty);
 void stored(const Model *m, Run *run, Design *x);
 double held_at(const Model *m, const double (*most)[LEVELS], int s);
 uint64_t data_capacity(const Model *m, const Design *x);
+uint64_t data_capacity_dense(const Model *m, Design *x);
 void filters(const Model *m, Run *run, Design *x);
 void metadata(const Model *m, Run *run, Design *x);
 uint64_t metadata_capacity(const Model *m, const Design *x);

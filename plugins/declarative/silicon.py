@@ -9,11 +9,9 @@ from sparsemap.problem.problem import Problem
 MIB_BITS = 8.0 * 1024**2
 PLATFORMS = ("edge", "edge-16gbps", "mobile", "cloud")
 WORKLOAD = {
-    "name": "one",
-    "einsum": "Z[m, n] = P[m, k] * Q[k, n]",
-    "dims": {"m": 4, "k": 4, "n": 4},
+    "name": "one", "einsum": "Z[m, n] = P[m, k] * Q[k, n]", "dims": dict.fromkeys("mkn", 4),
     "density": {"P": 1.0, "Q": 1.0},
-}
+}  # fmt: skip
 """A hardware needs some workload to be one of a problem."""
 
 

@@ -74,12 +74,9 @@ class RandomOrder(Cantor):
 
     def _tables(self, problem: Problem) -> tuple[Array, Array]:
         """Cantor code by random code minus one, and the inverse; both (D!,) int64."""
-        return problem.shared.remember(
-            (RandomOrder._draw, self.seed, len(problem.dims)), lambda: self._draw(len(problem.dims))
-        )
 
-    def _draw(self, dims: int) -> tuple[Array, Array]:
-        codes = np.random.default_rng(self.seed).permutation(factorial(dims)).astype(np.int64) + 1
-        inverse = np.empty_like(codes)
-        inverse[codes - 1] = np.arange(1, len(codes) + 1)
-        return codes, inverse
+        def draw() -> tuple[Array, Array]:
+            codes = np.random.default_rng(self.seed).permutation(factorial(len(problem.dims))).astype(np.int64)
+            return codes + 1, codes.argsort() + 1
+
+        return problem.shared.remember((RandomOrder, self.seed, len(problem.dims)), draw)

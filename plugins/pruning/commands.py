@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +76,8 @@ def prune(source: str, hardware: str, designs: int | None, **given: Any) -> None
     one-shot and gradual also variance and tensor-variance. The folder gets weights, masks, workloads of each layer,
     summary.csv and, of digits, runs.csv.
     """
+    from sparsemap.cli.output import steps_bar
+
     from .networks import NETWORK
     from .prune import job_of, prune_digits, prune_weights
 
@@ -91,8 +91,7 @@ def prune(source: str, hardware: str, designs: int | None, **given: Any) -> None
         if hardware:
             run_written(given["out"] / NETWORK, hardware, designs, given["out"] / "runs")
         return
-    terminal = sys.stderr if sys.stderr.isatty() else io.StringIO()
-    with click.progressbar(length=given["seeds"] * job.stages, file=terminal, label="training and pruning") as bar:
+    with steps_bar(given["seeds"] * job.stages, "training and pruning") as bar:
         text = prune_digits(job, options, lambda: bar.update(1))
     click.echo(text)
 

@@ -57,9 +57,8 @@ def sweep(
         raise click.BadParameter(f"{objective!r} has several values, expected one", param_hint="--objective")
     points = {file: swept(design, tensor, wanted, judge, file) for file, design in loaded.items()}
     if not as_json:
-        labels = labels_of(files)
-        what = judge.name or judge.type_name
-        output.show(table_text(tensor, judge.unit, what, {labels[file]: found for file, found in points.items()}))
+        named = {label: points[file] for file, label in labels_of(files).items()}
+        output.show(table_text(tensor, judge.unit, judge.name or judge.type_name, named))
         return
     means = over_best(points)
     rows: list[dict[str, Any]] = []

@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
+from sparsemap.cli.group import json_option, plugin_dirs
+
+A_PATH = click.Path(exists=True, path_type=Path)
+
 
 @click.command("verify")
-@click.argument(
-    "designs",
-    nargs=-1,
-    required=True,
-    type=click.Path(exists=True, path_type=Path),
-    metavar="DESIGN...|CERTIFICATE.json",
-)
+@click.argument("designs", nargs=-1, required=True, type=A_PATH, metavar="DESIGN...|CERTIFICATE.json")
 @click.option("--trials", default=20, show_default=True, type=click.IntRange(min=1), help="Random tensors to draw.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Same seed, same report.")
 @click.option("--force", is_flag=True, help="Also simulate what takes more than a minute.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-@click.option("plugin_dirs", "--plugin-dir", multiple=True, metavar="DIR", type=click.Path(), help="Folder of plugins.")
+@json_option
+@plugin_dirs
 @click.pass_context
 def verify_command(
-    context: click.Context,
-    designs: tuple[Path, ...],
-    trials: int,
-    seed: int,
-    force: bool,
-    as_json: bool,
-    plugin_dirs: tuple[str, ...],
+    context: click.Context, designs: tuple[Path, ...], as_json: bool, plugin_dirs: tuple[str, ...], **given: Any
 ) -> None:
     """Execute a design, a TOML file or the folder of a search, on random sparse tensors and compare with the cost model.
 
@@ -44,6 +34,7 @@ def verify_command(
     with what is between them in a buffer of the size that they say. Of the certificate of a search with --prove, the
     proof is checked: every class of designs by arithmetic of its own, and those that were tried by trying them again.
     """
+    from sparsemap.cli.output import steps_bar
     from sparsemap.pieces.loading import load
     from sparsemap.problem import design_file
 
@@ -59,11 +50,11 @@ def verify_command(
         from .interleaved import verify_chain
 
         layers = [(one.problem, one.batch) for one in (design_file.load(path, registry) for path in designs)]
-        found = verify_chain(layers, trials, seed, force)
+        found = verify_chain(layers, **given)
     else:
         loaded = design_file.load(designs[0], registry)
-        with click.progressbar(length=trials, file=sys.stderr if sys.stderr.isatty() else io.StringIO()) as bar:
-            found = verify(loaded.problem, loaded.batch, trials, seed, force, lambda _: bar.update(1), compare=True)
+        with steps_bar(given["trials"]) as bar:
+            found = verify(loaded.problem, loaded.batch, **given, progress=lambda _: bar.update(1), compare=True)
     click.echo(json.dumps(found.table(), indent=2) if as_json else found.text().rstrip())
     if not found.correct:
         context.exit(1)

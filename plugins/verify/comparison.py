@@ -25,33 +25,18 @@ Cost = tuple[float, float]
 
 
 @attrs.frozen
-class Fidelity:
-    """A cost model on one design against the execution of what it says."""
+class ExecutedCost:
+    """What a cost model says of one design, or what one charge adds to all others, against its execution."""
 
     name: str
     analytic: Cost
     executed: Cost
-    full: Cost
-    """Executed with every charge."""
-
-    def ratios(self, full: bool = False) -> tuple[float, float, float]:
-        """Executed over analytic: energy, cycles, EDP; NaN where nothing is expected."""
-        executed = self.full if full else self.executed
-        energy, cycles = (_ratio(x, y) for x, y in zip(executed, self.analytic, strict=True))
-        return energy, cycles, energy * cycles
-
-
-@attrs.frozen
-class Effect:
-    """What one charge adds to all others."""
-
-    name: str
-    analytic: Cost
-    executed: Cost
+    full: Cost = (math.nan, math.nan)
+    """Of a cost model, executed with every charge."""
 
     @property
     def ratios(self) -> tuple[float, float]:
-        """Executed over analytic; NaN where the model adds nothing."""
+        """Executed over analytic: energy and cycles; NaN where nothing is expected."""
         energy, cycles = (_ratio(x, y) for x, y in zip(self.executed, self.analytic, strict=True))
         return energy, cycles
 
@@ -109,34 +94,30 @@ class CountComparison:
         found = problem.evaluator.evaluate_designs(self.sim.designs.take(slice(0, 1)))
         return None if found.reasons[0] else (float(found.energy_pj[0]), float(found.cycles[0]))
 
-    def fidelities(self) -> tuple[Fidelity, ...]:
-        return tuple(
-            Fidelity(name, found, self._mean(name), self._mean(FULL))
-            for name, problem in self.models.items()
-            if self.paid and (found := self._analytic(problem)) is not None
-        )
+    def fidelities(self) -> tuple[ExecutedCost, ...]:
+        costs = {name: self._analytic(problem) for name, problem in self.models.items()} if self.paid else {}
+        known = {name: cost for name, cost in costs.items() if cost is not None}
+        return tuple(ExecutedCost(name, cost, self._mean(name), self._mean(FULL)) for name, cost in known.items())
 
-    def effects(self) -> tuple[Effect, ...]:
+    def effects(self) -> tuple[ExecutedCost, ...]:
         """Of every charge of the last fidelity, in its order; none if the design is invalid under it."""
         if not self.paid or (whole := self._analytic(self.models[FULL])) is None:
             return ()
-        return tuple(
-            Effect(name, _less(whole, less), self._added(name))
-            for name, problem in self.less.items()
-            if (less := self._analytic(problem)) is not None
-        )
+        costs = {name: self._analytic(problem) for name, problem in self.less.items()}
+        known = {name: cost for name, cost in costs.items() if cost is not None}
+        return tuple(ExecutedCost(name, _less(whole, cost), self._added(name)) for name, cost in known.items())
 
-    def lacking(self) -> tuple[Effect, ...]:
+    def lacking(self) -> tuple[ExecutedCost, ...]:
         """Of every charge of the last fidelity that the problem's own model does not have, so that it adds nothing there."""
         if not self.paid:
             return ()
         own = {charge.type_name for charge in self.charges}
-        return tuple(Effect(name, (0.0, 0.0), self._added(name)) for name in self.less if name not in own)
+        return tuple(ExecutedCost(name, (0.0, 0.0), self._added(name)) for name in self.less if name not in own)
 
 
 def executed_over_analytic(
     problem: Problem, designs: Designs, trials: int = COMPARED, seed: int = 0
-) -> dict[str, Fidelity]:
+) -> dict[str, ExecutedCost]:
     """By name, the fidelities under which the first of `designs` is valid, against its execution on random tensors."""
     comparison = CountComparison(Simulation(problem, designs))
     comparison.run(trials, seed)

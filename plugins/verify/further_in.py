@@ -47,8 +47,8 @@ class FurtherIn:
             for dim in [dim for dim in sizes if whole[dim] > extents[dim]] or [innermost] if ways else ():
                 counts = []
                 for t, own in enumerate(tensors):
-                    words = self._come(own, extents, whole, around, dim, innermost) * self.known.inside(t)
-                    words = max(words, touched(own.tensor, sizes) * self.known.inside(t))
+                    words = self._come(own, extents, whole, around, dim, innermost) * self.known.inside[t]
+                    words = max(words, touched(own.tensor, sizes) * self.known.inside[t])
                     count = min(words * met[t], every * own.others) * own.density
                     if own.tensor.output and "sums" in self.known.charges:
                         count = max(count / 2.0, min(own.words * own.density, words * met[t]))  # as in `costs`
@@ -83,10 +83,8 @@ class FurtherIn:
             limit, dims = float(self.known.problem.chip.fanout[1]), self.known.problem.dims
             splits = (split for split in _parts(tile) if math.prod(split) <= limit)
             some = [s for s in splits if self._child_fits(tuple(n // k for n, k in zip(tile, s, strict=True)))]
-            found = {
-                tuple(math.prod(k for dim, k in zip(dims, split, strict=True) if dim not in own.tensor.dims)
-                      for own in self.known.tensors) for split in some
-            }  # fmt: skip
+            still = [[dim not in own.tensor.dims for dim in dims] for own in self.known.tensors]
+            found = {tuple(math.prod(itertools.compress(split, own)) for own in still) for split in some}
             least = self.spread.setdefault(tile, [])
             for way in sorted(found, key=math.prod):  # the others cost more
                 if not any(all(a <= b for a, b in zip(other, way, strict=True)) for other in least):
@@ -113,9 +111,8 @@ def delivered(tensor: Tensor, extents: dict[str, int], loops: dict[str, int], in
     for rank, width in zip(tensor.ranks, widths, strict=True):
         for dim, c in rank:
             if dim == innermost:
-                along = math.prod(
-                    loops[o] for o, other in rank if o == dim or other * extents[o] == 2 * c * extents[dim]
-                )
+                step = 2 * c * extents[dim]
+                along = math.prod(loops[o] for o, other in rank if o == dim or other * extents[o] == step)
                 along = along if loops[dim] > 1 else math.prod(loops[o] for o, _ in rank)
                 new = whole * min(1.0, c * extents[dim] / width)
                 return math.prod(loops.values()) / along * (whole + (along - 1) * new)

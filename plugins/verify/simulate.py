@@ -86,20 +86,12 @@ class Simulation:
             raise DesignError(f"verify does not execute words of {', '.join(linked)} that neighbours hand on")
         self.packed = tuple(is_packed(nest, t) for t in range(len(nest.access)))
         self.guards = guards(nest)
-        self.links = {
-            (t, child): Link(nest, t, parent, child)
-            for t in range(len(nest.access))
-            for parent, child in pairwise(nest.stored(t))
-        }
+        pairs = [(t, *both) for t in range(len(nest.access)) for both in pairwise(nest.stored(t))]
+        self.links = {(t, child): Link(nest, t, parent, child) for t, parent, child in pairs}
         """By tensor and child level."""
         self.products = Products(nest, self._packed_inside, self.guards)
-        self.ranks = {
-            (t, s): ExecutedRanks(nest, t, s)
-            for t in range(len(nest.access))
-            if self.packed[t]
-            for s in nest.stored(t)
-            if s <= nest.decoded(t)
-        }
+        kept = [(t, s) for t in np.flatnonzero(self.packed).tolist() for s in nest.stored(t) if s <= nest.decoded(t)]
+        self.ranks = {(t, s): ExecutedRanks(nest, t, s) for t, s in kept}
         """By tensor and level, with those of the tiles that are decoded on their way."""
         for (t, s), ranks in self.ranks.items():
             if s == nest.stored(t)[0] and not ranks.built and store_zeros(ranks.formats):

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import math
-import sys
-from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import click
@@ -50,17 +47,16 @@ def wbs(name: str, quirks: str, out: Path) -> None:
     Writes NAME.md, NAME.csv and, with the extra 'plots', NAME.png and NAME.svg; docs/results/weight-blocks of a clone
     holds those that are committed.
     """
+    from sparsemap.cli.output import bar
+
     from .pages import MeshSchedules
     from .quirks import quirks_of
 
     if quirks != "both":
         quirks_of(quirks, path="--quirks")
-    shown = bar_file()
     module = import_module(f".pages.{MODULES.get(name, name.replace('-', '_'))}", __package__)
-    report: Report = module.report(
-        MeshSchedules(lambda text: print(f"\r\x1b[K{text}", end="", file=shown)), name, quirks
-    )
-    print("\r\x1b[K", end="", file=shown, flush=True)
+    with bar(quiet=False) as update:
+        report: Report = module.report(MeshSchedules(lambda text: update and update(0, 0, text)), name, quirks)
     paths = report.write(out)
     click.echo(report.headline)
     _wrote(paths)
@@ -85,18 +81,9 @@ def wbs(name: str, quirks: str, out: Path) -> None:
 @click.option("--out", required=True, type=A_FOLDER, help="Folder for the schedule.")
 @plugin_dirs
 def compile_command(
-    network: str,
-    hardware: str,
-    sparsity: float,
-    masks: Path | None,
-    quirks: str,
-    tile: str,
-    budget: int | None,
-    searcher: str | None,
-    seed: int,
-    out: Path,
-    plugin_dirs: tuple[str, ...],
-) -> None:
+    network: str, hardware: str, sparsity: float, masks: Path | None, quirks: str, tile: str, budget: int | None, out: Path,
+    plugin_dirs: tuple[str, ...], **about_search: Any,
+) -> None:  # fmt: skip
     """Compile a NETWORK for a mesh of cores, HARDWARE.
 
     Writes schedule.json with the sub-volume, places and times of every layer and all instructions, their listing,
@@ -108,6 +95,7 @@ def compile_command(
     Without --search every sub-volume that fits is tried for each layer; with it, an ordinary search chooses.
     """
     from sparsemap.cli.networks import network_of
+    from sparsemap.cli.output import steps_bar
     from sparsemap.files import markdown_table, write_text
     from sparsemap.plots import save
     from sparsemap.problem.network import nodes_of
@@ -139,8 +127,8 @@ def compile_command(
         layers = layers_of(nodes, sparsity, kept, machine.block, machine.columns)
     except SpecError as error:
         raise error.within("", file) from None
-    choose = SplitSearch(registry, spec, budget, seed, searcher) if budget else None
-    with click.progressbar(length=len(layers), file=bar_file(), label=piece.name) as bar:
+    choose = SplitSearch(registry, spec, budget, **about_search) if budget else None
+    with steps_bar(len(layers), piece.name) as bar:
         schedule = compile_layers(layers, machine, choose, lambda: bar.update(1))
     counts: dict[str, int] = {}
     if tile == "auto":
@@ -150,11 +138,8 @@ def compile_command(
         counts = {chain[0].name: int(tile) for chain in found}
         schedule = compile_tiled(layers, machine, [(chain, int(tile)) for chain in found])
     title = f"{piece.name} on {spec.name}"
-    dense = (
-        compile_layers([attrs.evolve(one, mask=None, density=1.0) for one in layers], machine)
-        if has_pruned(layers)
-        else None
-    )
+    whole = [attrs.evolve(one, mask=None, density=1.0) for one in layers]
+    dense = compile_layers(whole, machine) if any(one.density < 1 for one in layers) else None
     paths = write_schedule(out, piece.name, spec.name, schedule)
     write_text(out / "times.md", markdown_table(times(schedule, dense)) + "\n")
     paths.append(out / "times.md")
@@ -167,11 +152,6 @@ def compile_command(
         said = ", ".join(f"{count} from {name} on" for name, count in counts.items())
         click.echo(f"tiles of chains: {said}" if said else "no chain of layers is tiled")
     _wrote(paths)
-
-
-def has_pruned(layers: Sequence[MeshLayer]) -> bool:
-    """Whether any layer has pruned blocks."""
-    return any(layer.density < 1 for layer in layers)
 
 
 def times(schedule: Schedule, dense: Schedule | None) -> list[list[str]]:
@@ -213,9 +193,8 @@ def _summary(title: str, schedule: Schedule, dense: Schedule | None, sparsity: f
     lines.append(f"the {len(slowest)} of {len(schedule.layers)} layers that take longest; all of them in times.md")
     if sparsity:
         blocks = [(one.cut.layer, math.prod(one.cut.layer.blocks)) for one in convs if one.cut.layer.density < 1]
-        pruned = 1 - sum(kept_share(layer) * count for layer, count in blocks) / max(
-            1, sum(count for _, count in blocks)
-        )
+        kept = sum(kept_share(layer) * count for layer, count in blocks)
+        pruned = 1 - kept / max(1, sum(count for _, count in blocks))
         lines.append(f"{pruned:.1%} of the blocks of {len(blocks)} layers are pruned, {sparsity:.1%} were wanted")
     lines.append(f"{stored:,.0f} bytes of weights in records")
     if padding:
@@ -233,15 +212,9 @@ def _summary(title: str, schedule: Schedule, dense: Schedule | None, sparsity: f
 @json_option
 @click.pass_context
 def simulate_command(
-    context: click.Context,
-    folder: Path,
-    seed: int,
-    only_times: bool,
-    weights: Path | None,
-    image: Path | None,
-    outputs: Path | None,
-    as_json: bool,
-) -> None:
+    context: click.Context, folder: Path, seed: int, only_times: bool, weights: Path | None, image: Path | None,
+    outputs: Path | None, as_json: bool,
+) -> None:  # fmt: skip
     """Execute what `sparsemap compile` wrote to OUT.
 
     Walks the instructions over memories of bytes, with weights and inputs that are given or random: the outputs have to
@@ -252,6 +225,7 @@ def simulate_command(
     import json
 
     from sparsemap.arrays import read_arrays
+    from sparsemap.cli.output import steps_bar
     from sparsemap.files import replacing
 
     from .machinery import BrokenSchedule
@@ -262,7 +236,7 @@ def simulate_command(
     own = given_weights(compiled, read_arrays(weights)) if weights else None
     array = next(iter(read_arrays(image, (".npy",)).values())) if image else None
     data = None if only_times else NetworkData.of(compiled, seed, own, array)
-    with click.progressbar(length=len(compiled.layers), file=bar_file(), label=compiled.network) as bar:
+    with steps_bar(len(compiled.layers), compiled.network) as bar:
         try:
             outcome = simulate(compiled, data, lambda name: bar.update(1))
         except BrokenSchedule as error:
@@ -278,11 +252,6 @@ def simulate_command(
         _wrote([outputs])
     if not outcome.correct:
         context.exit(1)
-
-
-def bar_file() -> TextIO:
-    """Where progress goes: stderr, or nowhere if that is no terminal."""
-    return sys.stderr if sys.stderr.isatty() else io.StringIO()
 
 
 def _wrote(paths: list[Path]) -> None:

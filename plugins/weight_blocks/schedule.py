@@ -154,10 +154,8 @@ def least_weights(cut: Cut, passes: int) -> int:
         rule = cut.rule()
         chunks = -(-cut.layer.padded_out_channels // rule.co) * cut.parts(rule.ci)
         return math.ceil(-(-chunks // cut.machine.columns) * cut.chunk_bytes(rule.co, rule.ci) / passes)
-    sizes = (
-        float(pass_bytes(cut, Splits(co, cut.channels, 1, 1, passes))) for co in (cut.layer.grain, cut.row_channels)
-    )
-    return int(min(*sizes, cut.machine.memtile + 1))
+    splits = (Splits(co, cut.channels, 1, 1, passes) for co in (cut.layer.grain, cut.row_channels))
+    return int(min(*(float(pass_bytes(cut, one)) for one in splits), cut.machine.memtile + 1))
 
 
 def pass_bytes(cut: Cut, splits: Splits) -> Any:
@@ -244,11 +242,7 @@ def split(chain: Sequence[MeshLayer], count: int) -> tuple[list[MeshLayer], dict
         slices[source] = TensorSlice(chain[0].inputs[0], low, high - low)
         for layer, (begin, end), (start, stop) in zip(chain, windows, windows[1:], strict=False):
             above = max(0, layer.padding[0] - start * layer.stride)
-            shape: dict[str, Any] = {
-                "height": end - begin,
-                "out_height": stop - start,
-                "padding": (above, layer.padding[1]),
-            }
+            shape: Any = {"height": end - begin, "out_height": stop - start, "padding": (above, layer.padding[1])}
             layers.append(attrs.evolve(layer, name=f"{layer.name}@{number}", inputs=(source,), **shape))
             source = layers[-1].name
         slices[source] = TensorSlice(chain[-1].name, first, last - first)

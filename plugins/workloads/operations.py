@@ -55,10 +55,9 @@ class GlobalAverage(Operation):
         return (given[0], 1, 1) if len(given) == 3 else given[-1:]
 
 
-class Add(Operation):
-    """The sum or difference of inputs, as at the end of a residual block."""
+class Wordwise(Operation):
+    """A value for every word of inputs that are of one shape, or broadcast to it."""
 
-    type_name: ClassVar[str] = "add"
     wordwise: ClassVar[bool] = True
 
     def shape(self, inputs: Sequence[Shape]) -> Shape:
@@ -66,6 +65,12 @@ class Add(Operation):
 
     def windows(self, ranks: int) -> tuple[tuple[int, int], ...]:
         return ((1, 1),) * ranks
+
+
+class Add(Wordwise):
+    """The sum or difference of inputs, as at the end of a residual block."""
+
+    type_name: ClassVar[str] = "add"
 
 
 class Concat(Operation):
@@ -80,17 +85,10 @@ class Concat(Operation):
         return (sum(shape[0] for shape in inputs), *inputs[0][1:])
 
 
-class Multiply(Operation):
+class Multiply(Wordwise):
     """The product or quotient of inputs, word by word, as where a gate per channel opens a layer."""
 
     type_name: ClassVar[str] = "multiply"
-    wordwise: ClassVar[bool] = True
-
-    def shape(self, inputs: Sequence[Shape]) -> Shape:
-        return alike(inputs)
-
-    def windows(self, ranks: int) -> tuple[tuple[int, int], ...]:
-        return ((1, 1),) * ranks
 
 
 @attrs.frozen(kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import sys
@@ -124,6 +125,12 @@ def fitted(rows: list[list[str]], gap: int = 2, margin: int = 0) -> list[list[st
 
 # ------------------------------------------------------------------------------------------------------------- progress
 
+
+def steps_bar(length: int, label: str = "") -> Any:
+    """A progress bar of so many steps on stderr, or nowhere if that is no terminal."""
+    return click.progressbar(length=length, label=label, file=sys.stderr if sys.stderr.isatty() else io.StringIO())
+
+
 Update = Callable[[int, int, str], None]
 """Called with what is done, the total, and a text."""
 
@@ -159,11 +166,8 @@ def search_progress(budget: int, quiet: bool, unit: str = "") -> Iterator[Callab
             return
 
         def report(snapshot: Snapshot) -> None:
-            best = (
-                f"best {snapshot.best_score:.3e} {unit}".rstrip()
-                if snapshot.best_score < float("inf")
-                else "nothing valid yet"
-            )
+            best = f"best {snapshot.best_score:.3e} {unit}".rstrip()
+            best = best if snapshot.best_score < float("inf") else "nothing valid yet"
             best += f"   within {snapshot.gap:.3f}x" if snapshot.gap else ""
             text = f"designs   {best}   {percent(snapshot.valid_fraction)} valid"
             update(snapshot.evaluations, snapshot.budget, text)

@@ -117,15 +117,13 @@ def locked(given: T) -> T:
     A piece that writes to what it is given would change numbers that others compute with.
     """
     value: Any = given
-    if isinstance(value, np.ndarray):
-        if not value.flags.writeable:
-            return given
-        view = value.view()
+    if isinstance(value, np.ndarray) and value.flags.writeable:
+        view: Any = value.view()
         view.flags.writeable = False
-        return view  # type: ignore[return-value]
+        return view
+    if isinstance(value, Mapping):
+        return {key: locked(item) for key, item in value.items()}  # type: ignore[return-value]
     if not attrs.has(type(value)):
-        if isinstance(value, Mapping):
-            return {key: locked(item) for key, item in value.items()}  # type: ignore[return-value]
         return value
     names = _array_fields(type(value))  # type: ignore[arg-type]
     fields = {name: getattr(value, name) for name in names}

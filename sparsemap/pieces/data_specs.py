@@ -24,8 +24,7 @@ MAC_ACTIONS = ("compute", "gated", "skipped")
 
 
 def _actions(_: object, __: object, energies: Mapping[str, float]) -> None:
-    wrong = [key for key in energies if key not in MAC_ACTIONS]
-    if wrong:
+    if wrong := [key for key in energies if key not in MAC_ACTIONS]:
         raise SpecError([Mistake("", key, unknown("action", key, MAC_ACTIONS)) for key in wrong])
 
 

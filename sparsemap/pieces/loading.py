@@ -172,8 +172,7 @@ class _Loader:
         below = list(_plugin_folders(folder)) if folder.is_dir() else []
         for plugin in below:
             self._add_folder(plugin)
-        loose = [toml for toml in sorted(folder.glob("*.toml")) if _is_spec(toml)]
-        if loose:
+        if loose := [toml for toml in sorted(folder.glob("*.toml")) if _is_spec(toml)]:
             self._add(folder.resolve().name, shown(folder), "", loose)
         if not below and not loose:
             text = "no plugin in this folder; expected sub-folders with __init__.py or TOML files, or TOML files"
@@ -182,13 +181,10 @@ class _Loader:
             self.plugin_mistakes.append(Mistake(shown(folder), "", text))
 
     def _add_folder(self, folder: Path, version: str = "", imported: Callable[[], Any] | None = None) -> None:
-        source = folder / "__init__.py"
+        source, found = folder / "__init__.py", folder
         if source.exists():
-            self._add(
-                folder.resolve().name, shown(source), version, _tomls(folder), imported or partial(_import, source)
-            )
-        else:
-            self._add(folder.resolve().name, shown(folder), version, _tomls(folder))
+            imported, found = imported or partial(_import, source), source
+        self._add(folder.resolve().name, shown(found), version, _tomls(folder), imported)
 
     def _add(
         self, name: str, file: str, version: str, tomls: Iterable[Path], imported: Callable[[], Any] | None = None
@@ -204,7 +200,9 @@ class _Loader:
                 self.wrong(package, _not_imported(error, name))
                 return
             version = version or str(getattr(module, "__version__", ""))
-            package = attrs.evolve(package, module=module, version=version, file=_file_of(module) or file)
+            modules = (module, sys.modules.get(type(module).__module__))
+            own = next(filter(None, (getattr(one, "__file__", None) for one in modules)), None)
+            package = attrs.evolve(package, module=module, version=version, file=shown(own) if own else file)
         other = self.packages.setdefault(name, package)
         if (other.file, other.module) != (package.file, package.module):
             self.wrong(package, f"has the name of the plugin in {other.file}; rename one")
@@ -252,7 +250,6 @@ class _Loader:
 
     def _add_spec(self, registry: Registry, path: Path, origin: Origin, named: bool) -> None:
         """Those of SparseMap itself by kind and name alone; others are read, so that what is wrong is told at once."""
-
         head = toml_io.head(path) if origin.plugin in self.builtin else None
         if head is not None and head[0] in registry.kinds():
             registry.add_spec_name(*head, Spec(origin, lambda: registry.headed(toml_io.read(path), origin.file)))
@@ -411,11 +408,6 @@ def _contents(module: Any, tomls: Iterable[Path]) -> str:
 
 def _short(value: Any) -> str:
     return f"class {value.__name__}" if isinstance(value, type) else shortened(value)
-
-
-def _file_of(module: Any) -> str:
-    file = getattr(module, "__file__", None) or getattr(sys.modules.get(type(module).__module__), "__file__", None)
-    return shown(file) if file else ""
 
 
 def _words(contracts: tuple[type[Piece], ...]) -> str:

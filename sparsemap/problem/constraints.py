@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
 
 from ..errors import SpecError, placed
+from ..pieces.contracts.base import Array
 from ..spec.expressions import Expression
 from .chip import Chip
 
@@ -27,31 +31,48 @@ def excess_of(constraints: tuple[str, ...], chip: Chip, costs: Mapping[str, floa
 
 
 def _broken(constraints: tuple[str, ...], chip: Chip, costs: Mapping[str, float]) -> Iterator[tuple[str, float]]:
-    values = dict(costs)
-    for s, name in enumerate(chip.names):
-        sizes = (chip.capacity_bits[s], chip.fanout[s], chip.instances[s], chip.word_bits[s])
-        speed = min(float(chip.bandwidth[s]), float(chip.read_bandwidth[s]))
-        values |= {f"{_plain(name)}__{key}": float(x) for key, x in zip(SIZES, (*sizes, speed), strict=True)}
-    known = {*values, *COSTS}
-    for text in constraints:
-        plain = re.sub(r"([A-Za-z_]\w*)\.([a-z_]+)", lambda m: f"{_plain(m[1])}__{m[2]}", text)
-        try:
-            rule = Expression.parse(plain, known)
-        except ValueError as error:
-            wanted = (
-                f"costs, and {', '.join(SIZES)} of {', '.join(chip.names)}, numbers without units (capacity in bits)"
-            )
-            wanted += "; write >= or <=" if re.search("=[<>]", text) else ""
-            raise SpecError.at(
-                "", "constraints", f"{text!r}: {str(error).replace('__', '.')}; may use {wanted}"
-            ) from None
+    values = {**costs, **_sizes(chip)}
+    for text, plain, rule in _rules(constraints, chip, {*values, *COSTS}):
         if rule.names <= values.keys() and not bool(rule(values)):
             sides = re.split(r"<=|>=|<|>", plain)
             excess = 1.0
             if len(sides) == 2 and "(" not in plain:
-                one, other = (float(Expression.parse(side, known)(values)) for side in sides)
+                one, other = (float(Expression.parse(side, {*values, *COSTS})(values)) for side in sides)
                 excess = abs(one - other) / max(abs(one), abs(other), 1e-300)
             yield text, excess
+
+
+def broken_by(constraints: tuple[str, ...], chip: Chip, costs: Mapping[str, Array], file: str = "") -> list[Array]:
+    """For each constraint, which of B designs on one chip break it, (B,) bool; `costs` are all that are known by name."""
+    values: dict[str, Any] = {**{name: costs[name] for name in COSTS}, **_sizes(chip)}
+    with placed("", file), np.errstate(all="ignore"):
+        return [
+            ~np.broadcast_to(np.asarray(rule(values), bool), costs["cycles"].shape)
+            for _, _, rule in _rules(constraints, chip, values.keys())
+        ]
+
+
+def _sizes(chip: Chip) -> dict[str, float]:
+    """What constraints may ask of levels, by name."""
+    found: dict[str, float] = {}
+    for s, name in enumerate(chip.names):
+        sizes = (chip.capacity_bits[s], chip.fanout[s], chip.instances[s], chip.word_bits[s])
+        speed = min(float(chip.bandwidth[s]), float(chip.read_bandwidth[s]))
+        found |= {f"{_plain(name)}__{key}": float(x) for key, x in zip(SIZES, (*sizes, speed), strict=True)}
+    return found
+
+
+def _rules(constraints: tuple[str, ...], chip: Chip, known: Iterable[str]) -> Iterator[tuple[str, str, Expression]]:
+    """Each constraint, its text in plain names, and its expression."""
+    for text in constraints:
+        plain = re.sub(r"([A-Za-z_]\w*)\.([a-z_]+)", lambda m: f"{_plain(m[1])}__{m[2]}", text)
+        try:
+            yield text, plain, Expression.parse(plain, known)
+        except ValueError as error:
+            wanted = f"costs, and {', '.join(SIZES)} of {', '.join(chip.names)}"
+            wanted += ", numbers without units (capacity in bits)" + "; write >= or <=" * bool(re.search("=[<>]", text))
+            told = f"{text!r}: {str(error).replace('__', '.')}; may use {wanted}"
+            raise SpecError.at("", "constraints", told) from None
 
 
 def _plain(name: str) -> str:

@@ -14,6 +14,7 @@ from ..pieces.contracts import Format, Mechanism
 from ..pieces.contracts.base import Array
 from .levels import Place
 from .problem import PASSES as PASSES
+from .problem import SIZES as SIZES
 from .problem import Problem
 
 
@@ -25,10 +26,15 @@ class Designs:
     dimension index from outer to inner; `formats` (T, R, B) int8, candidate index per rank slot; `mechanisms` (A, B)
     int8, candidate index per skip/gate place. A plugin may add columns of its own. `decoded` (T, B) int8 may be missing:
     the level that holds a tensor uncompressed, as all inside do; the number of levels: none. So may `passes` (T, S, B) int8:
-    1 where a tensor passes by a level that could keep it.
+    1 where a tensor passes by a level that could keep it, and `sizes` (g, B) int64, places in the hardware's `choices`.
     """
 
     columns: Mapping[str, Array]
+
+    @property
+    def own_hardware(self) -> tuple[str, ...]:
+        """The columns that say what the hardware of each design is."""
+        return tuple(name for name in (PASSES, SIZES) if name in self.columns)
 
     def __len__(self) -> int:
         return next(iter(self.columns.values())).shape[-1] if self.columns else 0
@@ -118,18 +124,18 @@ class Design:
     """One design of a problem, the first of a batch."""
 
     problem: Problem
-    """Its hardware has as `bypass` what passes by in this design."""
+    """Its hardware has as `bypass` what passes by in this design, and the sizes that this design chose."""
     batch: Designs
 
     @classmethod
     def of(cls, problem: Problem, batch: Designs) -> Design:
         """From the first of the designs of a problem."""
-        if PASSES not in batch.columns:
+        if not batch.own_hardware:
             return cls(problem, batch)
-        from .passing import passed_in, passing
+        from .layouts import layout_in, with_layout
 
-        passed, rest = passed_in(batch.take(slice(0, 1)))
-        return cls(passing(problem, passed), rest)
+        layout, rest = layout_in(batch.take(slice(0, 1)))
+        return cls(with_layout(problem, layout), rest)
 
     @cached_property
     def groups(self) -> tuple[tuple[Loop, ...], ...]:

@@ -14,7 +14,7 @@ from ..pieces.boundary import described, guarded, locked, numbers, wrong
 from ..pieces.contracts import CostModel
 from ..pieces.contracts.base import Genomes, Scores
 from .costs import BASIC
-from .designs import PASSES, Designs
+from .designs import Designs
 from .evaluation import Detail, Evaluation
 from .problem import Problem
 
@@ -71,9 +71,8 @@ class Evaluator:
         """Evaluates decoded designs in one block, in every scenario of the problem as well. `EvaluationError` where a
         searcher asks for it, past its budget."""
         if _PROPOSING.get():
-            raise EvaluationError(
-                "a searcher evaluates designs by yielding their genomes, which count against its budget"
-            )
+            text = "a searcher evaluates designs by yielding their genomes, which count against its budget"
+            raise EvaluationError(text)
         found = evaluated(designs, self.problem, detail)
         if self.problem.scenarios:
             from .scenarios import with_scenarios
@@ -101,9 +100,10 @@ class Evaluator:
 
 def evaluated(designs: Designs, problem: Problem, detail: bool = False) -> Evaluation:
     """What the cost model of a problem says about designs, if it is what the contract says; without scenarios. Designs in
-    which other tensors pass by are those of other layouts, and have a `detail` only if all are of one."""
-    if PASSES in designs.columns and len(designs):
-        from .passing import evaluated_by_layout
+    which other tensors pass by, or that have other sizes, are those of other layouts, and have a `detail` only if all are of
+    one."""
+    if designs.own_hardware and len(designs):
+        from .layouts import evaluated_by_layout
 
         return evaluated_by_layout(designs, problem, detail)
     model = problem.cost_model
@@ -142,7 +142,6 @@ def checked(evaluation: Evaluation, count: int, model: CostModel, method: str = 
     bad = np.flatnonzero(valid & ~good)
     if bad.size:
         text = " and ".join(f"{name} {costs[name][bad[0]]:g}" for name in costs.own)
-        raise wrong(
-            model, method, f"returned {text} for a valid design, expected numbers from 0 on with a finite product"
-        )
+        text = f"returned {text} for a valid design, expected numbers from 0 on with a finite product"
+        raise wrong(model, method, text)
     return evaluation

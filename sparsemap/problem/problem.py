@@ -40,8 +40,9 @@ if TYPE_CHECKING:
 OPERANDS, OUTPUT = ("P", "Q", "R", "S"), "Z"
 """Roles: the operands by position, and the output, whatever they are called: how specs of hardware, mechanisms and spaces
 speak of any workload's tensors."""
-PASSES = "passes"
-"""The column of designs that says which tensors pass by which levels."""
+PASSES, SIZES = "passes", "sizes"
+"""The columns of designs that say what their hardware is: which tensors pass by which levels, and the values of its
+`choices`."""
 
 
 @attrs.define(eq=False, slots=False, repr=False)
@@ -63,7 +64,9 @@ class Problem:
     given_chip: Chip | None = None
     """Where `on` has put it, if not on the chip of the hardware."""
     passed: frozenset[tuple[int, int]] | None = None
-    """Of a design whose genes say what passes by, the tensors and levels (`problem/passing.py`); None: as the genes say."""
+    """Of a design whose genes say what passes by, the tensors and levels (`problem/layouts.py`); None: as the genes say."""
+    sized: tuple[int, ...] | None = None
+    """Of a design whose genes say the sizes of its hardware, the place of each in `choices`; None: as the genes say."""
     bounded: bool = True
     """Whether the cost model is asked for a lower bound and classes; a short search may not be worth their time."""
     shared: Tables = attrs.field(factory=Tables)
@@ -90,7 +93,7 @@ class Problem:
 
     def __reduce__(self) -> Any:
         """Another process loads the plugins again, then makes the problem of its pieces; tables stay here."""
-        own = ("files", "given_chip", "passed", "bounded")
+        own = ("files", "given_chip", "passed", "sized", "bounded")
         names = ("workload", "hardware", "space_spec", "cost_model", "objective", *own)
         given = self.__dict__["space"].problem if "space" in self.__dict__ else self
         fields = {name: getattr(self, name) for name in names}
@@ -113,13 +116,17 @@ class Problem:
 
     @cached_property
     def layouts(self) -> tuple[Problem, ...]:
-        """This problem with every choice of what passes by levels that its genes have; none of them where these are too many."""
-        segment = next((one for one in self.space.segments.values() if PASSES in one.provides), None)
-        if segment is None or self.passed is not None:
+        """This problem with every hardware that its genes may ask for; none of them where these are too many."""
+        if not self.has_layouts:
             return (self,)
-        from .passing import layouts
+        from .layouts import layouts
 
-        return layouts(self, segment)
+        return layouts(self)
+
+    @cached_property
+    def has_layouts(self) -> bool:
+        """Whether genes say what the hardware of a design is."""
+        return any(self.space.provides(name) for name in (PASSES, SIZES)) and self.passed is None and self.sized is None
 
     # -- workload
 

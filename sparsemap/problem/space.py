@@ -15,7 +15,7 @@ from ..pieces.boundary import guarded, locked, numbers, wrong
 from ..pieces.contracts import Array, Genes, Piece, Segment
 from ..pieces.contracts.base import NAMES, GeneColumns, Genomes, Naming
 from ..pieces.data_specs import SpaceSpec
-from .designs import Decoded, Designs
+from .designs import SIZES, Decoded, Designs
 from .problem import Problem
 
 if TYPE_CHECKING:
@@ -73,20 +73,11 @@ class Space:
         for name, segment in segments.items():
             for column in segment.provides:
                 providers.setdefault(column, []).append(name)
-        mistakes = [
-            Mistake(
-                file,
-                "segments",
-                f"cost model '{model.name}' needs column '{column}'; no segment of space '{self.spec.name}' provides it",
-            )
-            for column in model.needs
-            if column not in providers
-        ]
-        mistakes += [
-            Mistake(file, "segments", f"column '{column}' is provided twice, by {' and '.join(names)}")
-            for column, names in providers.items()
-            if len(names) > 1
-        ]
+        where = f"no segment of space '{self.spec.name}' provides it"
+        wrong = [f"cost model '{model.name}' needs column '{x}'; {where}" for x in model.needs if x not in providers]
+        twice = {column: " and ".join(names) for column, names in providers.items() if len(names) > 1}
+        wrong += [f"column '{column}' is provided twice, by {names}" for column, names in twice.items()]
+        mistakes = [Mistake(file, "segments", text) for text in wrong]
         if mistakes:
             raise SpecError(mistakes)
 
@@ -164,10 +155,25 @@ class Space:
         """Random genomes as the segments would start a search with, (count, G) int64."""
         _check_draw(rng, count)
         genomes = np.empty((count, len(self)), dtype=np.int64)
-        for name, segment in self.segments.items():
-            shape = (len(self.segment_genes[name].names), count)
-            genomes[:, self.slices[name]] = self._genes(segment, "guess", shape, count, self.problem, rng).T
+        for name, segment in sorted(self.segments.items(), key=lambda item: SIZES not in item[1].provides):
+            for rows, problem in self._by_chip(genomes, count) if SIZES not in segment.provides else self._one(count):
+                shape = (len(self.segment_genes[name].names), len(rows))
+                genomes[rows, self.slices[name]] = self._genes(segment, "guess", shape, len(rows), problem, rng).T
         return genomes
+
+    def _one(self, count: int) -> list[tuple[Array, Problem]]:
+        return [(np.arange(count), self.problem)]
+
+    def _by_chip(self, genomes: Genomes, count: int) -> list[tuple[Array, Problem]]:
+        """Rows of genomes, and the problem with the sizes that their genes say, for what depends on capacities and fan-outs."""
+        name = next((name for name, segment in self.segments.items() if SIZES in segment.provides), None)
+        if name is None:
+            return self._one(count)
+        from .layouts import by_layout, layout_in, with_layout
+
+        genes = np.ascontiguousarray(genomes[:, self.slices[name]].T)
+        designs = Designs({SIZES: self._columns(self.segments[name], genes)[SIZES]})
+        return [(rows, with_layout(self.problem, layout_in(some)[0])) for rows, some in by_layout(designs)]
 
     def judged(self, problem: Problem) -> Space:
         """This space with classes of its own: those of its problem, or of a variant that has another objective or cost model."""
@@ -298,7 +304,22 @@ class Space:
     def repaired(self, genomes: Genomes, rng: np.random.Generator) -> Decoded:
         """Like `repair`, with the designs that the genomes then decode to."""
         _check_draw(rng)
-        by_gene = np.array(self.check(genomes).T, order="C")
+        genomes = self.check(genomes)
+        parts = self._by_chip(genomes, len(genomes))
+        found = [self._repaired_on(problem, genomes[rows], rng) for rows, problem in parts]
+        if len(found) == 1:
+            return found[0]
+        order = np.argsort(np.concatenate([rows for rows, _ in parts]) if parts else np.arange(0), kind="stable")
+        columns = {
+            name: np.concatenate([one.designs.columns[name] for one in found], axis=-1)
+            for name in (found[0].designs.columns if found else ())
+        }
+        joined = np.concatenate([one.genomes for one in found]) if found else genomes
+        return Decoded(joined[order], Designs(columns).take(order))
+
+    def _repaired_on(self, problem: Problem, genomes: Genomes, rng: np.random.Generator) -> Decoded:
+        """`repaired` of genomes that are designs of one chip."""
+        by_gene = np.array(genomes.T, order="C")
         columns = {**self.decoded(by_gene.T).columns}
         for name, segment in self.segments.items():
             if type(segment).repair is Segment.repair:
@@ -306,7 +327,7 @@ class Space:
             part = self.slices[name]
             genes = by_gene[part]
             genes.flags.writeable = False  # what is changed in place would not be seen here
-            repaired = self._genes(segment, "repair", genes.shape, genes, self.problem, columns, rng)
+            repaired = self._genes(segment, "repair", genes.shape, genes, problem, columns, rng)
             changed = np.flatnonzero((repaired != genes).any(axis=0))
             if changed.size:
                 by_gene[part] = repaired

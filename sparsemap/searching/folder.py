@@ -9,17 +9,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
+import numpy as np
 
-from ..errors import PluginError, SearchError
+from ..errors import DesignError, PluginError, SearchError
 from ..files import is_temporary, shown
 from ..pieces.contracts import Array, Searcher
 from ..pieces.defaults import JOURNAL_FILE
+from ..problem import design_file
+from ..problem.designs import Design
 from ..problem.problem import Problem
 from .budget import Budget
 from .driver import Search, Snapshot
 from .identity import Identity, in_the_way
 from .journal import Journal, JournalMismatch
-from .result import FRONT_FOLDER, PARTIAL_FOLDER, RESULT_FILE, Result, read_result
+from .result import DESIGN_FILE, FRONT_FOLDER, PARTIAL_FOLDER, RESULT_FILE, Result, read_result
 from .run import SearchStopped, completed, started
 
 if TYPE_CHECKING:
@@ -104,11 +107,15 @@ def finished(
 ) -> dict[str, Any]:
     """The table of the result in a folder if it is that of this very search, else an empty one.
 
-    A journal beside it is removed: the process was killed between the two.
+    Nor is it where the file of its design is gone. A journal beside it is removed: the process was killed between the two.
     """
     table = _result(Path(folder))
     if not table or table.get("identity") != Search(problem, searcher, budget, seed, start).identity:
         return {}
+    if table.get("genome") and not Path(folder, DESIGN_FILE).is_file():
+        with suppress(DesignError):  # no file can hold it
+            design_file.dump(Design.of(problem, problem.space.decode(np.array([table["genome"]], np.int64))))
+            return {}
     with suppress(OSError):
         (Path(folder) / JOURNAL_FILE).unlink(missing_ok=True)
     return table

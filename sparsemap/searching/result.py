@@ -105,9 +105,8 @@ class Result:
         best = f"no valid design among {self.evaluations:,}" if self.best is None else self.best.headline
         near = f", within {self.gap:.2f}x of the optimum" if self.gap else ""
         near = f", {self.gap:.3f}x of a bound that is broken" if self.broken_bound else near
-        search = (
-            f"{self.evaluations:,} designs, {percent(self.valid_fraction)} valid, {self.searcher}, seed {self.seed}"
-        )
+        valid = percent(self.valid_fraction)
+        search = f"{self.evaluations:,} designs, {valid} valid, {self.searcher}, seed {self.seed}"
         return f"Result({self.workload} on {self.hardware}: {best}{near}{f'; {search}' if self.searcher else ''})"
 
     def _repr_html_(self) -> str:
@@ -278,9 +277,7 @@ class Result:
         """One line per batch (merged ones in very long searches), with the best design's costs by name; floats as repr,
         empty where there is none."""
         rows = [{name: getattr(row, name) for name in HISTORY} | dict(row.costs) for row in self.history]
-        return csv_text(
-            rows, tuple(dict.fromkeys((*HISTORY, *(name for row in self.history[-1:] for name in row.costs))))
-        )
+        return csv_text(rows, tuple(rows[-1]) if rows else tuple(HISTORY))
 
 
 def broken(gap: float | None, scored: str, bound: float | None = None) -> str:
@@ -296,16 +293,9 @@ def broken(gap: float | None, scored: str, bound: float | None = None) -> str:
 
 def result_of(problem: Problem, best: Best | None, **found: Any) -> Result:
     """The result of a search of a problem; without what it has `found`, that of a design which no search found."""
-    return Result(
-        best=best,
-        workload=problem.workload.name,
-        hardware=problem.hardware.name,
-        space=problem.space_spec.name,
-        objective=problem.objective.name or problem.objective.type_name,
-        versions=versions_of(problem.registry),
-        padded=dict(problem.padded),
-        **found,
-    )
+    found |= {"workload": problem.workload.name, "hardware": problem.hardware.name, "space": problem.space_spec.name}
+    found |= {"objective": problem.objective.name or problem.objective.type_name, "padded": dict(problem.padded)}
+    return Result(best=best, versions=versions_of(problem.registry), **found)
 
 
 def _says_interrupted(folder: Path) -> bool | None:
@@ -336,10 +326,6 @@ def versions_of(registry: Registry) -> dict[str, Any]:
     """What a result was made with: sparsemap, numpy, python, and the plugins that the registry has loaded."""
     from .. import __version__
 
-    plugins = {plugin.name: plugin.version for plugin in registry.plugins}
-    return {
-        "sparsemap": __version__,
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-        "plugins": dict(sorted(plugins.items())),
-    }
+    plugins = dict(sorted({plugin.name: plugin.version for plugin in registry.plugins}.items()))
+    programs = {"sparsemap": __version__, "numpy": np.__version__, "python": platform.python_version()}
+    return {**programs, "plugins": plugins}

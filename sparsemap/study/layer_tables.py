@@ -14,8 +14,8 @@ from ..errors import SearchError
 from ..pieces.contracts.base import Array
 from ..problem.designs import Designs
 from ..problem.evaluation import Detail, Evaluation
+from ..problem.layouts import by_layout
 from ..problem.network import INPUT
-from ..problem.passing import by_layout
 from ..problem.problem import Problem
 from .cells import Outcome
 from .fused import FusedPlan, Kept
@@ -47,15 +47,14 @@ class LayerTables:
         uncompressed, and with one loop outside that tensors can slide by."""
         found = {}
         for content, cells in self.fused.searched.items():
-            some: list[tuple[int, ...]] = []
+            some = list(self.fused.plan.given.get(cells[()].folder, ()))
             for cell in cells.values():
                 numbers = self.outcomes[cell.folder].numbers if cell.folder in self.outcomes else {}
                 some += [tuple(row["genome"]) for row in numbers.get("hull") or ()]
             base = self.fused.plan.problem(cells[()])
             if self.fused.matched and some:
                 some += uncompressed(base, some, self.edges[content])
-            walks = self.walks[content]
-            if walks and some:
+            if some and (walks := self.walks[content]):
                 some += sliced(base, some, walks)
             found[content] = list(dict.fromkeys(some))
         return found
@@ -146,9 +145,8 @@ class LayerTables:
         for rows, told in alike(problem, genomes):
             detail = told.detail or Detail()
             if detail.data_words_max is None or detail.cells is None:
-                raise SearchError(
-                    f"cost model '{problem.cost_model.name}' does not tell the room that designs need: no --fuse"
-                )
+                model = problem.cost_model.name
+                raise SearchError(f"cost model '{model}' does not tell the room that designs need: no --fuse")
             costs[:, rows] = np.where(told.valid, [told.energy_pj, told.cycles], np.inf)
             need[0][:, rows], need[2][:, rows] = detail.data_words_max[:, s] * each, detail.data_words_max[:, 0]
             for t, cells in enumerate(detail.cells):
@@ -176,7 +174,5 @@ class LayerTables:
             columns = base.space.decode(np.array(genomes, dtype=np.int64)).columns if genomes else {}
             output = next(t for t, tensor in enumerate(base.tensors) if tensor.output)
             levels = columns.get("decoded", np.full((len(base.tensors), len(genomes)), len(base.levels)))[output]
-            found[content] = {
-                genome for genome, s in zip(genomes, levels.tolist(), strict=True) if s < len(base.levels)
-            }
+            found[content] = {g for g, s in zip(genomes, levels.tolist(), strict=True) if s < len(base.levels)}
         return found

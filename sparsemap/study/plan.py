@@ -18,6 +18,7 @@ from ..pieces.data_specs import WARM_STARTS, Network, Study
 from ..pieces.registry import Registry, is_path
 from ..problem.chip import Chip
 from ..problem.design_file import workload_table
+from ..problem.designs import Design
 from ..problem.evaluation import Evaluation
 from ..problem.load import load_problem
 from ..problem.network import INPUT, Node, distinct, nodes_of
@@ -26,7 +27,7 @@ from ..problem.similarity import METRICS, nearness
 from ..searching.driver import default_searcher, searcher_of
 from ..searching.start import COUNT, check_takes, given_designs, nearest
 from ..spec.unstructuring import plain
-from .cells import KEPT, WHY, Cell, Outcome, as_data, cells_of, chosen_in, labels_of, no_design
+from .cells import KEPT, PLAN_FOLDER, WHY, Cell, Outcome, as_data, cells_of, chosen_in, labels_of, no_design
 from .graph import graph_of, handed_on, passed
 from .network_result import LayerResult, NetworkResult
 
@@ -68,6 +69,22 @@ def _table(node: Node, registry: Registry) -> Any:
     return plain(workload_table(node.piece, node.loops, registry))
 
 
+def _unnamed(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The table of a workload as plain data, whatever it is called."""
+    return {key: value for key, value in plain(table).items() if key != "name"}
+
+
+def _same(problem: Problem, designs: Sequence[Design]) -> tuple[tuple[int, ...], ...]:
+    """Genomes of the designs among these that are of a workload with the sizes and tensors of this one."""
+    found: dict[tuple[int, ...], None] = {}
+    for design in designs:
+        with suppress(DesignError):
+            if not any(nearness(design.problem.loops, problem.loops, next(iter(METRICS)))):
+                genomes = problem.space.transfer(design.batch, design.problem, np.random.default_rng(0))
+                found |= dict.fromkeys(map(tuple, genomes.tolist()))
+    return tuple(found)
+
+
 @attrs.frozen(kw_only=True)
 class Plan:
     """What is run for a network: a cell per distinct layer."""
@@ -90,6 +107,8 @@ class Plan:
     registry: Registry
     lacks: tuple[str, ...] = ()
     """`Network.lacks`."""
+    given: Mapping[str, tuple[tuple[int, ...], ...]] = attrs.field(factory=dict)
+    """By folder of the cell, genomes of designs that an earlier plan has for this layer: a new plan may have them too."""
     _problems: dict[str, Problem] = attrs.field(factory=dict, init=False)
     """By folder of the cell, those asked for."""
 
@@ -111,18 +130,26 @@ class Plan:
         if own := [file for _, file, _ in designs if self.folder in Path(file).resolve().parents]:
             raise SearchError(f"{own[0]} is in the folder of this run, which writes it; give another folder with --out")
         metric = self.warm_start if self.warm_start in METRICS else next(iter(METRICS))
-        cells, unfit = [], None
+        folders = [path / PLAN_FOLDER for path in map(Path, given) if (path / PLAN_FOLDER).is_dir()]
+        planned = [design for design, _, _ in given_designs(folders, self.registry)] if folders else []
+        tables = [_unnamed(workload_table(d.problem.workload, d.problem.loops, self.registry)) for d, _, _ in designs]
+        cells, unfit, known = [], None, {}
         for cell in self.cells:
+            known[cell.folder] = _same(self.problem(cell), planned)
+            mine = _unnamed(
+                cell.parts["workload"]
+            )  # designs of the very layer last: they come first of equally near ones
+            order = sorted(range(len(designs)), key=lambda i: tables[i] == mine)
             files: tuple[str, ...] = ()
             try:
-                found = nearest(self.problem(cell), designs, metric, COUNT)
+                found = nearest(self.problem(cell), [designs[i] for i in order], metric, COUNT)
                 files = tuple(os.path.abspath(file) for _, (_, file, _) in found)
             except DesignError as error:
                 unfit = error
             cells.append(attrs.evolve(cell, start=files))
         if unfit is not None and not any(cell.start for cell in cells):
             raise unfit
-        return attrs.evolve(self, cells=tuple(cells))
+        return attrs.evolve(self, cells=tuple(cells), given=known)
 
     def result(self, outcomes: Sequence[Outcome]) -> NetworkResult:
         """The result of the outcomes that there are; layers without one wait."""
@@ -131,30 +158,18 @@ class Plan:
         for cell, group in zip(self.cells, distinct(self.nodes).values(), strict=True):
             found = self._numbers(cell, by_folder.get(cell.folder))
             for node in group:
+                sizes = (node.loops.sizes if node.loops else {}).items()
+                densities = " ".join(f"{name} {density:.3g}" for name, density in node.densities.items())
                 layers[node.name] = LayerResult(
-                    layer=node.name,
-                    type=node.piece.type_name,
-                    repeat=node.repeat,
-                    searched=group[0].name,
-                    macs=node.macs,
-                    sizes=" ".join(f"{dim} {size}" for dim, size in (node.loops.sizes if node.loops else {}).items()),
-                    densities=" ".join(f"{name} {density:.3g}" for name, density in node.densities.items()),
-                    **found,
-                )
-        first = self.cells[0]
+                    layer=node.name, type=node.piece.type_name, repeat=node.repeat, searched=group[0].name, macs=node.macs,
+                    sizes=" ".join(f"{dim} {size}" for dim, size in sizes), densities=densities, **found,
+                )  # fmt: skip
+        first, problem = self.cells[0], self.problem(self.cells[0])
         return NetworkResult(
-            network=self.network,
-            hardware=self.hardware,
-            space=self.problem(first).space_spec.name,
-            searcher=first.searcher,
-            budget=first.budget,
-            seed=first.seed,
-            warm_start=self.warm_start,
-            chip=self.problem(first).chip,
-            layers=tuple(layers[node.name] for node in self.nodes),
-            lacks=self.lacks,
-            between=self._between(self.problem(first).chip),
-        )
+            network=self.network, hardware=self.hardware, space=problem.space_spec.name, searcher=first.searcher,
+            budget=first.budget, seed=first.seed, warm_start=self.warm_start, chip=problem.chip,
+            layers=tuple(layers[node.name] for node in self.nodes), lacks=self.lacks, between=self._between(problem.chip),
+        )  # fmt: skip
 
     def _between(self, chip: Chip) -> tuple[int, float, float]:
         """The operations between layers: how many, and pJ and cycles of what they move outside the chip."""
@@ -230,22 +245,10 @@ def network_of(registry: Registry, network: Any) -> tuple[Network, tuple[Node, .
 
 
 def plan_of(
-    registry: Registry,
-    network: Any,
-    hardware: Any,
-    folder: Path,
-    budget: int,
-    seed: int,
-    searcher: Any,
-    space: Any,
-    objective: Any,
-    cost_model: Any,
-    warm_start: str | None = None,
-    count: str = "all",
-    more: Any = None,
-    handed: bool = False,
-    known: tuple[Network, tuple[Node, ...]] | None = None,
-) -> Plan:
+    registry: Registry, network: Any, hardware: Any, folder: Path, budget: int, seed: int, searcher: Any, space: Any,
+    objective: Any, cost_model: Any, warm_start: str | None = None, count: str = "all", more: Any = None,
+    handed: bool = False, known: tuple[Network, tuple[Node, ...]] | None = None,
+) -> Plan:  # fmt: skip
     """The cells of a network; `handed`: outputs have the density that the next layer reads. SpecError for a wrong part,
     before anything is searched. `known` is what `network_of` says, for who plans one network on many chips."""
     piece, graph = known or network_of(registry, network)
@@ -270,32 +273,17 @@ def plan_of(
     folders = {name: str(folder / label) for name, label in labels_of(layer.name for layer in layers).items()}
     cells = tuple(
         Cell(
-            workload=layer.name,
-            hardware=sample.hardware.name,
-            searcher=chosen.name or chosen.type_name,
-            seed=seed,
-            budget=budget,
-            count=count,
-            parts={**parts, "searcher": named, "workload": _table(layer, registry)},
-            folder=folders[layer.name],
-            after=tuple(folders[name] for name in before[layer.name]),
+            workload=layer.name, hardware=sample.hardware.name, searcher=chosen.name or chosen.type_name, seed=seed,
+            budget=budget, count=count, parts={**parts, "searcher": named, "workload": _table(layer, registry)},
+            folder=folders[layer.name], after=tuple(folders[name] for name in before[layer.name]),
         )
         for layer in layers
-    )
+    )  # fmt: skip
     return Plan(
-        network=piece.name,
-        hardware=sample.hardware.name,
-        nodes=nodes,
-        graph=graph,
-        batch=piece.batch,
-        input_words=piece.batch * math.prod(piece.input) if piece.input else 0,
-        cells=cells,
-        folder=folder,
-        warm_start=warm_start,
-        searcher=chosen,
-        registry=registry,
-        lacks=piece.lacks,
-    )
+        network=piece.name, hardware=sample.hardware.name, nodes=nodes, graph=graph, batch=piece.batch, cells=cells,
+        input_words=piece.batch * math.prod(piece.input) if piece.input else 0, folder=folder, warm_start=warm_start,
+        searcher=chosen, registry=registry, lacks=piece.lacks,
+    )  # fmt: skip
 
 
 def plans_of(study: Study, folder: Path, base: Path, registry: Registry) -> list[tuple[Cell, Plan]]:
@@ -303,17 +291,6 @@ def plans_of(study: Study, folder: Path, base: Path, registry: Registry) -> list
     the study are relative to `base`."""
     cells = cells_of(study, folder, base, "network")
     about: dict[str, Any] = {"warm_start": study.warm_start or None, "budget": study.budget, "count": study.count}
-    about["handed"] = study.fuse
-    return [
-        (
-            cell,
-            plan_of(
-                registry,
-                folder=Path(cell.folder),
-                seed=cell.seed,
-                **about,
-                **{"space": None, "cost_model": None, **cell.parts},
-            ),
-        )
-        for cell in cells
-    ]
+    about |= {"handed": study.fuse, "space": None, "cost_model": None}
+    given = [(cell, {**about, **cell.parts, "folder": Path(cell.folder), "seed": cell.seed}) for cell in cells]
+    return [(cell, plan_of(registry, **parts)) for cell, parts in given]

@@ -14,7 +14,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -67,9 +67,8 @@ def run_study(
     """
     args = dict(registry_args or {})
     if not isinstance(study, Study):
-        base = base or (
-            Path(study).parent if isinstance(study, str | os.PathLike) and is_path(os.fspath(study)) else ""
-        )
+        named = isinstance(study, str | os.PathLike) and is_path(os.fspath(study))
+        base = base or (Path(study).parent if named else "")  # type: ignore[arg-type]
         study = piece_of(load(**args), "study", study)
         assert isinstance(study, Study)
     from .fused import FusedPlan
@@ -92,31 +91,18 @@ def run_study(
                     ended.append((plan.plan if study.fuse else plan).outcome(cell, layers, result))
         return ended
 
+    def keep(found: list[Outcome]) -> None:
+        write_tables(whole(found), folder, len(cells) + len(plans))
+
     every = [*cells, *(cell for _, plan in plans for cell in plan.cells)]
-    count = len(cells) + len(plans)
-    return whole(
-        run_cells(
-            every,
-            lambda found: write_tables(whole(found), folder, count),
-            args,
-            jobs,
-            progress,
-            cluster,
-            overwrite=overwrite,
-        )
-    )
+    return whole(run_cells(every, keep, args, jobs, progress, cluster, overwrite=overwrite))
 
 
 def run_cells(
-    cells: Sequence[Cell],
-    keep: Callable[[list[Outcome]], object],
-    registry_args: Mapping[str, Any] | None = None,
-    jobs: int = 1,
-    progress: Progress | None = None,
-    cluster: str = "",
-    problem_of: Callable[[Cell], Problem] | None = None,
-    overwrite: bool = False,
-) -> list[Outcome]:
+    cells: Sequence[Cell], keep: Callable[[list[Outcome]], object], registry_args: Mapping[str, Any] | None = None,
+    jobs: int = 1, progress: Progress | None = None, cluster: str = "",
+    problem_of: Callable[[Cell], Problem] | None = None, overwrite: bool = False,
+) -> list[Outcome]:  # fmt: skip
     """The outcomes of cells in their order; `keep` writes those that there are, also when the run ends early.
 
     The other arguments, and how it ends, are those of `run_study`; `problem_of`: what cells search, as far as this process
@@ -139,15 +125,9 @@ def run_cells(
                 interrupted = True
                 break
             ended[outcome.cell.folder] = outcome
-            about = (
-                len(ended),
-                len(cells),
-                outcome.cell.name,
-                outcome.state,
-                f": {outcome.error}" * bool(outcome.error),
-            )
-            unheard = outcome.state == "failed" and progress is None
-            logger.log(logging.WARNING if unheard else logging.INFO, "%d of %d cells: %s %s%s", *about)
+            about = outcome.cell.name, outcome.state, f": {outcome.error}" * bool(outcome.error)
+            level = logging.WARNING if outcome.state == "failed" and progress is None else logging.INFO
+            logger.log(level, "%d of %d cells: %s %s%s", len(ended), len(cells), *about)
             if progress is not None:
                 progress(len(ended), len(cells), outcome)
     except KeyboardInterrupt:
@@ -271,26 +251,19 @@ def shown_rows(rows: Iterable[Mapping[str, Any]]) -> list[list[str]]:
     """The head, then what people see of each row: names, EDP, energy, cycles, time of several hardware, designs."""
     rows = list(rows)
     known = rows[0] if rows else dict.fromkeys(NAMES)
-    timed = (
-        ["seconds"] if len({row["hardware"] for row in rows}) > 1 and any(row.get("seconds") for row in rows) else []
-    )
+    several = len({row["hardware"] for row in rows}) > 1
+    timed = ["seconds"] if several and any(row.get("seconds") for row in rows) else []
     keys = (*(key for key in (*NAMES[:3], *AXES, "seed") if key in known), *NUMBERS[:3], *timed, *NUMBERS[3:])
     keys += ("broken_bound",) if any("broken_bound" in row for row in rows) else ()
     return [list(keys), *([_shown(key, row.get(key)) for key in keys] for row in rows)]
 
 
+SHOWN: dict[str, Callable[[Any], str]] = {
+    "edp": four_digits, "energy_pj": four_digits, "broken_bound": times, "seconds": partial(scaled_text, unit="s"),
+    "cycles": "{:,.0f}".format, "evaluations": "{:,.0f}".format, "valid_fraction": "{:.3f}".format,
+}  # fmt: skip
+
+
 def _shown(key: str, value: Any) -> str:
     """A value of a table for people."""
-    if value is None:
-        return "-"
-    if key in ("edp", "energy_pj"):
-        return four_digits(value)
-    if key == "broken_bound":
-        return times(value)
-    if key == "seconds":
-        return scaled_text(value, "s")
-    if key in ("cycles", "evaluations"):
-        return f"{value:,.0f}"
-    if key == "valid_fraction":
-        return f"{value:.3f}"
-    return str(value)
+    return "-" if value is None else SHOWN.get(key, str)(value)

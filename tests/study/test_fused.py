@@ -189,6 +189,19 @@ def test_a_run_goes_on_where_it_was(folder: Path, result: FusedResult) -> None:
     assert all(layer.state == "kept" for layer in again.base.layers)
 
 
+def test_a_plan_is_never_worse_than_the_one_whose_designs_it_starts_from(tmp_path: Path) -> None:
+    conv = {**CONV, "p": 12, "q": 12}
+    some = [{"name": name, **conv, "density": {"Q": q}} for name, q in (("a", 1.0), ("b", 0.4), ("c", 0.2))]
+    network = {"name": "net", "input": [8, 12, 12], "layers": [*some, {**BLOCK["layers"][3], "p": 6, "q": 6}]}
+    hardware = {**CHIP, "levels": [CHIP["levels"][0], {**CHIP["levels"][1], "capacity": "700 words"}]}
+    for formats in ("matched", "free"):
+        best = planned(tmp_path / formats, network, hardware, budget=300, formats=formats)
+        again = planned("", network, hardware, budget=12, seed=5, start=[tmp_path / formats], formats=formats)
+        assert again.edp <= best.edp * (1 + 1e-12)
+        layers = {layer.layer: layer.edp for layer in best.base.layers}
+        assert all((layer.edp or math.inf) <= (layers[layer.layer] or 0) for layer in again.base.layers)
+
+
 def test_a_tensor_that_does_not_fit_is_named_with_its_size() -> None:
     tight = {**CHIP, "levels": [CHIP["levels"][0], {**CHIP["levels"][1], "capacity": "287 words"}]}
     last = [{"name": "mean", "type": "global-average"}, {"name": "last", "type": "linear", "m": 1, "k": 8, "n": 4}]

@@ -233,6 +233,16 @@ def test_a_source_that_changes_has_what_follows_it_searched_again(tmp_path: Path
     assert [layer.state for layer in changed.layers] == ["done", "done", "done"]
 
 
+def test_a_layer_whose_design_is_gone_is_searched_again_so_that_all_totals_stay(tmp_path: Path):
+    before = searched(tmp_path, warm_start="edit")
+    design = tmp_path / "first" / "design.toml"
+    text = design.read_text()
+    design.unlink()
+    again = searched(tmp_path, warm_start="edit")
+    assert [layer.state for layer in again.layers] == ["done", "done", "kept", "kept"]
+    assert again.totals == before.totals and design.read_text() == text
+
+
 def test_a_run_starts_from_the_designs_of_another_one_on_other_hardware(
     result: NetworkResult, folder: Path, tmp_path: Path
 ):

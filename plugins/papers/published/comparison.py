@@ -7,21 +7,20 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from textwrap import fill
 from typing import Any, cast
 
 import numpy as np
 
 from sparsemap import Problem, SparseMapError, load_problem, search
 from sparsemap.errors import SpecError, unknown
-from sparsemap.files import grouped, markdown_table
+from sparsemap.files import grouped
 from sparsemap.pieces.defaults import DESIGN_FILE
 from sparsemap.plots import Figure, Panel, Series, figure
 from sparsemap.problem import design_file
 from sparsemap.problem.designs import Designs
 from sparsemap.spec import toml_io
 
-from ..report import Report
+from ..report import Report, page
 from ..runs import Runner, geometric_mean, said_by
 
 MODELS = ("timeloop", "physical")
@@ -42,9 +41,8 @@ def report(runner: Runner, name: str) -> Report:
     if not rows:
         names = [figure["workload"] for one in accelerators().values() for figure in one["figures"]]
         raise SparseMapError(f"--workload: {unknown('workload', runner.workloads[0], names)}")
-    headline = "\n".join(
-        f"{key}: {_summary(its)}" for key, its in grouped(rows, lambda row: row["accelerator"]).items()
-    )
+    summaries = {key: _summary(its) for key, its in grouped(rows, lambda row: row["accelerator"]).items()}
+    headline = "\n".join(f"{key}: {summary}" for key, summary in summaries.items())
     return Report(name, headline, _page(rows, name), rows, lambda: _draw(rows))
 
 
@@ -104,16 +102,13 @@ def layer_measured(one: Mapping[str, Any], registry: Any) -> dict[str, dict[str,
     space: Any = one["space"]
     if "factors" in one:
         space = {"extends": space, "mapping": {"factors": one["factors"]}}
-    problems = {
-        model: load_problem(workload, one["hardware"], space, cost_model=model, registry=registry) for model in MODELS
-    }
+    where = workload, one["hardware"], space
+    problems = {model: load_problem(*where, cost_model=model, registry=registry) for model in MODELS}
     best = search(problems["physical"], searcher="exhaustive", budget=10**7).best
     if best is None:
         raise SparseMapError(f"{one['title']}: no design of {one['workload']} is valid")
-    return {
-        model: quantities(problem, problem.space.decode(np.asarray(best.genome)[None]))
-        for model, problem in problems.items()
-    }
+    genomes = np.asarray(best.genome)[None]
+    return {model: quantities(problem, problem.space.decode(genomes)) for model, problem in problems.items()}
 
 
 def _set_ups(one: Mapping[str, Any], runner: Runner) -> list[list[Path]]:
@@ -151,9 +146,7 @@ def quantities(problem: Problem, designs: Designs) -> dict[str, float]:
     detail, energy = cast(Any, result.detail), float(result.energy_pj[0])
     outermost = [cells[0] for cells in detail.cells if cells[0]]
     words = sum(float(cell.read[0] + cell.update[0]) for cell in outermost)
-    metadata_bits = sum(
-        float(bits[0]) for c in outermost for name, bits in c.bits.items() if name in ("read", "update")
-    )
+    metadata_bits = sum(float(cell.bits[x][0]) for cell in outermost for x in cell.bits if x in ("read", "update"))
     return {
         "cycles": float(result.cycles[0]),
         "energy": energy,
@@ -187,39 +180,23 @@ def _summary(rows: list[Row]) -> str:
     return "; ".join(parts) or "nothing published is at hand"
 
 
-def _wrapped(text: str) -> str:
-    return fill(" ".join(text.split()), 118, break_long_words=False, break_on_hyphens=False)
-
-
 def _page(rows: list[Row], name: str) -> str:
-    text = (
-        "# Published accelerators: what is printed for them beside both cost models\n\n"
-        f"`sparsemap paper {name}`: hardware, dataflow and sparse strategy of published accelerators, and what their papers,\n"
-        "or papers that validate models with them, print. No constant is fitted to these figures: bandwidths and capacities\n"
-        "that are not published are assumed, and the specs say which. A deviation is the model over the published value, minus\n"
-        "one. Where a space leaves several designs, both columns have the best in `physical`. *Artifact*: the inputs, scripts\n"
-        "and outputs that authors published beside a paper. Figures of Sparseloop need `--clone`, the folder of a clone of its.\n"
-    )
-    known = accelerators()
-    for key, its in grouped(rows, lambda row: row["accelerator"]).items():
-        head = ["workload", "quantity", "published", *(cell for model in MODELS for cell in (model, "deviation"))]
-        table = [head]
+    known, sections = accelerators(), []
+    for which, its in grouped(rows, lambda row: row["accelerator"]).items():
+        table = [["workload", "quantity", "published", *(cell for model in MODELS for cell in (model, "deviation"))]]
         for row in its:
             cells = [cell for m in MODELS for cell in (_number(row[m]), _percent(row[f"{m} deviation"]))]
             printed = _number(row["published"]) if row["published"] else "not at hand"
             table.append([row["workload"], row["quantity"], printed, *cells])
-        one = known[key]
-        below = [markdown_table(table, "<<>"), _wrapped(one["why"]) + "\n", _summary(its) + ".\n"]
-        text += "\n".join(["", f"## {one['title']}\n", _wrapped(one["source"]) + "\n", *below])
-    return text
+        said = {key: " ".join(known[which][key].split()) for key in ("title", "source", "why")}
+        sections.append(page(__file__, "accelerator", table=table, summary=_summary(its), **said))
+    return page(__file__, name, accelerators="\n".join(sections))
 
 
 def _draw(rows: list[Row]) -> Figure:
     known = [row for row in rows if row["published"]]
-    points = [
-        Series(model, range(len(known)), [(row[model] or math.nan) / row["published"] for row in known], "")
-        for model in MODELS
-    ]
+    ratios = {model: [(row[model] or math.nan) / row["published"] for row in known] for model in MODELS}
+    points = [Series(model, range(len(known)), ratio, "") for model, ratio in ratios.items()]
     names = [f"{row['accelerator']} {row['workload']}, {row['quantity'].split()[0]}" for row in known]
     steps = {"y": (1, 1.5, 2, 3, 5, 7)}
     panel = Panel("", "model over published", points, log="y", plain=steps, names=names, turned=60, levels=[1.0])

@@ -7,10 +7,9 @@ from os.path import commonpath
 from typing import Any
 
 from sparsemap.errors import SparseMapError
-from sparsemap.files import markdown_table
 from sparsemap.plots import Figure, Panel, Series, figure
 
-from ..report import Report
+from ..report import Report, page
 from ..runs import Runner, said_by
 
 
@@ -23,12 +22,7 @@ def report(runner: Runner, name: str) -> Report:
         raise SparseMapError(f"--clone: {runner.clone} has no set-up with inputs and a reference output")
     head = ["set-up", "cycles", "reference", "energy pJ", "reference", "levels pJ (reference)", "reason"]
     above = len(commonpath([row["set_up"] for row in rows])) + 1
-    table = markdown_table([head, *(_line(row, above) for row in rows)], "<>>>><<")
-    text = (
-        "# Sparseloop's artifact, set-up by set-up\n\n"
-        f"`sparsemap paper {name} --clone PATH`: every set-up of a clone that has an output of its evaluator beside its\n"
-        f"inputs, imported and evaluated.\n\n{table}"
-    )
+    text = page(__file__, name, table=[head, *(_line(row, above) for row in rows)])
     done = [row for row in rows if row["cycles"]]
     equal = sum(row["cycles"] == row["reference_cycles"] for row in done)
     close = sum(abs(row["energy_pj"] / row["reference_energy_pj"] - 1) < 1e-3 for row in done)

@@ -104,9 +104,8 @@ class RankShape:
         cls, length: int, words: int, outer: Outer, usual: float = 0.5, exact: bool = False, even: int = 0
     ) -> RankShape:
         """Of fibers with so many `words` below; `exact`: widths as they are, not rounded up to powers of two."""
-        coord, offset = (
-            max(1, int(least_bits(n))) if exact else int(name_bits(n)) for n in (float(length), words + 1.0)
-        )
+        values = float(length), words + 1.0
+        coord, offset = (max(1, int(least_bits(n))) if exact else int(name_bits(n)) for n in values)
         return cls(length, coord, offset, outer, usual, even)
 
 

@@ -285,6 +285,27 @@ def test_single_searches_that_are_close_and_work_that_is_not_the_same_are_told(t
     search_network({**NETWORK, "layers": sparser}, "mobile", budget=60, out=str(tmp_path))
     (said,) = verdict([slow, *sides_of(tmp_path)])
     assert "Not the same work: square, last differ in density" in said
+    plans = [attrs.evolve(side, planned=True, label=way, hardware=way, numbers={**side.numbers, "formats": way})
+             for side, way in ((slow, "matched"), (*sides_of(tmp_path), "free"))]  # fmt: skip
+    (said,) = verdict(plans)
+    assert "free with --formats free and matched with --formats matched: square, last differ in density" in said
+    assert "Not the same work" not in said
+
+
+def test_other_budgets_and_bounds_that_are_farther_than_the_other_side_are_told():
+    slow, _ = sides()
+    found = dict(zip(("edp_js", "seconds", "energy_pj"), (1.1, 1.1, 1.0), strict=True))
+    less = {**slow.numbers, "budget": 40, "gap": 2.2, "costs": {key: slow.costs[key] * of for key, of in found.items()}}
+    near = attrs.evolve(slow, label="x", hardware="x", numbers=less)
+    best = attrs.evolve(slow, numbers={**slow.numbers, "gap": 2.3})
+    (said,) = verdict([best, near])
+    assert "The effort differs: slow has 60 designs a layer, x 40 designs a layer." in said
+    assert "slow is at 2.30x of its bound, x at 2.20x: more designs may turn 1.10x." in said
+    (said,) = verdict([best, attrs.evolve(near, numbers={**less, "budget": 60, "gap": 1.05})])
+    assert "effort" not in said and "of its bound" not in said
+    assert any(
+        "sparsemap, seed 0, 60 designs a layer" in x for x in page_of([Path("slow"), Path("quick")], load()).lines
+    )
 
 
 def test_where_layers_pull_both_ways_the_most_for_and_against_is_told():
@@ -297,7 +318,7 @@ def test_where_layers_pull_both_ways_the_most_for_and_against_is_told():
     assert "x is better than slow" in said and "of it," not in said
     assert re.search(
         r" Layers pull both ways: square is 100 % of what x gains, [\d.]+ [un]s instead of [\d.]+ [un]s, limited by .* on slow; "
-        r"last is 100 % of what x loses, [\d.]+ us instead of [\d.]+ us, limited by .* on x\.",
+        r"last is 100 % of what x loses, [\d.]+ [un]s instead of [\d.]+ [un]s, limited by .* on x\.",
         said,
     )
 

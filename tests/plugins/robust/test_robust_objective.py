@@ -127,7 +127,8 @@ def test_one_scenario_of_weight_one_is_the_plain_search(problem_of):
     robustly, plainly = (search(problem_of(*of), 600, 1, blind) for of in ((one,), (0.4, "edp")))
     assert np.array_equal(robustly.best.genome, plainly.best.genome)
     assert robustly.best.score == plainly.best.score
-    assert robustly.history == plainly.history
+    rows = [[{**attrs.asdict(row), "seconds": 0.0} for row in result.history] for result in (robustly, plainly)]
+    assert repr(rows[0]) == repr(rows[1])  # the mean of a batch without a valid design is nan
     assert robustly.bound == plainly.bound
 
 
