@@ -21,8 +21,8 @@ from .simulate import Simulation, Trial, Walk
 from .tally import ACTIONS, Tally, energy_action, metadata_of
 
 EXECUTED = frozenset({
-    "gate-time", "positions", "drains", "sums", "holes", "filter-metadata", "stay", "run-lengths", "pointers", "overlap",
-    "imbalance", "vectors", "leakage", "gated", "network", "intersection",
+    "gate-time", "positions", "drains", "sums", "holes", "remainders", "filter-metadata", "stay", "run-lengths", "pointers",
+    "overlap", "imbalance", "vectors", "leakage", "gated", "network", "intersection",
 })  # fmt: skip
 """Charges that have an execution of their own; all others are functions of the executed counts."""
 
@@ -260,7 +260,7 @@ def time(sim: Simulation, tally: Tally, timed: Tally, busy_units: Array, compute
     `busy_units` (computes,): cycles of each unit; `compute_cycles`: those of the lanes with what they wait; absent: the mean
     of all lanes.
     """
-    mean = float(np.ceil(busy_units.sum() / sim.products.units))
+    mean = float(np.ceil(busy_units.sum() / sim.nest.units_at_work * (1.0 - 1e-12)))
     busiest = float(busy_units.max(initial=0))
     tally.add("busiest_unit", None, None, busiest, balance=busiest - mean)
     unit_cycles = mean if compute_cycles is None else float(np.ceil(compute_cycles))

@@ -170,7 +170,19 @@ class Unavoidable:
             counts = [1 + (int(n) - 1) * float(off) for n, off in zip(chip.instances[:-1], chip.asleep, strict=True)]
             milliwatts = sum(n * float(each) for n, each in zip(counts, chip.leakage_mw, strict=True))
             pj += cycles * milliwatts * 1e9 / float(chip.clock_hz)
-        return pj, float(cycles)
+        return pj * self.ends, math.floor(cycles * self.ends)
+
+    @property
+    def ends(self) -> float:
+        """Of what loops do that end where their bounds say, those that end with the data do no less. Sums come back at least in
+        every other turn, and the last turn may be one of these."""
+        given, sizes = self.problem.loops.sizes, self.problem.sizes
+        if "remainders" not in self.charges or given == sizes:
+            return 1.0
+        output = next(tensor for tensor in self.problem.tensors if tensor.output)
+        kept = math.prod(given[dim] / sizes[dim] for dim in output.dims)
+        summed = math.prod(given[dim] / sizes[dim] for dim in sizes if dim not in output.dims)
+        return max(0.0, kept * (2.0 * summed - 1.0)) * LESS
 
     def met(self, t: int, extents: Mapping[str, int]) -> float:
         """The share of accesses to a tensor that filters leave at least, whose words serve the computes of a tile: those for

@@ -87,6 +87,17 @@ COMPLETE = {
         {"extends": "full", "formats": {"candidates": ["uncompressed", "ellpack", "dense-block", "bitmask", "run-length"]}},
         "physical",
     ),
+    "remainders": (
+        {**SETTINGS["product"][0], "dims": {"m": 31, "k": 53, "n": 97}},
+        "cloud", "full", "physical",
+    ),
+    "remainders of windows": (
+        {
+            "einsum": "O[k,p,q] = I[c,2*p+r,q+s] * W[k,c,r,s]",
+            "dims": {"k": 17, "c": 16, "p": 13, "q": 11, "r": 3, "s": 3}, "density": {"I": 0.4, "W": 0.3},
+        },
+        "mobile", "full", "physical",
+    ),
     "narrow": (
         SETTINGS["product"][0], "cloud",
         {"extends": "full", "formats": {"candidates": [
