@@ -262,7 +262,9 @@ def shown_rows(rows: Iterable[Mapping[str, Any]]) -> list[list[str]]:
 SHOWN: dict[str, Callable[[Any], str]] = {
     **dict.fromkeys(("edp", "edp_js", "energy_pj"), four_digits),
     **dict.fromkeys(("cycles", "evaluations"), "{:,.0f}".format),
-    **{"broken_bound": times, "seconds": partial(scaled_text, unit="s"), "valid_fraction": "{:.3f}".format},
+    "broken_bound": times,
+    "seconds": partial(scaled_text, unit="s"),
+    "valid_fraction": "{:.3f}".format,
 }
 
 
