@@ -88,6 +88,7 @@ setup(
     ext_modules=[
         compiled("analytic", "fast"),
         compiled("analytic", "kernel", "nest", "tables", "tiles", "counts", "cost", "waiting"),
+        compiled("analytic", "maxima"),
         compiled("analytic", "units"),
         compiled("densities", "chances"),
         compiled("encodings", "moves"),

@@ -1,13 +1,13 @@
 """How fast SparseMap is on this machine, as ratios to a NumPy kernel measured in the same run.
 
-    python benchmarks/speed.py [--quick] [--chips] [--against REV [--rounds N]] [--markdown docs/results/speed.md]
+    python benchmarks/speed.py [--quick] [--chips] [--crisp] [--against REV [--rounds N]] [--markdown docs/results/speed.md]
 
 Prints valid designs per second and core, whole searches and the rate at which random designs are rejected, cold and
 warm, at several batch sizes; where the time goes; start-up times; peak memory; how speed changes with the size of a
-problem; and what a second worker adds to a study. `--chips` prints one table alone: designs on a second chip. `--against`
-prints one table alone: this tree and another commit, measured in turns in the same run (`pairs.py`). Times are
-processor time unless it says otherwise, so that other programs on the machine disturb little; machines are compared by
-the calibration kernel.
+problem; and what a second worker adds to a study. `--chips`, `--crisp` and `--against` print one table alone: designs on
+a second chip; searches over the densities `crisp` and `block`; this tree and another commit, measured in turns in the
+same run (`pairs.py`). Times are processor time unless it says otherwise, so that other programs on the machine disturb
+little; machines are compared by the calibration kernel.
 """
 
 from __future__ import annotations
@@ -196,6 +196,30 @@ def cold(workload: str, hardware: str, search: bool) -> float:
     return float(python("-c", code))
 
 
+def crisp() -> list[list[str]]:
+    """Seconds of a default search of 20,000 designs in a fresh process, for weights of two patterns with as many nonzeros
+    whose blocks do not divide the columns; one after the other, seed by seed."""
+    patterns = {
+        "crisp": {"type": "crisp", "n": 2, "m": 4, "block": 64, "keep": 14},
+        "block": {"type": "block", "block": [64, 64], "density": 7 / 72},
+    }
+
+    def seconds(pattern: dict[str, object], seed: int) -> float:
+        workload = {
+            "einsum": "Z[s, x] = P[x, k] * Q[s, k]",
+            "dims": {"s": 512, "x": 49, "k": 4600},
+            "density": {"P": 1.0, "Q": pattern},
+        }
+        code = (
+            f"import time, sparsemap; p = sparsemap.load_problem({workload}, 'cloud'); p.space.names; t = time.process_time(); "
+            f"sparsemap.search(p, budget=20000, seed={seed}); print(time.process_time() - t)"
+        )
+        return float(python("-c", code))
+
+    rows = [(seed, *(seconds(pattern, seed) for pattern in patterns.values())) for seed in range(3)]
+    return [[f"{seed}", f"{first:.2f} s", f"{second:.2f} s", f"{first / second:.2f}x"] for seed, first, second in rows]
+
+
 def startup() -> list[list[str]]:
     """Processor seconds of the parts of a start, each in a process of its own."""
 
@@ -306,6 +330,7 @@ def main() -> None:
         __doc__,
         quick={"action": "store_true", "help": "a minute instead of several, less exact"},
         chips={"action": "store_true", "help": "only the table of warm tables across chips"},
+        crisp={"action": "store_true", "help": "only the table of `crisp` beside `block`"},
         against={"metavar": "REV", "help": "only the table of this tree beside another commit"},
         rounds={"type": int, "default": 10, "help": "turns of `--against`"},
         markdown={"type": Path, "help": "also write the tables to this file"},
@@ -315,6 +340,10 @@ def main() -> None:
         print(text)
         if options.markdown is not None:
             options.markdown.write_text(text)
+        return
+    if options.crisp:
+        title = "`crisp` beside `block`, 512 x 4,600 in blocks of 64: a search of 20,000, cold, processor time"
+        print(table(title, ["seed", "crisp", "block", "ratio"], crisp()))
         return
     seconds = 0.2 if options.quick else 1.5
     batches = [1024, 16384] if options.quick else BATCHES

@@ -94,9 +94,8 @@ def _safetensors(path: Path) -> dict[str, Array]:
                 raise ValueError(f"'{shortened(name)}' does not have the words of its shape")
             if stop > size - 8 - length:
                 raise ValueError(f"'{shortened(name)}' ends behind the file")
-            words = (
-                np.memmap(path, kind, "r", 8 + length + start, tuple(shape)) if stop > start else np.zeros(shape, kind)
-            )
+            at = 8 + length + start
+            words = np.memmap(path, kind, "r", at, tuple(shape)) if stop > start else np.zeros(shape, kind)
             found[name] = _floats(words, dtype) if kind.kind == "u" else words
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
         raise SpecError.at(shown(path), "", f"is not a safetensors file: {error}") from None

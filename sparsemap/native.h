@@ -33,7 +33,7 @@ static inline Py_buffer *buffer(Views *views, PyObject *array, const char *kinds
     views->count++;
     const char *kind = found->format;
     if (!kind || !kind[0] || kind[1] || !strchr(kinds, kind[0]) || (ndim && found->ndim != ndim)) return NULL;
-    return strchr("bh?", kind[0]) || found->itemsize == 8 ? found : NULL;
+    return strchr("bhf?", kind[0]) || found->itemsize == 8 ? found : NULL;
 }
 
 /* The same of one in one piece. */

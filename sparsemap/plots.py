@@ -58,9 +58,7 @@ def write_figure(draw: Callable[[], Figure], *paths: Path, dpi: int = 180) -> No
     import matplotlib
 
     with matplotlib.rc_context(fname=STYLE), warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", UserWarning
-        )  # of names too long for the layout, or of characters without a glyph
+        warnings.simplefilter("ignore", UserWarning)  # of names too long for the layout, characters without a glyph
         figure = draw()
         for path in paths:
             kind = path.suffix.lower()
@@ -240,13 +238,9 @@ class Panel:
 
 
 def figure(
-    panels: Sequence[Panel],
-    size: tuple[float, float],
-    columns: int = 0,
-    across: int = 4,
-    title: str | None = None,
+    panels: Sequence[Panel], size: tuple[float, float], columns: int = 0, across: int = 4, title: str | None = None,
     **shared: Any,
-) -> Figure:
+) -> Figure:  # fmt: skip
     """Panels in so many columns, by default in one row; `across` entries of the legend in a line; `shared` is for
     `subplots`."""
     columns = columns or len(panels)
@@ -278,9 +272,8 @@ def figure(
 
 def _line(axes: Axes, one: Series, colour: str, marker: str) -> None:
     if one.band:
-        axes.fill_between(
-            one.x, *one.band, color=colour, alpha=0.14, linewidth=0, step=one.how.get("drawstyle", "")[6:] or None
-        )
+        step = one.how.get("drawstyle", "")[6:] or None
+        axes.fill_between(one.x, *one.band, color=colour, alpha=0.14, linewidth=0, step=step)
     face = {"markerfacecolor": "white"} if one.hollow else {}
     look = {"color": colour, "marker": marker if one.marked else "", "linestyle": one.style, "label": one.label}
     axes.plot(one.x, one.y, **{**look, **face, **one.how})

@@ -259,9 +259,9 @@ def test_plugins_never_import_each_other() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_only_toml_io_imports_toml() -> None:
+def test_only_toml_text_imports_toml() -> None:
     users = {shown(path) for path in (*core_files(), *plugin_files()) for i in imports(path) if i.package == "toml"}
-    assert users == {"sparsemap/spec/toml_io.py"}
+    assert users == {"sparsemap/spec/toml_text.py"}
 
 
 def test_only_loading_builds_a_plugin_manager() -> None:

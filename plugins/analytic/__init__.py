@@ -16,6 +16,7 @@ def register_charges():
         "drains": "charges:Drains",
         "sums": "charges:Sums",
         "holes": "charges:Holes",
+        "remainders": "charges:Remainders",
         "filter-metadata": "charges:FilterMetadata",
         "stay": "charges:Stay",
         "run-lengths": "charges:RunLengths",

@@ -46,6 +46,7 @@ from .actions import SKIP, PlaceTables
 from .bound_filters import LeastAccesses
 from .bound_links import LeastLinks
 from .bound_tiles import MOST_TILES, OuterTiles
+from .bound_units import LeastUnits
 from .bound_words import LeastWords
 from .layout import Layout
 from .prices import PRICES
@@ -245,6 +246,7 @@ class LowerBound:
         shares = self._shares(level, splits)
         energy: Array = np.zeros(shares.shape[1])
         read = written = sums = kept_sums = get_sums = energy
+        whole = list[tuple[Array, Array]]()
         for t in range(lay.T):
             if not lay.stored[t, level]:
                 continue
@@ -266,8 +268,10 @@ class LowerBound:
             else:
                 energy = energy + accesses * get
                 read = read + accesses / instances
+                whole.append((self.computes * self.taken[t] / shares[t], kept))
         lanes = self.units if splits is None else np.minimum(self.units, splits.prod(axis=0) * instances)
         steps, found = np.ceil(self.busy / lanes * (1.0 - 1e-9)), list[tuple[float, tuple[Array, Array]]]()
+        more: Array = np.full(shares.shape[1], np.inf)
         alike = bool(self.words.network and lay.S == 3 and lay.stored.all())
         alike = alike and not (lay.windowed[lay.output] or lay.holes[lay.output])
         for copies in 2.0 ** np.arange(np.ceil(np.log2(instances)) if alike else 0.0, -1.0, -1.0):
@@ -276,7 +280,12 @@ class LowerBound:
             pj = energy + again * get_sums
             if not found or pj.min() > found[-1][1][0][0] + TOLD_APART * least:
                 cycles = np.maximum(self.links.transfer(level, read + again / instances, written), steps)
-                found.append((float(copies) if found else np.inf, _front(pj, cycles)))
+                front = _front(pj, cycles)
+                found.append((float(copies) if found else np.inf, front))
+                more = np.minimum(more, pj - front[0][::-1][np.searchsorted(front[1][::-1], cycles, side="right") - 1])
+        if splits is not None and len(whole) == len(lay.operands):
+            reads, left = (np.array(np.broadcast_arrays(*part)) for part in zip(*whole, strict=True))
+            self.links.units = LeastUnits.of(self.words, self.accesses, splits, reads, left, more * (1.0 - 1e-9))
         return found[::-1]
 
     def _price(self, level: int, action: str) -> float:

@@ -48,6 +48,9 @@ class ClassTable:
     options: tuple[Array, Array]
     """Those of the grid one after the other, and where each dimension's end; the same of primes:"""
     primes: tuple[Array, Array]
+    inside: tuple[Array, Array, Array]
+    """Of every option the places of its divisors among those of its dimension, then of the others; how many divide it; and per
+    dimension how many options there are."""
 
     @classmethod
     def of(cls, least: LeastWords, outer: OuterTiles, grid: TileGrid) -> ClassTable:
@@ -57,7 +60,11 @@ class ClassTable:
         options = np.concatenate(grid.options), np.cumsum([len(option) for option in grid.options])
         powers = [Divisors.of(int(size)).powers for size in layout.sizes]
         primes = np.array([each[1] for own in powers for each in own], np.int64), np.cumsum([*map(len, powers)])
-        return cls(layout, least, outer, grid, index, options, primes)
+        divide = [option[:, None] % option == 0.0 for option in grid.options]
+        ordered = [np.argsort(~each, axis=1, kind="stable").ravel() for each in divide]
+        counts = np.concatenate([each.sum(axis=1) for each in divide])
+        inside = np.concatenate(ordered), counts, np.array(grid.shape, np.int64)
+        return cls(layout, least, outer, grid, index, options, primes, inside)
 
     def labels(self) -> dict[str, Array]:
         """Extents of the tile, and the dimension of the innermost loop around it."""
@@ -88,24 +95,18 @@ class ClassTable:
     ) -> dict[str, Array]:
         """Bounds and order with the cheapest of some tiles that the children may hold together, drawn from those inside the
         tile of the class: `energy`, `loops` (K, n) as `InnerTiles.promise` has them, `way` (N,) the K of a class."""
-        mine = way[classes]
-        inside = [self._drawn(d, self.outer.tile[classes], rng) for d in range(self.layout.D)]
-        place = np.ravel_multi_index(inside, self.grid.shape)  # (B, DRAWN)
-        found = np.take_along_axis(place, energy[mine[:, None], place].argmin(axis=1)[:, None], axis=1)[:, 0]
+        mine, tiles = way[classes], self.outer.tile[classes]
+        at = [np.searchsorted(option, self.grid.extents[d, tiles]) for d, option in enumerate(self.grid.options)]
+        given = rng.random((self.layout.D, len(tiles), DRAWN)), np.array(at), *self.inside, energy, mine
+        found = np.empty(len(tiles), dtype=np.int64)
+        if native.fast is None or native.fast.cheapest(found, *given) is None:
+            from .bound_uncompiled import cheapest
+
+            found = cheapest(*given)
         fits = np.isfinite(energy[mine, found])
         wanted, loop = self.grid.extents[:, found], loops[mine, found].astype(np.int64)
         columns = self._exchanged(designs, 1, wanted, loop)
         return {name: np.where(fits, column, designs.columns[name]) for name, column in columns.items()}
-
-    def _drawn(self, d: int, tiles: Array, rng: np.random.Generator) -> Array:
-        """(B, DRAWN) places among the options of a dimension of divisors of the extents of `tiles` (B,)."""
-        option = self.grid.options[d]
-        divides = option[:, None] % option == 0.0
-        at = np.searchsorted(option, self.grid.extents[d, tiles])
-        nth = (rng.random((len(tiles), DRAWN)) * divides.sum(axis=1)[at, None]).astype(np.int64)
-        ordered = np.argsort(~divides, axis=1, kind="stable")  # the divisors first, ascending
-        drawn: Array = ordered[at[:, None], nth]
-        return drawn
 
     def _exchanged(self, designs: Designs, outer: int, wanted: Array, loop: Array) -> dict[str, Array]:
         """Bounds and order in which the mapping levels inside `outer` have extents `wanted` (D, B), with `loop` (B,)

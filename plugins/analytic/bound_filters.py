@@ -82,8 +82,17 @@ class LeastAccesses:
         found = [a for a in self.places.actions if a.target == t and a.place.storage is not None and a.kind.any()]
         return [a for a in found if self.layout.holder(t, a.place.storage or 0) <= level]
 
-    def _there_in_steps(self, c: int, log_words: Array) -> Array:
-        """The same of no more than 2 ** `log_words` words: down to the next one of eight between powers of two."""
+    def choices(self, level: int) -> list[tuple[frozenset[int], frozenset[int]]]:
+        """What mechanisms may do at a level: the tensors that they hold back there, and those that they look at."""
+        acting = [a for a in self.places.actions if a.place.storage == level and a.kind.any()]
+        found = dict[tuple[frozenset[int], frozenset[int]], None]()
+        for m in range(len(self.places.mechanisms)):
+            acts = [a for a in acting if a.kind[m]]
+            found[frozenset(a.target for a in acts), frozenset(c for a in acts for c in a.leaders)] = None
+        return [*found]
+
+    def there_in_steps(self, c: int, log_words: Array) -> Array:
+        """`_there` of no more than 2 ** `log_words` words: down to the next one of eight between powers of two."""
         if c not in self.chances:
             most = int(8.0 * np.log2(max(1.0, self.volumes[c]))) + 1
             self.chances[c] = self._there(c, 2.0 ** (np.arange(most) / 8.0))
@@ -116,7 +125,7 @@ class LeastAccesses:
                 if self.meets_all[t][c]:
                     together = self.one_by_one[t] / np.maximum(1.0, words)
                     together = np.maximum(1.0, together if self.stay else np.minimum(together, stays))
-                    share = share * self._there_in_steps(c, np.log2(together))
+                    share = share * self.there_in_steps(c, np.log2(together))
                 else:
                     share = share * self.densities[c]
             each = math.prod(self.densities[c] for c in action.leaders)
@@ -160,6 +169,6 @@ class LeastAccesses:
                 wide = [log_extents[[d for d, _ in rank]].max(axis=0) for rank in self._beside(t, c)]
                 met = np.maximum(0.0, np.log2(self.one_by_one[t]) - log_words)
                 words = sum(wide, start=met if self.stay and self.meets_all[t][c] else 0.0 * met)
-                there = there * self._there_in_steps(c, np.maximum(0.0, words - 1e-6))
+                there = there * self.there_in_steps(c, np.maximum(0.0, words - 1e-6))
             kept = np.minimum(kept, there)
         return kept

@@ -28,8 +28,8 @@ SLOWER = 1.15, 1.6, 2.5, 5.0
 """Few children save energy and take longer: times, over those of the outermost level, that are told apart."""
 Costs = tuple[Array, Array, Array]
 Ways = dict[tuple[Any, ...], Array]
-"""By tier, and of each tensor how many children have the same words, and the ways along dimensions of its filters: for which
-tiles (n,) bool there is one of these."""
+"""By tier, children along every dimension and parts of operands that they hold, and of each tensor how many children have the
+same words, and the ways along dimensions of its filters: for which tiles (n,) bool there is one of these."""
 
 
 class InnerTiles:
@@ -56,6 +56,11 @@ class InnerTiles:
         self.filtered = [t for t in finer if self.accesses.filters(t, s)]
         """Tensors of which filters hold back what the tiles need."""
         self.judged = [self.accesses.judged(t, s) if t in self.filtered else [] for t in self.known]
+        self.units = links.units if s == lay.S - 2 == 1 and self.words.network else None
+        self.whole_logs = np.log2(self.extents * (1.0 + 1e-12)).astype(np.int64)
+        self.log_volumes = [np.log2(words) for words in self.volumes]
+        self.by_units: dict[tuple[tuple[int, ...], tuple[float, ...]], Array] = {}
+        """`_of_units`."""
         self.wires: dict[float, float] = {}
         """pJ of a bit to so many children more than to one."""
         self.promise: tuple[Array, Array] | None = None
@@ -77,7 +82,9 @@ class InnerTiles:
             summed = int(np.searchsorted(copies, most[~lay.relevant[lay.output]].prod())) if inner else len(copies) - 1
             tier = int((children * ends <= work).sum()) * len(copies) + summed
             pairs = ((float(same[a].prod()), *most[j].tolist()) for a, j in zip(alone, self.judged, strict=True))
-            way = tiers.setdefault(tier, len(tiers)), *pairs
+            cut = tuple(self._parts(t, same, most, children) for t in self.units.operands) if self.units else ()
+            each = tuple(np.log2(same).astype(int).tolist()) if self.units else ()
+            way = tiers.setdefault(tier, len(tiers)), (each, cut), *pairs
             ways[way] = some | ways[way] if way in ways else some
         energy, busy = np.full((len(tiers), lay.D, len(self.fits)), np.inf), np.full((lay.D, len(self.fits)), np.inf)
         still: Array = np.zeros((lay.D, lay.T))
@@ -100,6 +107,20 @@ class InnerTiles:
             pj = Looks.of(self).added(pj, energy, still, own, ways)
             self.promise = energy.min(axis=1).astype(np.float32), energy.argmin(axis=1).astype(np.int8)
         return pj, cycles, np.array([*tiers])
+
+    def _parts(self, t: int, same: Array, most: Array, children: float) -> float:
+        """How many parts of a tensor so many children hold at most, who are `same` (D,) along every dimension, or more."""
+        moves = self.layout.relevant[t]
+        return min(float(most[moves].prod()), children / float(same[~moves].prod()))
+
+    def _of_units(self, each: tuple[int, ...], cut: tuple[float, ...]) -> Array:
+        """(n,) pJ of `LeastUnits`, where there are 2 ** `each` children along every dimension, or more, who hold so many
+        parts of each operand at most."""
+        assert self.units is not None
+        if (each, cut) not in self.by_units:
+            held = [self.log_volumes[t] - np.log2(n) for t, n in zip(self.units.operands, cut, strict=True)]
+            self.by_units[each, cut] = self.units.of_tiles(self.whole_logs - np.array(each)[:, None], held)
+        return self.by_units[each, cut]
 
     def _held_back(self, energy: Array) -> bool:
         """Whether filters hold back anything that the cheapest tile with its loop, of `energy` (D, n), moves."""
@@ -162,8 +183,10 @@ class InnerTiles:
             return kept(t, (*self.judged[i],), most) * whole(t, times)
 
         looked = {t: looks.metadata(t, self._words(t, d, rows)) for t in every} if looks else {}
-        for (k, *way), some in ways.items():
+        for (k, units, *way), some in ways.items():
             pj = alone
+            if self.units:
+                pj = pj + self._of_units(*units)[rows]
             for i, one in enumerate(way):
                 pj = pj + added(i, *one)
             if looks:

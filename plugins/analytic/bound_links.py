@@ -11,6 +11,7 @@ from sparsemap.pieces.contracts.base import Array
 from .bound_filters import LeastAccesses
 from .bound_inner import SLOWER, InnerTiles
 from .bound_tiles import OuterTiles
+from .bound_units import LeastUnits
 from .bound_words import LeastWords
 
 
@@ -37,6 +38,8 @@ class LeastLinks:
         self.words, self.accesses, self.layout, self.chip = words, accesses, words.layout, words.chip
         self.inside, self.instances, self.touched = inside, instances, accesses.touched
         self.fewer_updates = words.known.options.sums
+        self.units: LeastUnits | None = None
+        """Accesses next to the compute units."""
         self.promise: tuple[Array, Array] | None = None
         """Of the level next to the outermost one, `InnerTiles.promise`."""
 

@@ -35,13 +35,9 @@ class Looks:
         words need not be held back more."""
         known, places = inner.accesses, inner.accesses.places
         acting = [a for a in places.actions if a.place.storage is not None and a.kind.any()]
-        found = dict[tuple[frozenset[int], frozenset[int]], None]()
-        for m in range(len(places.mechanisms)):
-            acts = [a for a in acting if a.place.storage == inner.s and a.kind[m]]
-            leaders = frozenset(c for a in acts for c in a.leaders)
-            found[frozenset(a.target for a in acts), leaders] = None
         further_out = any((a.place.storage or 0) < inner.s for a in acting)
-        return cls(inner, [*found] if known.stay and inner.layout.stored.all() and not further_out else [])
+        told = known.stay and inner.layout.stored.all() and not further_out
+        return cls(inner, known.choices(inner.s) if told else [])
 
     def added(self, pj: Array, energy: Array, still: Array, own: list[Handed], ways: Ways) -> Array:
         """`pj` (K, N) by class and, in place, `energy` (K, D, n) by loop and tile, with what filters look at; the former as

@@ -19,6 +19,7 @@ from sparsemap.pieces.contracts import box
 from sparsemap.pieces.contracts.base import Array, Rows
 from sparsemap.primes import divisors, prime_factors
 
+from . import native
 from .bound_words import LeastWords
 from .layout import Layout
 
@@ -40,6 +41,8 @@ class TileGrid:
     """Per dimension, the divisors of its size, ascending."""
     extents: Array
     """(D, n)"""
+    _within: tuple[Array, Array, Array]
+    """(D,) how many options, the pairs (m, 2) of `_next_inside`, and where those of each dimension end."""
 
     @classmethod
     def of(cls, lay: Layout) -> TileGrid | None:
@@ -48,7 +51,10 @@ class TileGrid:
         if math.prod(len(option) for option in options) > MOST_TILES:
             return None
         grids = np.meshgrid(*options, indexing="ij")
-        return cls(lay, options, np.stack([grid.ravel() for grid in grids]).reshape(lay.D, -1))
+        pairs = [_next_inside(tuple(option.tolist())) for option in options]
+        steps = np.array([pair for own in pairs for pair in own], dtype=np.int64).reshape(-1, 2)
+        within = np.array([*map(len, options)]), steps, np.cumsum([*map(len, pairs)])
+        return cls(lay, options, np.stack([grid.ravel() for grid in grids]).reshape(lay.D, -1), within)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -74,19 +80,14 @@ class TileGrid:
     def least_inside(self, values: Array, smaller: int | None = None, along: Array | None = None) -> Array:
         """(n,) the least of `values` (n,) over all tiles whose extents divide those of a tile: along one dimension, `smaller`,
         those that are smaller there, and where `along` (D,) says so, but equal in the others."""
-        found = values.reshape(self.shape).copy()
-        for axis, option in enumerate(self.options):
-            if along is not None and not along[axis]:
-                continue
-            whole = found.swapaxes(0, axis)
-            less = np.full_like(whole, np.inf) if axis == smaller else whole
-            for place, within in enumerate(_next_inside(tuple(option.tolist()))):
-                for one in within:
-                    np.minimum(less[place], whole[one], out=less[place, ...])
-                if axis == smaller:
-                    np.minimum(whole[place], less[place], out=whole[place, ...])
-            found = less.swapaxes(0, axis)
-        return found.reshape(-1)
+        found = np.array(values, dtype=np.float64).ravel()
+        taken = np.ones(len(self.options), dtype=bool) if along is None else along
+        given = *self._within, taken, -1 if smaller is None else smaller
+        if native.fast is None or native.fast.inside(found, *given) is None:
+            from .bound_uncompiled import inside
+
+            inside(found, *given)
+        return found
 
     def shares(self, fits: Array, limit: float, tiles: Rows) -> Iterator[tuple[Array, Array, Array, float]]:
         """Ways to share a fan-out of at most `limit` children, many at a time: how many (D,) they are at least along every
@@ -160,9 +161,10 @@ class TileGrid:
 
 
 @lru_cache(maxsize=256)
-def _next_inside(option: tuple[float, ...]) -> list[list[int]]:
-    """By place in all divisors of a size, ascending, the places of those that are smaller by one prime factor."""
-    return [[option.index(size // prime) for prime in set(prime_factors(int(size)))] for size in option]
+def _next_inside(option: tuple[float, ...]) -> list[tuple[int, int]]:
+    """Places in all divisors of a size, ascending: of each, and of those that are smaller by one prime factor."""
+    primes = [set(prime_factors(int(size))) for size in option]
+    return [(place, option.index(size // prime)) for place, size in enumerate(option) for prime in primes[place]]
 
 
 @attrs.frozen(eq=False)

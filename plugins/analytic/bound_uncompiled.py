@@ -45,3 +45,31 @@ def move(part: Array, turns: Array, sizes: Array, wanted: Array, loop: Array, gi
         part[0, d] = whole[d] / part[1:, d].prod(axis=0)
     position = np.where(turns[0] == loop, D, np.arange(D)[:, None])
     turns[0] = np.take_along_axis(turns[0], np.argsort(position, axis=0, kind="stable"), axis=0)
+
+
+def cheapest(drawn: Array, at: Array, within: Array, counts: Array, sizes: Array, energy: Array, way: Array) -> Array:
+    """(B,) of some tiles inside another one the one of the least `energy` (K, n), row `way` (B,): the first of equal ones.
+    Numbers `drawn` (D, B, n) pick divisors of the extents with places `at` (D, B); the others: `ClassTable.inside`."""
+    place = np.zeros(drawn.shape[1:], dtype=np.int64)
+    first = start = 0
+    for numbers, mine, size in zip(drawn, at, sizes.tolist(), strict=True):
+        nth = (numbers * counts[first + mine, None]).astype(np.int64)
+        place = place * size + within[start + mine[:, None] * size + nth]
+        first, start = first + size, start + size * size
+    picked = np.take_along_axis(place, energy[way[:, None], place].argmin(axis=1)[:, None], axis=1)
+    return picked[:, 0]
+
+
+def inside(values: Array, sizes: Array, pairs: Array, ends: Array, taken: Array, smaller: int) -> None:
+    """In place, the least of `values` (n,) over all tiles inside each one, as `TileGrid.least_inside` says."""
+    found, first = values.reshape(sizes), 0
+    for axis, end in enumerate(ends.tolist()):
+        if taken[axis]:
+            whole = found.swapaxes(0, axis)
+            less = np.full_like(whole, np.inf) if axis == smaller else whole
+            for place, one in pairs[first:end].tolist():
+                np.minimum(less[place], whole[one], out=less[place, ...])
+                if axis == smaller:
+                    np.minimum(whole[place], less[place], out=whole[place, ...])
+            found[...] = less.swapaxes(0, axis)
+        first = end

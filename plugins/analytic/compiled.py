@@ -41,8 +41,8 @@ PRICED = (
     "gated_metadata_read", "gated_metadata_update", "skipped_metadata_read", "skipped_metadata_update",
 )  # fmt: skip
 OPTIONS = (
-    "gate_time", "positions", "drains", "sums", "holes", "filter_metadata", "stay", "pointers", "imbalance", "intersection",
-    "overlap", "leakage", "gated", "network",
+    "gate_time", "positions", "drains", "sums", "holes", "remainders", "filter_metadata", "stay", "pointers", "imbalance",
+    "intersection", "overlap", "leakage", "gated", "network",
 )  # fmt: skip
 CHARGES = "intersection", "leakage", "gated", "network"
 """Those that cost energy, in the order of `kernel.h`."""
@@ -280,6 +280,7 @@ def _laid_out(known: ModelTables, chip: Chip, slots: int, maxima: Maxima | None)
         forms.compressed, forms.padded, forms.anywhere, forms.linked, forms.offsets, forms.needs_ends, forms.own_offsets,
         forms.of_one_word, forms.row,
         [[r < len(lay.gaps[t]) and lay.gaps[t][r] is not None for r in range(lay.D)] for t in range(lay.T)],
+        lay.cut,
         *(part for gene, t, needs in places.needs for part in ((gene, t, 0), needs)),
         problem.buffers, [level.memory.shares_work for level in problem.levels],
         [rank_of(lay, t) for t in range(lay.T)],
@@ -296,7 +297,7 @@ def _laid_out(known: ModelTables, chip: Chip, slots: int, maxima: Maxima | None)
         np.ones((lay.T, lay.S)) if known.copies is None else known.copies,
         np.log2(LANES), DEVIATIONS, NORMAL_MAXIMA, sparsity._BITS, NORMAL,
         [np.append(limits, np.ones(lay.D - len(limits))) for limits in map(partial(limits_of, known), lay.operands)],
-        alike,
+        alike, lay.ends, lay.ends.prod(),
     ]  # fmt: skip
     for action in [*actions, *([] if unit is None else [unit])]:
         level, rest = action.place.storage, [0] * (TENSORS - len(action.leaders))

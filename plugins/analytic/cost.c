@@ -18,7 +18,7 @@ static double passed(const Run *run, double positions, double taken, double widt
 
 /* `intersection`: cycles of the units, which are busy in some of their positions and pass the others by skips. */
 static double looked_at(const Model *m, const Run *run, Design *x, double busy) {
-    double steps = x->steps[m->S - 1], positions = steps, width = INFINITY, waits[LEVELS + 1] = {0}, waited = 0.0;
+    double steps = x->turns, positions = steps, width = INFINITY, waits[LEVELS + 1] = {0}, waited = 0.0;
     for (int i = 0; i < x->effects; i++) {
         const Effect *e = &x->effect[i];
         int t = (int)e->action->target, s = e->level, child = (int)m->child[t * m->S + s], gene = (int)e->action->gene;
@@ -36,7 +36,7 @@ static double looked_at(const Model *m, const Run *run, Design *x, double busy) 
         waits[gene] = max2(waits[gene], passed(run, max2(tiles, taken), taken, limit) - taken);
     }
     if (unit_kind(m, x) == SKIP) {
-        double reached = x->timed->left / x->used[m->S];
+        double reached = x->timed->left / x->units;
         waited = passed(run, positions, reached, width) - reached;
         positions = reached;
         width = min2(m->lookahead[m->S], m->at_unit.width[x->gene[m->unit]]);
@@ -63,6 +63,12 @@ static void demanded(const Model *m, Design *x) {
             x->demand_read[t][s] = read + floor(read_bits / word);
             x->demand_written[t][s] = written + floor(written_bits / word);
             x->demand_filled[t][s] = c->fill[t][s] + floor(c->fill_bits[t][s] / word);
+            if (!m->ragged || !m->stored[t * m->S + s]) continue;
+            int child = (int)m->child[t * m->S + s];
+            double serves = fullest(m, x, t, (child < 0 ? m->S : child) - 1, s), comes = fullest(m, x, t, s - 1, s);
+            x->demand_read[t][s] *= serves;
+            x->demand_written[t][s] *= t == m->output ? max2(serves, comes) : comes;
+            x->demand_filled[t][s] *= comes;
         }
 }
 
@@ -86,13 +92,13 @@ static double level_cycles(const Model *m, const Design *x, int s, double comput
 /* 8 */
 void cycled(const Model *m, Run *run, Design *x) {
     const Counts *c = x->timed;
-    double busy = c->actual + c->gated, units = x->used[m->S], *level = x->level_cycles, mean, compute, total;
+    double busy = c->actual + c->gated, units = x->units, *level = x->level_cycles, mean, compute, total;
     if (m->option[POSITIONS]) busy = busy + c->passed;
-    compute = mean = ceil(busy / positive(units));
+    compute = mean = m->ragged ? whole(busy / positive(units)) : ceil(busy / positive(units));
     if (m->option[IMBALANCE]) {
         thinned(m, run, x);
         double ratio = waiting_ratio(m, run, x);
-        if (ratio > 1.0) compute = min2(whole(compute * ratio), x->steps[m->S - 1]);
+        if (ratio > 1.0) compute = min2(whole(compute * ratio), x->turns);
     }
     if (m->option[INTERSECTION]) compute = looked_at(m, run, x, compute);
     demanded(m, x);

@@ -213,8 +213,8 @@ static void partial(const Model *m, const Run *run, const Design *x, double word
 
 /* The share of the updates of level s, next to the compute units, that any of the computes they add leaves. */
 static double happens_at(const Model *m, const Run *run, const Design *x, const Counts *c, int s) {
-    double lanes = x->used[m->S] / x->used[s];
-    double together = max2(1.0, lanes * x->steps[m->S - 1] / positive(x->updates[m->output][s]));
+    double computes = m->ragged ? x->computes / x->used[s] : x->used[m->S] / x->used[s] * x->steps[m->S - 1];
+    double together = max2(1.0, computes / positive(x->updates[m->output][s]));
     double carried = (x->packed[m->output] ? c->nonzero : c->actual) / x->computes;
     return 1.0 - power(run, 1.0 - min2(max2(carried, 0.0), 1.0), together);
 }

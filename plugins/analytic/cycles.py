@@ -65,23 +65,23 @@ def cycles_of(
     if options.positions:
         busy = busy + computes.passed
     lanes = removals.lanes
-    units = nest.instances_used[lay.S] * (1.0 if lanes is None else lanes.units)
+    units = nest.units_of(nest.instances_used[lay.S] * (1.0 if lanes is None else lanes.units))
     share = busy / np.where(units > 0.0, units, 1.0)
-    compute = mean = np.ceil(share)
+    compute = mean = np.ceil(share) if nest.remainders is None else whole(share)
     if options.vectors and lay.problem.levels[-1].memory.vectors:
         from .charges.vectors import whole_steps
 
         ratio = whole_steps(known, nest, choices, removals.time)
         if ratio is not None:
-            compute = mean = np.minimum(np.where(ratio > 1.0, whole(share * ratio), mean), nest.steps[-1])
+            compute = mean = np.minimum(np.where(ratio > 1.0, whole(share * ratio), mean), nest.turns)
     if options.imbalance:
         thinned = Thinned.of(known, nest, choices, removals.time)
         ratio = waiting_ratio(known, nest, choices, thinned)
         if ratio is not None:
-            compute = np.where(ratio > 1.0, np.minimum(whole(compute * ratio), nest.steps[-1]), compute)
+            compute = np.where(ratio > 1.0, np.minimum(whole(compute * ratio), nest.turns), compute)
     if options.intersection:
         compute = looked_at(known, nest, choices, traffic, removals.time, counts, compute)
-    demand = demand_of(chip, counts)
+    demand = demand_of(chip, counts, nest)
     used = nest.instances_used[: lay.S] * (1.0 if lanes is None else lanes.most)
     level, slowdown = level_cycles(chip, demand, used, counts.active, compute)
     total = compute
@@ -105,8 +105,8 @@ def whole(cycles: PerDesign) -> PerDesign:
     return np.ceil(cycles * (1.0 - 1e-12))
 
 
-def demand_of(chip: Chip, counts: Counts) -> Demand:
-    """Words that every level moves in time."""
+def demand_of(chip: Chip, counts: Counts, nest: Nest) -> Demand:
+    """Words that every level moves in time; where loops end with the data, of the instance that has the most."""
     bits = counts.bits
     (gated_read, gated_update), filled = counts.gone(GATE), counts.fill
     read, written = counts.read + gated_read, counts.fill + counts.update + gated_update
@@ -119,6 +119,14 @@ def demand_of(chip: Chip, counts: Counts) -> Demand:
         read = read + np.floor(timed_read / word)
         written = written + np.floor(timed_write / word)
         filled = filled + np.floor(bits["fill"] / word)
+    if nest.remainders is not None:
+        lay, fullest, filled = nest.layout, nest.remainders.fullest, filled.copy()
+        for t in range(lay.T):
+            for s in np.flatnonzero(lay.handled[t]).tolist():
+                serves, comes = fullest(t, (lay.child(t, s) or lay.S) - 1, s), fullest(t, s - 1, s)
+                read[t, s] *= serves
+                written[t, s] *= np.maximum(serves, comes) if t == lay.output else comes
+                filled[t, s] *= comes
     return Demand(read, written, filled)
 
 

@@ -253,4 +253,107 @@ static PyObject *moved(PyObject *self, PyObject *const *args, Py_ssize_t nargs) 
     return done(&views, B);
 }
 
-MODULE(fast, DOOR(fingerprint), DOOR(probe), DOOR(place), DOOR(gather), DOOR(sums), DOOR(classes), DOOR(moved))
+/* cheapest(found, drawn, at, within, counts, sizes, energy, way): of some tiles inside another one the cheapest (B,), the first of
+ * equal ones (bound_classes.py). Numbers `drawn` (D, B, n) from 0 to 1 pick a divisor of each extent `at` (D, B): `within` has places
+ * of divisors of an option, one option after the other, `counts` how many, `sizes` (D,) how many options a dimension has. */
+static PyObject *cheapest(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    enum { DIMS = 64 };
+    Views views = {.count = 0};
+    Py_buffer *out, *numbers, *places, *tables, *lengths, *shape, *prices, *ways;
+    if (nargs != 8 || !(out = view(&views, args[0], "lq", 1, 1)) || !(numbers = view(&views, args[1], "d", 3, 0)) ||
+        !(places = view(&views, args[2], "lq", 2, 0)) || !(tables = view(&views, args[3], "lq", 1, 0)) ||
+        !(lengths = view(&views, args[4], "lq", 1, 0)) || !(shape = view(&views, args[5], "lq", 1, 0)) ||
+        !(prices = view(&views, args[6], "f", 2, 0)) || !(ways = view(&views, args[7], "lq", 1, 0)))
+        return none(&views);
+    Py_ssize_t D = numbers->shape[0], B = numbers->shape[1], n = numbers->shape[2], K = prices->shape[0], tiles = 1;
+    const double *drawn = numbers->buf;
+    const int64_t *at = places->buf, *within = tables->buf, *counts = lengths->buf, *sizes = shape->buf, *way = ways->buf;
+    const float *energy = prices->buf;
+    if (D < 1 || D > DIMS || n < 1 || out->shape[0] != B || places->shape[0] != D || places->shape[1] != B ||
+        shape->shape[0] != D || ways->shape[0] != B)
+        return none(&views);
+    Py_ssize_t options = 0, entries = 0;
+    for (Py_ssize_t d = 0; d < D; d++) {
+        if (sizes[d] < 1 || sizes[d] > 1 << 20) return none(&views);
+        options += sizes[d], entries += sizes[d] * sizes[d], tiles *= sizes[d];
+        if (tiles > prices->shape[1]) return none(&views);
+    }
+    if (lengths->shape[0] != options || tables->shape[0] != entries || prices->shape[1] != tiles) return none(&views);
+    for (Py_ssize_t d = 0, first = 0, start = 0; d < D; start += sizes[d] * sizes[d], first += sizes[d++])
+        for (int64_t i = 0; i < sizes[d] * sizes[d]; i++)
+            if (within[start + i] < 0 || within[start + i] >= sizes[d] || counts[first + i / sizes[d]] < 1 ||
+                counts[first + i / sizes[d]] > sizes[d])
+                return none(&views);
+    for (Py_ssize_t b = 0; b < B; b++) {
+        const int64_t *own[DIMS];
+        double many[DIMS];
+        if (way[b] < 0 || way[b] >= K) return none(&views);
+        for (Py_ssize_t d = 0, first = 0, start = 0; d < D; start += sizes[d] * sizes[d], first += sizes[d++]) {
+            int64_t i = at[d * B + b];
+            if (i < 0 || i >= sizes[d]) return none(&views);
+            own[d] = within + start + i * sizes[d], many[d] = (double)counts[first + i];
+        }
+        const float *price = energy + way[b] * tiles;
+        int64_t best = -1;
+        for (Py_ssize_t k = 0; k < n; k++) {
+            int64_t place = 0;
+            for (Py_ssize_t d = 0; d < D; d++) {
+                double number = drawn[(d * B + b) * n + k];
+                if (!(number >= 0.0 && number < 1.0)) return none(&views);
+                place = place * sizes[d] + own[d][(int64_t)(number * many[d])];
+            }
+            if (best < 0 || price[place] < price[best]) best = place;
+        }
+        ((int64_t *)out->buf)[b] = best;
+    }
+    return done(&views, B);
+}
+
+/* inside(values, sizes, pairs, ends, taken, smaller): the least of `values` (n,) over all tiles inside each one, in place
+ * (bound_tiles.py). Tiles are in C order of `sizes` (D,) options. Of dimension d `pairs` (m, 2) up to ends[d] have the place of an
+ * option and that of one smaller by a prime factor, ascending; `taken` (D,): whether extents along it may be smaller, and along
+ * `smaller` (-1: none) they have to be. */
+static PyObject *inside(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    Views views = {.count = 0};
+    Py_buffer *out, *shape, *steps, *stops, *flags;
+    if (nargs != 6 || !(out = view(&views, args[0], "d", 1, 1)) || !(shape = view(&views, args[1], "lq", 1, 0)) ||
+        !(steps = view(&views, args[2], "lq", 2, 0)) || !(stops = view(&views, args[3], "lq", 1, 0)) ||
+        !(flags = view(&views, args[4], "?", 1, 0)))
+        return none(&views);
+    long smaller = PyLong_AsLong(args[5]);
+    if (PyErr_Occurred()) PyErr_Clear();
+    Py_ssize_t D = shape->shape[0], n = out->shape[0], tiles = 1, length = 1;
+    const int64_t *sizes = shape->buf, *pairs = steps->buf, *ends = stops->buf;
+    const char *taken = flags->buf;
+    if (steps->shape[1] != 2 || stops->shape[0] != D || flags->shape[0] != D) return none(&views);
+    for (Py_ssize_t d = 0; d < D; d++) {
+        if (sizes[d] < 1 || sizes[d] > n || ends[d] < (d ? ends[d - 1] : 0) || ends[d] > steps->shape[0]) return none(&views);
+        for (int64_t i = d ? ends[d - 1] : 0; i < ends[d]; i++)
+            if (pairs[2 * i] >= sizes[d] || pairs[2 * i + 1] < 0 || pairs[2 * i + 1] >= pairs[2 * i]) return none(&views);
+        tiles *= sizes[d];
+        if (tiles > n) return none(&views);
+    }
+    double *whole = out->buf, *less = smaller < 0 ? NULL : malloc(n * sizeof *less);
+    if (tiles != n || (smaller >= 0 && !less)) {
+        free(less);
+        return none(&views);
+    }
+    for (Py_ssize_t d = 0; d < D; length *= sizes[d++]) {
+        if (!taken[d]) continue;
+        Py_ssize_t size = sizes[d], run = n / length / size;
+        double *to = d == smaller ? less : whole;
+        for (Py_ssize_t i = 0; d == smaller && i < n; i++) less[i] = INFINITY;
+        for (Py_ssize_t first = 0; first < n; first += size * run)
+            for (int64_t i = d ? ends[d - 1] : 0; i < ends[d]; i++) {
+                double *mine = to + first + pairs[2 * i] * run, *own = whole + first + pairs[2 * i] * run;
+                const double *other = whole + first + pairs[2 * i + 1] * run;
+                for (Py_ssize_t k = 0; k < run; k++) mine[k] = other[k] < mine[k] ? other[k] : mine[k];
+                for (Py_ssize_t k = 0; d == smaller && k < run; k++) own[k] = mine[k] < own[k] ? mine[k] : own[k];
+            }
+        if (d == smaller) memcpy(whole, less, n * sizeof *less);
+    }
+    free(less);
+    return done(&views, n);
+}
+
+MODULE(fast, DOOR(fingerprint), DOOR(probe), DOOR(place), DOOR(gather), DOOR(sums), DOOR(classes), DOOR(moved), DOOR(cheapest), DOOR(inside))

@@ -68,7 +68,7 @@ static int model_of(Cursor *c, Model *m) {
     m->entry_bit = ints(c, T), m->place_bit = ints(c, A), m->capacity_bit = ints(c, S), m->metadata_bit = ints(c, S), m->group_level = m->block;
     m->form_compressed = ints(c, F), m->form_padded = ints(c, F), m->form_anywhere = ints(c, F), m->form_linked = ints(c, F);
     m->form_offsets = ints(c, F), m->form_ends = ints(c, F), m->form_own = ints(c, F), m->form_one_word = ints(c, F);
-    m->form_row = ints(c, 4 * F), m->gaps = ints(c, T * D), m->need = ints(c, m->needs * (3 + M));
+    m->form_row = ints(c, 4 * F), m->gaps = ints(c, T * D), m->cut = ints(c, T * D), m->need = ints(c, m->needs * (3 + M));
     m->depth = ints(c, S * T), m->steals = ints(c, S), m->rank_of = ints(c, T * D);
     m->alike = ints(c, m->operands * (D + 1)), m->alikes = m->shares = 0;
     m->sizes = reals(c, D), m->form_block = reals(c, F), m->form_group = reals(c, F), m->density = reals(c, T);
@@ -78,6 +78,7 @@ static int model_of(Cursor *c, Model *m) {
     m->bits = reals(c, m->bit_count), m->lane_one = (int)ints(c, 1)[0], m->lane_two = (int)ints(c, 1)[0];
     m->normals = (int)ints(c, 1)[0], m->normal_at = reals(c, m->normals), m->normal_below = reals(c, m->normals);
     m->limits = reals(c, m->operands * D), m->rare = reals(c, m->operands), m->blocks_of = reals(c, m->operands * D);
+    m->last = reals(c, D + 1), m->ragged = 0;
     for (int i = 0; i < m->actions + (m->unit >= 0); i++) {
         Action *a = i < m->actions ? &m->action[i] : &m->at_unit;
         const int64_t *about = ints(c, 5);
@@ -98,6 +99,7 @@ static int model_of(Cursor *c, Model *m) {
     const double *last = reals(c, 4);
     if (c->wholes || c->reals) return 0;
     for (int i = 0; i < m->operands; i++) m->alikes |= m->alike[i * (D + 1)] != 0;
+    for (int d = 0; d < D; d++) m->ragged |= m->last[d] < m->sizes[d];
     for (int s = 0; s < S; s++) m->shares |= m->steals[s] && m->spatial[s] >= 0;
     m->clock = last[0], m->gated_each = last[1], m->gated_passed = last[2], m->wire = last[3];
     return 1;
@@ -146,14 +148,17 @@ static int evaluated(const Model *m, Run *run, Design *x, uint64_t *reasons, dou
     nest(m, x);
     stored(m, run, x);
     if (x->odd) return OTHER;
-    if (x->lacking) return OPEN;
-    *reasons = data_capacity(m, x);
+    if (x->lacking && data_capacity_dense(m, x)) return OPEN; /* it may not fit: nothing else is asked of it */
+    *reasons = x->lacking ? 0 : data_capacity(m, x);
     if (*reasons) return DONE;
     filters(m, run, x);
     metadata(m, run, x);
     traffic(m, run, x);
     if (x->odd) return OTHER;
-    if (x->lacking) return OPEN;
+    if (x->lacking) { /* what the work needs is asked for as well */
+        if (m->option[IMBALANCE]) thinned(m, run, x), waiting_ratio(m, run, x);
+        return OPEN;
+    }
     *reasons = metadata_capacity(m, x);
     if (*reasons) return DONE;
     counted(m, run, x);

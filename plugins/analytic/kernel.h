@@ -25,7 +25,7 @@ enum {
     TAILS = 21,   /* thresholds of a tile's work (charges/maxima.py) */
 };
 enum { NONE, GATE, SKIP };
-enum { GATE_TIME, POSITIONS, DRAINS, SUMS, HOLES, FILTER_METADATA, STAY, POINTERS, IMBALANCE, INTERSECTION, OVERLAP, LEAKAGE, GATED,
+enum { GATE_TIME, POSITIONS, DRAINS, SUMS, HOLES, REMAINDERS, FILTER_METADATA, STAY, POINTERS, IMBALANCE, INTERSECTION, OVERLAP, LEAKAGE, GATED,
        NETWORK, OPTIONS };
 enum { CHARGES = 4 }; /* those that cost energy: intersection, leakage, gated, network */
 /* prices of one access, in this order in `Model.price` */
@@ -47,13 +47,15 @@ typedef struct {
     const int64_t *relevant, *ranks, *terms, *windowed, *strided, *straight, *by_shape, *stored, *parent, *child, *spans, *home, *operand;
     const int64_t *factor_bit, *fanout_bit, *order_bit, *entry_bit, *place_bit, *capacity_bit, *metadata_bit, *group_level;
     const int64_t *form_compressed, *form_padded, *form_anywhere, *form_linked, *form_offsets, *form_ends, *form_own,
-        *form_one_word, *form_row, *gaps, *need, *depth, *steals, *rank_of, *alike;
+        *form_one_word, *form_row, *gaps, *cut, *need, *depth, *steals, *rank_of, *alike;
     const double *sizes, *form_block, *form_group, *density, *rounded, *room, *copies;
     const double *fanout, *data_words, *capacity, *shared, *metadata_capacity, *word_bits, *metadata_width,
         *cluster, *instances, *read_bandwidth, *write_bandwidth, *bandwidth, *lookahead, *price, *mac, *extra, *leakage,
         *asleep, *side, *add_word, *add_metadata;
     const double *lane_logs, *deviations, *normal_means, *normal_deviations, *limits, *normal_at, *normal_below;
     const double *bits, *rare, *blocks_of; /* of operands that are alike within blocks: log(1 - density), words by dimension */
+    const double *last; /* positions that there are, by dimension, and their product */
+    int ragged;         /* loops end before their bounds */
     double clock, gated_each, gated_passed, wire;
     int lanes, lane_count, bit_count, lane_one, lane_two; /* lanes: of `deviations`; lane_count: of the tables */
     int normals; /* of `normal_at` */
@@ -151,6 +153,7 @@ typedef struct {
     int packed[TENSORS];
     /* the nest (3) */
     double extent[LEVELS + 1][DIMS], below_spatial[LEVELS][DIMS], product[GROUPS], used[LEVELS + 1], steps[LEVELS], computes;
+    double turn[GROUPS][DIMS], turns, units; /* turn: digits of the last positions; turns, units: of the run (remainders) */
     double width[TENSORS][LEVELS][DIMS], words[TENSORS][LEVELS + 1];
     /* loops with a bound above one, the innermost first */
     int loops, loop_dim[LOOPS], loop_block[LOOPS], loop_spatial[LOOPS];
@@ -233,12 +236,14 @@ int parts(const Model *m, int t, const double *extent, double *found);
 uint64_t checked(const Model *m, Design *x);
 void nest(const Model *m, Design *x);
 void traffic(const Model *m, Run *run, Design *x);
+double fullest(const Model *m, const Design *x, int t, int link, int level);
 
 /* tiles.c */
 double eliminated(const Run *run, const Action *a, int candidate, double empty);
 void stored(const Model *m, Run *run, Design *x);
 double held_at(const Model *m, const double (*most)[LEVELS], int s);
 uint64_t data_capacity(const Model *m, const Design *x);
+uint64_t data_capacity_dense(const Model *m, Design *x);
 void filters(const Model *m, Run *run, Design *x);
 void metadata(const Model *m, Run *run, Design *x);
 uint64_t metadata_capacity(const Model *m, const Design *x);

@@ -11,6 +11,7 @@ import numpy as np
 from sparsemap import Occupancy
 from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts.base import Array, PerTensor
+from sparsemap.pieces.contracts.workload import POSITIONS
 from sparsemap.problem.problem import Problem
 
 
@@ -22,6 +23,10 @@ class Layout:
     """
 
     problem: Problem
+    remainders: bool = False
+    """Whether loops end with the data (docs/model.md, `remainders`)."""
+    words_alone: bool = False
+    """Whether padding of operands does not move, nor what none of their windows takes."""
 
     def __attrs_post_init__(self) -> None:
         problem = self.problem
@@ -38,6 +43,10 @@ class Layout:
         self.windowed = [any(len(rank) > 1 for rank in ranks) for ranks in self.ranks]
         """Tensors with sliding windows: a rank that two dimensions move."""
         self.holes = [any(c > 1 for rank in ranks for _, c in rank) for ranks in self.ranks]
+        given = problem.loops.sizes if self.remainders else problem.sizes
+        self.ends = np.array([given[d] for d in self.dims], dtype=np.float64)
+        """(D,) positions that there are; `sizes` are what bounds of loops multiply to."""
+        self.ragged = bool((self.ends < self.sizes).any())
         self.output = next(i for i, tensor in enumerate(self.tensors) if tensor.output)
         self.operands = [i for i in range(self.T) if i != self.output]
         self.temporal = [0] * self.S
@@ -126,13 +135,47 @@ class Layout:
         """(P,) storage level of the loops, the innermost first."""
         return np.repeat([self.block[group] for group in self.inwards], self.D)
 
+    @property
+    def least_share(self) -> float:
+        """Of any count of a padded problem, what is left at least where loops end with the data: of words and computes the share
+        that there is; of partial sums that come back, which a loop of two turns or more has, 1 less twice what is not summed."""
+        if not self.ragged:
+            return 1.0
+        shares, moves = self.ends / self.sizes, self.relevant[self.output]
+        return max(0.0, float(shares[moves].prod() * (2.0 * shares[~moves].prod() - 1.0)) * (1.0 - 1e-9))
+
     @cached_property
     def gaps(self) -> list[list[Array | None]]:
         """Per tensor and rank, (positions,) bool: the words among them (`Tensor.words`); None: all are, as in an output."""
         found = []
-        for tensor in self.tensors:
+        for t, tensor in enumerate(self.tensors):
             ranks = () if tensor.output else tensor.words(self.problem.sizes)
             found.append([None if there.all() else there for there in ranks])
+            for r in range(len(ranks)) if self.ragged and self.words_alone else ():
+                if self._complicated(t, r):
+                    ends = dict(zip(self.dims, map(int, self.ends), strict=True))
+                    there = np.zeros(tensor.shape(self.problem.sizes)[r], dtype=bool)
+                    there[: tensor.shape(ends)[r]] = tensor.words(ends)[r]
+                    found[t][r] = there
+        return found
+
+    def _complicated(self, t: int, r: int) -> bool:
+        """Whether the words of a padded rank are counted tile by tile: it has windows, strides or padding."""
+        rank = self.ranks[t][r]
+        if not any(self.ends[d] < self.sizes[d] for d, _ in rank):
+            return False
+        if self.tensors[t].shape(self.problem.sizes)[r] > POSITIONS:
+            return False
+        return len(rank) > 1 or rank[0][1] > 1 or not self.tensors[t].words(self.problem.sizes)[r].all()
+
+    @cached_property
+    def cut(self) -> Array:
+        """(T, D) bool: of the words along the dimension, those that there are are its share of the padded size."""
+        found = self.relevant.copy()
+        for t in self.operands if self.ragged and self.words_alone else ():
+            for r, rank in enumerate(self.ranks[t]):
+                if self._complicated(t, r):
+                    found[t, [d for d, _ in rank]] = False
         return found
 
     @cached_property

@@ -90,6 +90,91 @@ uint64_t checked(const Model *m, Design *x) {
     return found;
 }
 
+/* Loops end with the data (remainders.py): of the index vectors of some loops of dimension d, the share that begins before the
+ * end; loops that are left out stay at their first turn. */
+static double share_of(const Model *m, const Design *x, int d, const int *among) {
+    double some = 1.0, every = 1.0;
+    for (int i = 0; i < m->L; i++) {
+        int group = (int)m->inwards[i];
+        double turn = x->turn[group][d];
+        some = among[group] ? turn * every + some : turn > 0.0 ? every : some;
+        if (among[group]) every = every * x->bound[group][d];
+    }
+    return some / every;
+}
+
+/* Which loops of dimension d, which does not move tensor t, lead to words that `link` sends to the instances of `level`. */
+static void around(const Model *m, const Design *x, int t, int link, int level, int d, int spatial, int *found) {
+    int still = link < m->S - 1;
+    memset(found, 0, GROUPS * sizeof *found);
+    for (int block = link; block >= 0; block--) {
+        int group = (int)m->temporal[block];
+        for (int p = m->D - 1; p >= 0; p--) {
+            int dim = x->order[group][p];
+            still = still && !(m->relevant[t * m->D + dim] && x->bound[group][dim] > 1.0);
+            if (dim == d) found[group] = !still;
+        }
+    }
+    for (int block = 0; block < level; block++)
+        if (m->spatial[block] >= 0) found[m->spatial[block]] = spatial;
+}
+
+/* Of the words that `link` exchanges for an instance of `level`, the share that there are, on average. */
+static double there(const Model *m, const Design *x, int t, int link, int level) {
+    double found = 1.0;
+    int among[GROUPS];
+    for (int d = 0; d < m->D; d++) {
+        if (!(m->last[d] < m->sizes[d])) continue;
+        if (m->relevant[t * m->D + d]) {
+            found = found * (m->cut[t * m->D + d] ? m->last[d] / m->sizes[d] : 1.0);
+            continue;
+        }
+        around(m, x, t, link, level, d, 1, among);
+        found = found * share_of(m, x, d, among);
+    }
+    return found;
+}
+
+/* Of these the instance with the most has so many times the mean. */
+double fullest(const Model *m, const Design *x, int t, int link, int level) {
+    double found = 1.0;
+    int among[GROUPS];
+    for (int d = 0; d < m->D; d++) {
+        if (!(m->last[d] < m->sizes[d])) continue;
+        if (m->relevant[t * m->D + d]) {
+            for (int group = 0; group < m->L; group++) among[group] = 1;
+            for (int block = 0; block < level; block++)
+                if (m->spatial[block] >= 0) among[m->spatial[block]] = 0;
+            found = found * (share_of(m, x, d, among) / (m->last[d] / m->sizes[d]));
+            continue;
+        }
+        around(m, x, t, link, level, d, 1, among);
+        double mean = share_of(m, x, d, among);
+        around(m, x, t, link, level, d, 0, among);
+        found = found * (share_of(m, x, d, among) / mean);
+    }
+    return found;
+}
+
+/* Computes, iterations and compute units of a run whose loops end with the data. */
+static void remain(const Model *m, Design *x) {
+    int among[GROUPS] = {0};
+    for (int s = 0; s < m->S; s++) among[m->temporal[s]] = 1;
+    x->computes = m->last[m->D];
+    for (int d = 0; d < m->D; d++) {
+        double rest = m->last[d] - 1.0;
+        for (int i = 0; i < m->L; i++) {
+            int group = (int)m->inwards[i];
+            double above = floor(rest / x->bound[group][d]);
+            x->turn[group][d] = rest - above * x->bound[group][d];
+            rest = above;
+        }
+        if (m->last[d] < m->sizes[d]) x->turns = x->turns * share_of(m, x, d, among);
+    }
+    x->turns = floor(x->turns + 0.5);
+    x->units = x->units * (x->computes / (x->turns * x->units));
+}
+
 void nest(const Model *m, Design *x) {
     int D = m->D, S = m->S;
     for (int d = 0; d < D; d++) x->extent[S][d] = 1.0;
@@ -123,6 +208,9 @@ void nest(const Model *m, Design *x) {
         x->steps[s] = s ? x->steps[s - 1] * x->product[m->temporal[s]] : x->product[m->temporal[s]];
     }
     x->computes = x->used[S] * x->steps[S - 1];
+    x->turns = x->steps[S - 1];
+    x->units = x->used[S];
+    if (m->ragged) remain(m, x);
     x->loops = 0;
     for (int i = 0; i < m->L; i++) {
         int group = (int)m->inwards[i], block = (int)m->block[group];
@@ -135,6 +223,22 @@ void nest(const Model *m, Design *x) {
             x->loop_spatial[x->loops++] = m->spatial[block] == group;
         }
     }
+}
+
+/* 4.4 where loops end with the data; of the output, words at their first visit are told apart. */
+static void end(const Model *m, Design *x, int t, int s) {
+    int child = (int)m->child[t * m->S + s];
+    double serves = there(m, x, t, (child < 0 ? m->S : child) - 1, s), comes = s ? there(m, x, t, s - 1, s) : 0.0;
+    if (t != m->output) {
+        x->reads[t][s] *= serves;
+        x->fills[t][s] *= comes;
+        return;
+    }
+    double seen = there(m, x, t, -1, s), before = x->updates[t][s] - x->reads[t][s], drained = x->leaving[s] - x->fills[t][s];
+    x->updates[t][s] *= serves;
+    x->leaving[s] *= comes;
+    x->reads[t][s] = max2(0.0, x->updates[t][s] - before * seen);
+    x->fills[t][s] = max2(0.0, x->leaving[s] - drained * seen);
 }
 
 /* 4.1 without windows: the run of irrelevant loops that lies innermost above the tile is not repeated. */
@@ -309,6 +413,7 @@ void traffic(const Model *m, Run *run, Design *x) {
             if (t != m->output) {
                 x->reads[t][s] = floor(accesses[s] + 0.5);
                 if (!outermost) x->fills[t][s] = trunc(delivered[s - 1]);
+                if (m->ragged) end(m, x, t, s);
                 continue;
             }
             x->updates[t][s] = floor(accesses[s] + 0.5);
@@ -317,6 +422,7 @@ void traffic(const Model *m, Run *run, Design *x) {
                 x->fills[t][s] = max2(0.0, floor(delivered[s - 1] - part[s] + 0.5));
                 x->leaving[s] = floor(delivered[s - 1] + 0.5);
             }
+            if (m->ragged) end(m, x, t, s);
             if (m->option[DRAINS]) x->reads[t][s] += x->leaving[s];
         }
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -14,6 +15,9 @@ from sparsemap.pieces.contracts.base import Array, LoopBounds, PerDesign, PerTen
 from sparsemap.problem.chip import Chip
 
 from .layout import Layout
+
+if TYPE_CHECKING:
+    from .remainders import Remainders
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -142,7 +146,27 @@ class Nest:
     @cached_property
     def computes(self) -> PerDesign:
         """(B,) dense computes."""
+        if self.layout.ragged:
+            return np.full(self.batch, self.layout.ends.prod())
         return self.instances_used[self.layout.S] * self.steps[-1]
+
+    @cached_property
+    def remainders(self) -> Remainders | None:
+        """Where loops end before the bounds of all of them; None: nowhere."""
+        if not self.layout.ragged:
+            return None
+        from .remainders import Remainders
+
+        return Remainders(self)
+
+    @property
+    def turns(self) -> PerDesign:
+        """(B,) temporal iterations that take place."""
+        return self.steps[-1] if self.remainders is None else self.remainders.turns
+
+    def units_of(self, units: PerDesign) -> PerDesign:
+        """Compute units at work, on average over these iterations, of so many in use."""
+        return units if self.remainders is None else units * (self.computes / (self.turns * self.instances_used[-1]))
 
     @cached_property
     def steps(self) -> Array:

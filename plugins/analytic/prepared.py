@@ -61,7 +61,8 @@ class ModelTables:
 
     @classmethod
     def of(cls, problem: Problem, quirks: frozenset[str], charges: Sequence[Charge]) -> ModelTables:
-        layout, options = Layout(problem), ChargeOptions.of(charges)
+        options = ChargeOptions.of(charges)
+        layout = Layout(problem, options.remainders, options.holes)
         strangers = sorted((c for c in charges if not isinstance(c, Option)), key=lambda charge: charge.type_name)
         formats = FormatTables.of(problem, options.run_lengths)
         tables = [

@@ -144,6 +144,14 @@ uint64_t data_capacity(const Model *m, const Design *x) {
     return found;
 }
 
+/* The same of all words of tiles, whatever they hold. */
+uint64_t data_capacity_dense(const Model *m, Design *x) {
+    for (int t = 0; t < m->T; t++)
+        for (int s = 0; s < m->S; s++)
+            if (m->stored[t * m->S + s]) x->most[t][s] = x->words[t][s];
+    return data_capacity(m, x);
+}
+
 uint64_t metadata_capacity(const Model *m, const Design *x) {
     uint64_t found = x->narrow;
     for (int s = 0; s < m->S; s++) {

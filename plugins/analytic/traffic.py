@@ -55,6 +55,8 @@ def dense_traffic(nest: Nest, drains: bool = False, first_fills: bool = False, p
                 if not outermost:
                     fills[t, s] = np.clip(np.floor(delivered[s - 1] - part[s] + 0.5), 0.0, None)
                     leaving[s] = np.floor(delivered[s - 1] + 0.5)
+    if nest.remainders is not None:
+        _end(nest, reads, fills, updates, leaving)
     if first_fills:
         fills[lay.output] = leaving
     if drains:
@@ -68,6 +70,25 @@ def dense_traffic(nest: Nest, drains: bool = False, first_fills: bool = False, p
             reads[t, s] *= word_share(nest, t, (lay.child(t, s) or lay.S) - 1, apart=False)
             fills[t, s] *= word_share(nest, t, s - 1, apart=True) if s else 1.0
     return Traffic(reads, fills, updates, leaving, brought, distinct)
+
+
+def _end(nest: Nest, reads: PerTile, fills: PerTile, updates: PerTile, leaving: PerLevel) -> None:
+    """What is left of dense counts where loops end with the data; of the output, words at their first visit are told apart."""
+    lay, ends = nest.layout, nest.remainders
+    assert ends is not None
+    for t in range(lay.T):
+        for s in np.flatnonzero(lay.handled[t]).tolist():
+            serves = ends.words(t, (lay.child(t, s) or lay.S) - 1, s)
+            comes = ends.words(t, s - 1, s) if s else np.zeros(nest.batch)
+            if t != lay.output:
+                reads[t, s] *= serves
+                fills[t, s] *= comes
+                continue
+            seen, before, drained = ends.words(t, -1, s), updates[t, s] - reads[t, s], leaving[s] - fills[t, s]
+            updates[t, s] *= serves
+            leaving[s] *= comes
+            reads[t, s] = np.maximum(0.0, updates[t, s] - before * seen)
+            fills[t, s] = np.maximum(0.0, leaving[s] - drained * seen)
 
 
 def delivered_words(nest: Nest, t: int) -> list[PerDesign]:

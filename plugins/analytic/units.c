@@ -290,4 +290,124 @@ static PyObject *units(PyObject *self, PyObject *const *args, Py_ssize_t nargs) 
     return piece == m ? done(&views, n) : none(&views);
 }
 
-MODULE(units, DOOR(rises), DOOR(units))
+/* Merged windows of ranks (`bins.Windows`), by columns. */
+typedef struct {
+    const double *store, *origin, *step, *grain;
+    const int64_t *edges, *sums, *samples;
+    Py_ssize_t size, ranks;
+} Windows;
+
+static double edge(const Windows *w, int64_t rank, int64_t bin) { return w->origin[rank] + w->step[rank] * w->store[w->edges[rank] + bin]; }
+
+/* Probability below y, and its density there (`Windows.below`). */
+static double below(const Windows *w, int64_t rank, double y, double *density) {
+    double t = (y - w->origin[rank]) / w->step[rank], i = min2(max2(floor(t), 0.0), (double)(w->samples[rank] - 1));
+    const double *at = w->store + w->sums[rank] + (int64_t)i;
+    double before = at[1] - at[0], here = at[2] - at[1], after = at[3] - at[2];
+    double slope = (after - before) / 2.0, bend = (after - 2.0 * here + before) / 2.0;
+    t = t - i - 0.5;
+    *density = here + slope * t;
+    return at[1] + here * (t + 0.5) + slope * (t * t - 0.25) / 2.0 + bend * t * (t * t - 0.25) / 3.0;
+}
+
+/* Mean occupancy and probability of the piece of a window between two ends. */
+static void piece_of(const Windows *w, int64_t rank, double left, double right, double *k, double *p) {
+    double low_density, high_density, low = below(w, rank, left, &low_density), high = below(w, rank, right, &high_density);
+    double density = low_density + high_density, tilt = density > 0.0 ? (high_density - low_density) / density : 0.0;
+    double margin = min2(w->grain[rank], right - left) / 2.0;
+    *k = min2(max2((left + right) / 2.0 + tilt * (right - left) / 6.0, left + margin), right - margin);
+    *p = high - low;
+}
+
+/* Where a step is, near the bin that it was seen in: between the last of four occupancies at which `occupied` has not passed it, and the
+ * next one. */
+static double step_at(const Windows *w, int64_t rank, int64_t bin, double value, double first, const double *occupied) {
+    int passed = 0;
+    for (int j = 0; j < 4; j++) passed += occupied[j] <= value;
+    return min2(max2((first - 0.5 + (double)passed) * w->grain[rank], edge(w, rank, bin)), edge(w, rank, bin + 2));
+}
+
+/* near(grain, rank, rises, means, occupied, source, value, first, around): for every step in `rises` (n,) the place it is of, the whole
+ * number that is passed, and the four occupancies (4, each) around (`bins.cut`). */
+static PyObject *near(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    static const char *const kinds[] = {"d", "lq", "d", "d", "d", "lq", "d", "d", "d"};
+    Views views = {.count = 0};
+    Py_buffer *b[9];
+    if (nargs != 9) return none(&views);
+    for (int i = 0; i < 9; i++)
+        if (!(b[i] = view(&views, args[i], kinds[i], i == 3 || i == 4 ? 2 : 1, i > 4))) return none(&views);
+    Py_ssize_t n = b[1]->shape[0], room = b[5]->shape[0], count = 0;
+    if (b[2]->shape[0] != n || b[3]->shape[0] != 2 || b[3]->shape[1] != n || b[4]->shape[0] != 2 || b[4]->shape[1] != n ||
+        b[6]->shape[0] != room || b[7]->shape[0] != room || b[8]->shape[0] != 4 * room)
+        return none(&views);
+    const double *rises = b[2]->buf, *k = b[3]->buf, *found = b[4]->buf;
+    double *value = b[6]->buf, *first = b[7]->buf, *around = b[8]->buf;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        int64_t rank = ((const int64_t *)b[1]->buf)[i];
+        if (rank < 0 || rank >= b[0]->shape[0] || !(rises[i] >= 0.0 && rises[i] <= (double)(room - count))) return none(&views);
+        double grain = ((const double *)b[0]->buf)[rank];
+        for (double step = 0.0; step < rises[i]; step += 1.0, count++) {
+            ((int64_t *)b[5]->buf)[count] = i;
+            value[count] = ceil(found[i]) + step;
+            first[count] = floor((k[i] + (value[count] - found[i]) / (found[n + i] - found[i]) * (k[n + i] - k[i])) / grain) - 1.0;
+            for (int j = 0; j < 4; j++) around[4 * count + j] = (first[count] + (double)j) * grain;
+        }
+    }
+    return done(&views, count);
+}
+
+/* cut(store, edges, sums, samples, origin, step, grain, rank, bin, source, value, first, occupied, places, numbers): pieces (2, 2 m)
+ * of the bins in which `occupied` (4 m,) passes whole numbers, as `bins.cut` has them: rank and bin, mean occupancy and probability;
+ * how many. */
+static PyObject *cut(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    static const char *const kinds[] = {"d", "lq", "lq", "lq", "d", "d", "d", "lq", "lq", "lq", "d", "d", "d", "lq", "d"};
+    enum { GIVEN = 15 };
+    Views views = {.count = 0};
+    Py_buffer *b[GIVEN];
+    if (nargs != GIVEN) return none(&views);
+    for (int i = 0; i < GIVEN; i++)
+        if (!(b[i] = view(&views, args[i], kinds[i], i > 12 ? 2 : 1, i > 12))) return none(&views);
+    Windows w = {b[0]->buf, b[4]->buf, b[5]->buf, b[6]->buf, b[1]->buf, b[2]->buf, b[3]->buf, b[0]->shape[0], b[1]->shape[0]};
+    Py_ssize_t n = b[7]->shape[0], m = b[9]->shape[0], room = b[13]->shape[1], count = 0;
+    for (int i = 2; i < 7; i++)
+        if (b[i]->shape[0] != w.ranks) return none(&views);
+    if (b[8]->shape[0] != n || b[10]->shape[0] != m || b[11]->shape[0] != m || b[12]->shape[0] != 4 * m || room != 2 * m ||
+        b[13]->shape[0] != 2 || b[14]->shape[0] != 2 || b[14]->shape[1] != room)
+        return none(&views);
+    const int64_t *ranks = b[7]->buf, *bins = b[8]->buf, *source = b[9]->buf;
+    const double *value = b[10]->buf, *first = b[11]->buf, *occupied = b[12]->buf;
+    int64_t *rank_of = b[13]->buf, *bin_of = rank_of + room;
+    double *k = b[14]->buf, *p = k + room;
+    for (Py_ssize_t i = 0; i < m; i++) { /* all that is read */
+        if (source[i] < 0 || source[i] >= n) return none(&views);
+        int64_t rank = ranks[source[i]], bin = bins[source[i]];
+        if (rank < 0 || rank >= w.ranks || bin < 0 || bin > w.size || w.edges[rank] < 0 || w.edges[rank] > w.size - bin - 3 ||
+            w.samples[rank] < 1 || w.sums[rank] < 0 || w.sums[rank] > w.size - w.samples[rank] - 3)
+            return none(&views);
+    }
+    for (Py_ssize_t start = 0, stop; start < m; start = stop) {
+        int64_t rank = ranks[source[start]], before = -1;
+        double last = 0.0;
+        for (stop = start; stop < m && ranks[source[stop]] == rank; stop++) { /* what is left of every step */
+            int64_t bin = bins[source[stop]];
+            double y = step_at(&w, rank, bin, value[stop], first[stop], occupied + 4 * stop);
+            bin += y > edge(&w, rank, bin + 1);
+            rank_of[count] = rank, bin_of[count] = bin;
+            piece_of(&w, rank, bin == before ? last : edge(&w, rank, bin), y, &k[count], &p[count]);
+            before = bin, last = y;
+            count++;
+        }
+        Py_ssize_t end = count;
+        for (Py_ssize_t i = end - (stop - start); i < end; i++) { /* what is right of the last one in a bin */
+            if (i + 1 < end && bin_of[i + 1] == bin_of[i]) continue;
+            Py_ssize_t at = start + i - (end - (stop - start));
+            double y = step_at(&w, rank, bins[source[at]], value[at], first[at], occupied + 4 * at);
+            rank_of[count] = rank, bin_of[count] = bin_of[i];
+            piece_of(&w, rank, y, edge(&w, rank, bin_of[i] + 1), &k[count], &p[count]);
+            count++;
+        }
+    }
+    return done(&views, count);
+}
+
+MODULE(units, DOOR(rises), DOOR(units), DOOR(near), DOOR(cut))

@@ -29,20 +29,15 @@ def _amount(units: dict[str, float]) -> Any:
 @click.command("design")
 @click.argument("networks", nargs=-1, required=True, metavar="NETWORK... HARDWARE")
 @click.option(
-    "--out",
-    required=True,
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
+    "--out", required=True, type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
     help="Folder for chip and designs.",
-)
+)  # fmt: skip
 @click.option("--area", callback=_amount(AREA), metavar="MM2", help="The chip may have so much, such as 20mm2.")
 @click.option("--power", callback=_amount(POWER), metavar="W", help="Mean power that it may draw, such as 2W.")
 @click.option(
-    "--objective",
-    default="edp_js",
-    show_default=True,
+    "--objective", default="edp_js", show_default=True,
     help="A name or expression, of totals over all layers and of area_mm2.",
-)
+)  # fmt: skip
 @click.option(
     "--budget", default=200, show_default=True, type=click.IntRange(min=1), help="Chips that keep the constraints."
 )
@@ -56,24 +51,17 @@ def _amount(units: dict[str, float]) -> Any:
     help="Of chips: a name or TOML file.  [default: chips, or nsga2 for an objective such as pareto:edp,area]",
 )
 @click.option(
-    "--fuse/--no-fuse",
-    default=True,
-    show_default=True,
+    "--fuse/--no-fuse", default=True, show_default=True,
     help="Let tensors between layers stay on chip: plan each network.",
-)
+)  # fmt: skip
 @click.option("--space", help="Of the layers: a name or TOML file, whose formats and mechanisms may become units.")
 @click.option("--cost-model", help="Of the layers: a name or TOML file.")
 @click.option(
-    "--share",
-    default="all",
-    show_default=True,
-    type=click.Choice(["all", "sizes", "units"]),
+    "--share", default="all", show_default=True, type=click.Choice(["all", "sizes", "units"]),
     help="What is searched: sizes and units, sizes (each layer has any units, free of area), or units.",
-)
+)  # fmt: skip
 @click.option(
-    "--thorough",
-    is_flag=True,
-    help="Judge the chips beside the chosen one, that differ in one choice or unit.",
+    "--thorough", is_flag=True, help="Judge the chips beside the chosen one, that differ in one choice or unit."
 )
 @click.option("--plugin-dir", "plugin_dirs", multiple=True, metavar="DIR", type=click.Path(), help="Folder of plugins.")
 @click.option("--overwrite", is_flag=True, help="Discard the chips of another search in DIR.")

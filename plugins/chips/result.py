@@ -104,27 +104,14 @@ class ChipResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        keys = (
-            "networks",
-            "base",
-            "objective",
-            "share",
-            "fuse",
-            "folders",
-            "budget",
-            "layer_budget",
-            "seed",
-            "searcher",
-            "constraints",
-        )
-        totals = {key: self.final[key] for key in (*TOTALS, "area_mm2", "units_mm2")} | {"edp_js": self.edp_js}
+        keys = "networks base objective share fuse folders budget layer_budget seed searcher constraints"
         return {
-            **{key: getattr(self, key) for key in keys},
-            **totals,
+            **{key: getattr(self, key) for key in keys.split()},
+            **_costs(self.final, "area_mm2", "units_mm2"),
             "power_w": self.final["energy_pj"] * 1e-12 / self.final["seconds"],
-            "reference": {key: self.reference[key] for key in TOTALS} | {"edp_js": edp_js(self.reference)},
-            **({"platform": self._platform} if self.platform else {}),
-            "searched": {key: self.searched[key] for key in (*TOTALS, "area_mm2")} | {"edp_js": edp_js(self.searched)},
+            "reference": _costs(self.reference),
+            **({"platform": _costs(self.platform, "area_mm2", "allowed")} if self.platform else {}),
+            "searched": _costs(self.searched, "area_mm2"),
             "units": {key: self.units(key) for key in self.final["units"]},
             "parts_mm2": dict(self.parts_mm2),
             "chips": len(self.tried),
@@ -142,9 +129,8 @@ class ChipResult:
 
     def write(self, folder: Path) -> list[Path]:
         """`chip.toml`, a hardware that is usable at once; `design.json`, `layers.csv`, and the front in `front.csv`."""
-        front = [
-            {"edp_js": edp_js(row), **{k: row[k] for k in (*TOTALS, "area_mm2")}, **sizes(row)} for row in self.front
-        ]
+        keys = (*TOTALS, "area_mm2")
+        front = [{"edp_js": edp_js(row), **{key: row[key] for key in keys}, **sizes(row)} for row in self.front]
         texts = {
             CHIP_FILE: toml_io.dumps(self.hardware),
             RESULT_FILE: json.dumps(self.to_dict(), indent=2) + "\n",
@@ -158,15 +144,11 @@ class ChipResult:
             written += save(partial(drawn, self), folder, FIGURE)
         return written
 
-    @property
-    def _platform(self) -> dict[str, Any]:
-        return {key: self.platform[key] for key in (*TOTALS, "area_mm2", "allowed")} | {"edp_js": edp_js(self.platform)}
-
     def text(self) -> list[str]:
         """What the command prints, line by line, without tables."""
         final, other = self.final, self.reference
         power = final["energy_pj"] * 1e-12 / final["seconds"]
-        lines = [
+        return [
             f"{' + '.join(self.networks)}: a chip from the space of {self.base}",
             "",
             f"EDP        {self.edp_js:.4g} J * s",
@@ -184,13 +166,8 @@ class ChipResult:
             *self._executed(),
             "",
             *(f"{key:<26} {value}" for key, value in sizes(self.searched).items()),
-            *(
-                f"{name:<26} {', '.join(of)}"
-                for key in self.final["units"]
-                for name, of in _named(key, self.units(key))
-            ),
+            *(f"{name:<26} {', '.join(of)}" for key in self.final["units"] for name, of in self._named(key)),
         ]
-        return lines
 
     def _compared(self) -> list[str]:
         if not self.platform:
@@ -212,46 +189,35 @@ class ChipResult:
         if not found["designs"]:
             return [f"executed   none: {row['refused']}" for row in self.executed[:1]]
         needs = f"they need {found['energy_pj']:.3f} of the energy and {found['cycles']:.3f} of the cycles claimed"
-        return [
-            f"executed   {found['designs']} of {found['of']} designs, on sampled tensors: {needs}, on the geometric mean"
-        ]
+        done = f"executed   {found['designs']} of {found['of']} designs, on sampled tensors"
+        return [f"{done}: {needs}, on the geometric mean"]
 
     def units(self, key: str) -> Mapping[str, Sequence[str]]:
         found: Mapping[str, Mapping[str, Sequence[str]]] = self.hardware.get("units") or self.final["units"]
         return found.get(key, {})
 
+    def _named(self, key: str) -> list[tuple[str, Sequence[str]]]:
+        what = "skips at" if key == "mechanisms" else "decodes"
+        return [(f"{what} {name}", of) for name, of in self.units(key).items() if of]
+
     def table(self) -> list[list[str]]:
         """The layers, those with the most energy first."""
         head = ["layer", "times", "energy", "cycles", "of energy", "of cycles", "EDP, chip/own"]
-        rows = sorted(self.rows(), key=lambda row: -row["share_of_energy"])
-        return [head] + [
-            [
-                row["layer"],
-                str(row["times"]),
-                format_energy(row["energy_pj"]),
-                f"{row['cycles']:,.0f}",
-                percent(row["share_of_energy"], 1),
-                percent(row["share_of_cycles"], 1),
-                "-" if row["edp_over_free"] is None else four_digits(row["edp_over_free"]),
-            ]
-            for row in rows
-        ]
+        table = [head]
+        for row in sorted(self.rows(), key=lambda row: -row["share_of_energy"]):
+            shares = (percent(row[key], 1) for key in ("share_of_energy", "share_of_cycles"))
+            over = "-" if row["edp_over_free"] is None else four_digits(row["edp_over_free"])
+            costs = format_energy(row["energy_pj"]), f"{row['cycles']:,.0f}"
+            table.append([row["layer"], str(row["times"]), *costs, *shares, over])
+        return table
 
 
 def drawn(result: ChipResult) -> Figure:
     """EDP over area of all chips with their front, and the area of the chosen one by part."""
     figure, (left, right) = subplots(1, 2, (8.6, 3.2), width_ratios=[1.5, 1])
-    chips, front = result.valid, result.front
-    left.scatter(
-        [row["area_mm2"] for row in chips], [edp_js(row) for row in chips], s=12, color="#BBBBBB", label="chips tried"
-    )
-    left.step(
-        [row["area_mm2"] for row in front],
-        [edp_js(row) for row in front],
-        where="post",
-        color=COLOURS[0],
-        label="front",
-    )
+    valid, front = ([[x["area_mm2"] for x in rows], [*map(edp_js, rows)]] for rows in (result.valid, result.front))
+    left.scatter(*valid, s=12, color="#BBBBBB", label="chips tried")
+    left.step(*front, where="post", color=COLOURS[0], label="front")
     for row, name, mark, colour in (
         (result.searched, "chosen, as searched", "o", COLOURS[1]),
         (result.final, "chosen, its layers searched longer", "*", COLOURS[1]),
@@ -283,11 +249,10 @@ def edp_js(row: Mapping[str, Any]) -> float:
     return float(row["energy_pj"]) * 1e-12 * float(row["seconds"]) if row.get("seconds") else math.inf
 
 
+def _costs(row: Mapping[str, Any], *more: str) -> dict[str, Any]:
+    return {key: row[key] for key in (*TOTALS, *more)} | {"edp_js": edp_js(row)}
+
+
 def sizes(row: Mapping[str, Any]) -> dict[str, Any]:
     """What the search has set of the sizes, by key."""
     return dict(row.get("set", {}))
-
-
-def _named(key: str, units: Mapping[str, Sequence[str]]) -> list[tuple[str, Sequence[str]]]:
-    what = "skips at" if key == "mechanisms" else "decodes"
-    return [(f"{what} {name}", of) for name, of in units.items() if of]

@@ -95,19 +95,11 @@ def _totals(wholes: Sequence[Whole], found: Found, inner: Inner, write: bool) ->
     done = {name: Outcome(cells[name], "done", one["numbers"]) for name, one in found.items()}
     genomes = {name: one["genome"] for name, one in found.items()}
     layers = layers_of(inner.networks, inner.plugin_dirs)
-    of: dict[str, dict[str, Any]] = {
-        node.content: {
-            "layer": node.name,
-            "times": times,
-            "energy_pj": [],
-            "cycles": [],
-            "genomes": [],
-            "stays": Counter(),
-        }
-        for node, times in layers
-    }
-    energies: list[float] = []
-    cycles: list[float] = []
+    of: dict[str, dict[str, Any]] = {}
+    for node, times in layers:
+        sums: dict[str, Any] = {key: [] for key in ("energy_pj", "cycles", "genomes")}
+        of[node.content] = {"layer": node.name, "times": times, **sums, "stays": Counter()}
+    energies, cycles = list[float](), list[float]()
     used: dict[str, dict[str, Counter[str]]] = {"formats": {}, "mechanisms": {}}
     for whole in wholes:
         for content, row in of.items():
@@ -125,20 +117,17 @@ def _totals(wholes: Sequence[Whole], found: Found, inner: Inner, write: bool) ->
             whole.write(done)
     for node, _ in layers:
         row = of[node.content]
-        some: list[tuple[int, ...]] = sorted(
-            set(row["genomes"]), key=lambda genome: (-row["genomes"].count(genome), genome)
-        )
+        counts = Counter(row["genomes"])
+        some: list[tuple[int, ...]] = sorted(counts, key=lambda genome: (-counts[genome], genome))
         plan = next(whole.plan for whole in wholes if node.content in whole.cells)
         problem = plan.problem(next(whole for whole in wholes if whole.plan is plan).cells[node.content][()])
         size = math.sqrt(math.fsum(row["energy_pj"]) * math.fsum(row["cycles"]))
         for genome in some:
-            share = size * row["genomes"].count(genome) / len(row["genomes"])
+            share = size * counts[genome] / len(row["genomes"])
             _note_units(Design.of(problem, problem.space.decode(np.array([genome], np.int64))), share, used)
         row |= {"energy_pj": math.fsum(row["energy_pj"]), "cycles": math.fsum(row["cycles"])}
         row["genomes"] = [list(genome) for genome in some]
-    most = {
-        key: {of: [name for name, _ in found[of].most_common()] for of in sorted(found)} for key, found in used.items()
-    }
+    most = {key: {of: [*dict(found[of].most_common())] for of in sorted(found)} for key, found in used.items()}
     units = {key: {of: sorted(names) for of, names in found.items()} for key, found in most.items()}
     totals = {"energy_pj": math.fsum(energies), "cycles": math.fsum(cycles)}
     return {"reason": "", "units": units, "used_most": most, "layers": list(of.values()), **totals}

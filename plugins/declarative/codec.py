@@ -91,10 +91,9 @@ def _counted(listed: Counted, number: Array, count_bits: int, tiles: Array) -> F
     """Fields before the entries."""
     if listed.told in ("", "marker"):
         return []
-    if listed.end == "even" and listed.even:
-        if np.any(number != listed.even):
-            text = f"{number[number != listed.even][0]} of a group hold something, where all have {listed.even}"
-            raise ValueError(text)
+    if listed.known:
+        if (wrong := number[number != listed.even]).size:
+            raise ValueError(f"{wrong[0]} of a group hold something, where all have {listed.even}")
         return []
     begins = np.flatnonzero(np.diff(tiles, prepend=-1)) if listed.end == "same" else np.arange(len(number))
     return [(begins, number[begins] - listed.filled, count_bits)]
@@ -107,27 +106,27 @@ def _read(
     """The positions (n, L) bool of the fibers again."""
     width, count_bits = _width(form, entry, rank), _width(form, form._count(listed), rank)
     length = rank.length
+    if isinstance(listed, Mask):
+        return bits.many(len(tiles) * length, width).reshape(len(tiles), length) > 0
     if not isinstance(listed, Counted):
-        if isinstance(listed, Mask):
-            return bits.many(len(tiles) * length, width).reshape(len(tiles), length) > 0
         return np.ones((len(tiles), length), dtype=bool)
     found = np.zeros((len(tiles), length), dtype=bool)
-    for fiber, number in enumerate(_numbers(listed, bits, count_bits, tiles, ends)):
-        if isinstance(listed, Coordinates):
-            if number is None:
-                while (at := bits.take(width)) < 2**width - 1:
-                    found[fiber, at] = True
-                continue
+    numbers = _numbers(listed, bits, count_bits, tiles, ends)
+    if isinstance(listed, Coordinates) and listed.known:
+        fibers = np.repeat(np.arange(len(tiles)), np.fromiter(numbers, dtype=np.int64))
+        found[fibers, bits.many(len(fibers), width)] = True
+        return found
+    for fiber, number in enumerate(numbers):
+        if isinstance(listed, Coordinates) and number is not None:
             found[fiber, bits.many(number, width)] = True
-            continue
-        start = bits.at
-        if number is None:
-            number = min(length, (len(bits.bits) - start) // width)
-            positions, used = read_runs(bits.many(number, width).tolist(), length, width, None)
-            bits.at = start + used * width
+        elif isinstance(listed, Coordinates):
+            while (at := bits.take(width)) < 2**width - 1:
+                found[fiber, at] = True
         else:
-            positions, _ = read_runs(bits.many(number, width).tolist(), length, width, number)
-        found[fiber, positions] = True
+            start, most = bits.at, min(length, (len(bits.bits) - bits.at) // width) if number is None else number
+            positions, used = read_runs(bits.many(most, width).tolist(), length, width, number)
+            found[fiber, positions] = True
+            bits.at = start + used * width
     return found
 
 
@@ -139,10 +138,10 @@ def _numbers(
         assert ends is not None
         yield from ends.tolist()
         return
-    number: int | None = listed.even if listed.end == "even" and listed.even else None
+    number = listed.even if listed.known else None
     for fiber, tile in enumerate(tiles):
         first = listed.end == "same" and (fiber == 0 or tile != tiles[fiber - 1])
-        if first or listed.end == "count" or (listed.end == "even" and not listed.even):
+        if first or listed.end == "count" or (listed.end == "even" and not listed.known):
             number = bits.take(count_bits) + listed.filled
         yield number
 

@@ -86,6 +86,11 @@ class Mask(PositionList):
 class Counted(PositionList):
     """A list of entries, with all that tells how many."""
 
+    @property
+    def known(self) -> bool:
+        """Whether it has no field that tells how many: all groups have equally many, or the rank above tells."""
+        return self.ended or (self.end == "even" and self.even > 0)
+
     def header(self, known: Expected, entry_bits: Array) -> Array:
         """Expected bits of what tells the ends."""
         if not self.told:

@@ -124,9 +124,8 @@ class ExpressionFormat(Format):
         if self.compressed and self.lists == "all" and self.groups in ("", "all"):
             raise ValueError("'lists = \"all\"' leaves nothing out: expected 'compressed = false' with it")
         if not self.compressed and self.lists not in ("", "all"):
-            raise ValueError(
-                f"expected 'compressed = true' with 'lists = \"{self.lists}\"', found 'compressed = false'"
-            )
+            text = f"expected 'compressed = true' with 'lists = \"{self.lists}\"'"
+            raise ValueError(f"{text}, found 'compressed = false'")
         if (self.group > 1) != bool(self.groups):
             raise ValueError("'group' and 'groups' go together: how many positions, and how their groups are listed")
         if self.group > 1 and (self.block > 1 or self.padded):
@@ -204,10 +203,8 @@ class ExpressionFormat(Format):
         if self.group > 1:
             upper, count, inner = self._group_list(outer), np.ceil(length / self.group), np.minimum(length, self.group)
             coord_bits = name_bits(inner)
-        lists = [
-            self._numbers(upper, self._group_entry, count, name_bits(count), offset_bits, none),
-            self._numbers(listed, self._entry, inner, coord_bits, offset_bits, usual),
-        ]
+        lists = [self._numbers(upper, self._group_entry, count, name_bits(count), offset_bits, none)]
+        lists.append(self._numbers(listed, self._entry, inner, coord_bits, offset_bits, usual))
         code = [list(LISTS.values()).index(type(one)) for one in (upper, listed)]
         ends = [ENDS.index(one.told) for one in (upper, listed)]
         told = listed.ended or listed.end != "length"
@@ -216,11 +213,9 @@ class ExpressionFormat(Format):
         ways = 1 + ("even" in (upper.told, listed.told))  # which the occupancy decides
         readable = []
         for even in (none > 0.0, none == 0.0)[:ways]:
-            known = [
-                Expected(none, none, n, none, np.abs(own[0]), own[1], even)
-                for n, own in zip((count, inner), lists, strict=True)
-            ]
-            readable.append(upper.readable(known[0]) & listed.readable(known[1]))
+            pairs = zip((count, inner), lists, strict=True)
+            outside, inside = (Expected(none, none, n, none, np.abs(own[0]), own[1], even) for n, own in pairs)
+            readable.append(upper.readable(outside) & listed.readable(inside))
         return tuple(map(int, flags)), [*lists[0], inner, *lists[1], most, usual, coord_bits, readable[0], readable[-1]]
 
     def _numbers(self, listed: PositionList, entry: str, *shape: Array) -> list[Array]:

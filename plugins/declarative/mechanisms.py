@@ -81,9 +81,8 @@ class FilterMechanism(Mechanism):
 
     def __attrs_post_init__(self) -> None:
         if self.lookahead is not None and (self.action != "skip" or self.effectiveness < 1.0):
-            raise ValueError(
-                "lookahead: expected with action 'skip' and without effectiveness, it limits skipping alone"
-            )
+            with_ = "with action 'skip' and without effectiveness"
+            raise ValueError(f"lookahead: expected {with_}, it limits skipping alone")
         if self.width is not None and self.action != "skip":
             raise ValueError("width: expected with action 'skip', it limits skipping alone")
         if self.entries and self.width is None:

@@ -34,14 +34,8 @@ def tokens(length: Array, filled: Array, bits: Array, ended: bool = False, posit
         ends, last = escapes.copy(), np.flatnonzero(exact)  # of the escapes before the end of the fiber
         ends[last] = _powers(log_run[last], whole[last] - 1.0)[0]
         empty = np.where(filled < 1.0, np.exp(np.where(filled < 1.0, log_run / most * length, 0.0)), 0.0)
-        found = (
-            length * filled
-            + escapes * (1.0 + filled * length)
-            - filled * most * weighted
-            + (1.0 - filled)
-            - filled * ends
-            - exact * empty
-        )
+        found = length * filled + escapes * (1.0 + filled * length) - filled * most * weighted
+        found = found + (1.0 - filled) - filled * ends - exact * empty
     # a token of one bit tells one position, however they lie
     if positions is not None:
         few = np.flatnonzero((positions <= FEW) & (filled > 0.0) & ((most > 1.0) | ended))
@@ -95,7 +89,5 @@ def _powers(log_x: Array, count: Array) -> tuple[Array, Array]:
     with np.errstate(invalid="ignore"):
         last = np.exp(np.where(count > 0.0, log_x * count, 0.0))  # x^count
     plain = np.where(flat, count, x * (1.0 - last) / safe)
-    weighted = np.where(
-        flat, count * (count + 1.0) / 2.0, x * (1.0 - (count + 1.0) * last + count * last * x) / safe**2
-    )
-    return plain, weighted
+    summed = x * (1.0 - (count + 1.0) * last + count * last * x) / safe**2
+    return plain, np.where(flat, count * (count + 1.0) / 2.0, summed)

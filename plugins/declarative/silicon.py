@@ -9,13 +9,10 @@ from sparsemap.problem.problem import Problem
 MIB_BITS = 8.0 * 1024**2
 PLATFORMS = ("edge", "edge-16gbps", "mobile", "cloud")
 WORKLOAD = {
-    "name": "one",
-    "einsum": "Z[m, n] = P[m, k] * Q[k, n]",
-    "dims": {"m": 4, "k": 4, "n": 4},
+    "name": "one", "einsum": "Z[m, n] = P[m, k] * Q[k, n]", "dims": dict.fromkeys("mkn", 4),
     "density": {"P": 1.0, "Q": 1.0},
-}
+}  # fmt: skip
 """A hardware needs some workload to be one of a problem."""
-
 
 CHIPS = (
     ("EIE", 45, 40.8, 0.59, "64 PEs of 0.638 mm2 with 162 KB, placed and routed, no DRAM (ISCA 2016)"),
@@ -59,16 +56,14 @@ class Silicon(NamedTuple):
         on_chip = sum(leaking[s] for s, _ in limited)
         units_mm2 = float(problem.chip.units_area_mm2)
         return cls(
-            str(problem.hardware.name),
-            str(technology.name),
+            str(problem.hardware.name), str(technology.name),
             area + units_mm2 + sum(level.instances * technology.area_mm2(level) for _, level in limited),
             sum(level.instances * (level.capacity_bits or 0.0) for _, level in limited) / MIB_BITS,
-            on_chip,
-            problem.mac_pj("compute") * each_second,
+            on_chip, problem.mac_pj("compute") * each_second,
             (2 * problem.energy_pj(inner, "read") + problem.energy_pj(inner, "write")) * each_second,
             sum(leaking.values()) - on_chip,
             units_mm2,
-        )
+        )  # fmt: skip
 
     def row(self) -> list[str]:
         with_macs = self.leakage_mw + self.macs_mw

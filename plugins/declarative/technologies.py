@@ -114,11 +114,6 @@ class MemoryTable:
     area_factor: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))
     """What areas are multiplied by; absent: the square of the nodes' quotient."""
 
-    def overhead_pj_per_bit(self, capacity_bits: float | None) -> float:
-        """`access_pj`, per bit."""
-        share = 1.0 if capacity_bits is None else min(1.0, math.sqrt(capacity_bits / (8 * KIB_BITS)))
-        return self.access_pj * share / self.access_bits
-
     def by_capacity(self, column: Sequence[float], capacity_bits: float | None) -> float:
         """A column at the node of the table, interpolated log-log; above the table, and for None (unlimited), the last row."""
         log_kib = [math.log(kib) for kib in self.capacity_kib]
@@ -128,11 +123,13 @@ class MemoryTable:
             wanted = max(wanted, log_kib[0])
         return math.exp(_on_line(wanted, log_kib, [math.log(value) for value in column]))
 
-    def pj_per_bit(self, capacity_bits: float | None, write: bool) -> float:
-        """The cheapest of all rows from a capacity on is what that capacity costs: where a larger array needs less, a
-        smaller memory can be built as that array."""
+    def pj_per_bit(self, capacity_bits: float | None, write: bool, factor: float) -> float:
+        """The cheapest of all rows from a capacity on is what that capacity costs, times a factor: where a larger array needs
+        less, a smaller memory can be built as that array. With `access_pj`."""
         rows = self.write_pj if write else self.read_pj
-        return self.by_capacity([min(rows[i:]) for i in range(len(rows))], capacity_bits) / self.access_bits
+        pj = self.by_capacity([min(rows[i:]) for i in range(len(rows))], capacity_bits) / self.access_bits
+        share = 1.0 if capacity_bits is None else min(1.0, math.sqrt(capacity_bits / (8 * KIB_BITS)))
+        return pj * factor + self.access_pj * share / self.access_bits
 
 
 @attrs.frozen(kw_only=True)
@@ -313,7 +310,7 @@ class TableTechnology(Technology):
             return self._given("off_chip_pj_per_bit", "standard", standard, level)
         table = self._table(level)
         factor = _or(table.energy_factor, self.scale(table.node_nm, table.voltage))
-        return table.pj_per_bit(capacity_bits, write) * factor + table.overhead_pj_per_bit(capacity_bits)
+        return table.pj_per_bit(capacity_bits, write, factor)
 
     def _table(self, level: Level) -> MemoryTable:
         cells = level.memory.cells

@@ -87,11 +87,8 @@ class Dataflow(Segment):
     def explain(self, problem: Problem) -> str:
         options = self._options(problem)
         counts = ", ".join(f"{len(table):,} of {dim}" for dim, table in zip(problem.dims, options.bounds, strict=True))
-        orders = [
-            f"{len(table):,} in {level.name}"
-            for level, table in zip(problem.mapping_levels, options.orders, strict=True)
-            if len(table) > 1
-        ]
+        tables = zip(problem.mapping_levels, options.orders, strict=True)
+        orders = [f"{len(table):,} in {level.name}" for level, table in tables if len(table) > 1]
         return f"splits over the levels ({counts}); loop orders ({', '.join(orders) or 'fixed'})"
 
     def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
@@ -101,16 +98,11 @@ class Dataflow(Segment):
         return {"order": np.ascontiguousarray(order), "bounds": np.ascontiguousarray(bounds, dtype=np.float64)}
 
     def encode(self, designs: Designs, problem: Problem) -> Array:
-        options, dims = self._options(problem), problem.dims
-        bounds, order = designs.columns["bounds"], designs.columns["order"]
-        genes = [
-            _position(table, bounds[:, d].T, f"the bounds of dimension '{dims[d]}'", self.path())
-            for d, table in enumerate(options.bounds)
-        ]
-        genes += [
-            _position(table, order[i].T, f"the loop order of {problem.mapping_levels[i].name}", self.path())
-            for i, table in enumerate(options.orders)
-        ]
+        options, (bounds, order) = self._options(problem), (designs.columns[name] for name in ("bounds", "order"))
+        rows = [(bounds[:, d].T, f"the bounds of dimension '{dim}'") for d, dim in enumerate(problem.dims)]
+        rows += [(order[i].T, f"the loop order of {x.name}") for i, x in enumerate(problem.mapping_levels)]
+        tables = zip((*options.bounds, *options.orders), rows, strict=True)
+        genes = [_position(table, given, what, self.path()) for table, (given, what) in tables]
         return np.array(genes, dtype=np.int64).reshape(len(genes), len(designs))
 
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:

@@ -60,9 +60,8 @@ class Decoding(Segment):
             match = values[:, None] == column
             if not match.any(axis=0).all():
                 row = int(np.argmin(match.any(axis=0)))
-                raise DesignError(
-                    f"design {row}: no level decodes '{problem.tensors[t].name}' as column 'decoded' says"
-                )
+                name = problem.tensors[t].name
+                raise DesignError(f"design {row}: no level decodes '{name}' as column 'decoded' says")
             if t in levels:
                 found[list(levels).index(t)] = match.argmax(axis=0)
         return found

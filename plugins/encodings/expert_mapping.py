@@ -147,9 +147,8 @@ class DenseTraffic:
     def words(self, bounds: Array, place: int) -> Array:
         """(C,) words that one step of a fan-out and all inside it needs; the output counts twice, read and written."""
         extents = bounds[place:].prod(axis=0)
-        return sum(
-            (2.0 if tensor.output else 1.0) * self.volume(t, extents) for t, tensor in enumerate(self.problem.tensors)
-        )  # type: ignore[return-value]
+        tensors = enumerate(self.problem.tensors)
+        return sum((1.0 + tensor.output) * self.volume(t, extents) for t, tensor in tensors)  # type: ignore[return-value]
 
     def fits(self, bounds: Array, share: float) -> Array:
         """(C,) bool: the tiles of all levels fill no more than a share of their capacity."""
@@ -158,12 +157,9 @@ class DenseTraffic:
             if level.capacity_bits is not None:
                 extents = self.tile(bounds, level.index)
                 stored = [t for t in range(len(self.problem.tensors)) if self.problem.stores(t, level.index)]
-                resident = self.problem.resident
-                tiles = [resident.get((t, level.index), self.volume(t, extents)) for t in stored]
-                needed = (
-                    sum(w * self.copies[t, level.index] for w, t in zip(tiles, stored, strict=True)) * level.word_bits
-                )
-                fitting &= needed <= share * level.capacity_bits
+                tiles = {t: self.problem.resident.get((t, level.index), self.volume(t, extents)) for t in stored}
+                words = sum(words * self.copies[t, level.index] for t, words in tiles.items())
+                fitting &= words * level.word_bits <= share * level.capacity_bits
         return fitting
 
     def energy(self, bounds: Array) -> Array:

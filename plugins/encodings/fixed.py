@@ -106,15 +106,14 @@ class Fixed(Constant):
         """What the units of the chip do not have is a mistake."""
         tensors, places = ([one.name for one in some] for some in (problem.tensors, problem.places))
         parts = {"formats": ("format", tensors, owned_formats), "mechanisms": ("mechanism", places, owned_mechanisms)}
+        hardware = problem.hardware.name
         for column, (kind, names, owned_of) in parts.items():
             pieces: Any = self.choices(problem)[kind] if column in columns and problem.hardware.units else ()
             owned = owned_of(pieces, problem) if len(pieces) else None
             for name, values, mine in zip(names, columns.get(column, ()), () if owned is None else owned, strict=False):
                 for value in np.unique(values):
                     if not mine[value]:
-                        text = (
-                            f"{pieces[value].name!r}, which the units of hardware '{problem.hardware.name}' do not have"
-                        )
+                        text = f"{pieces[value].name!r}, which the units of hardware '{hardware}' do not have"
                         say(f"{column}.{name}", text)
 
 
@@ -218,11 +217,8 @@ def decoded_column(given: Mapping[str, str], problem: Problem, say: Mistakes) ->
             continue
         found[t] = levels.index(level)
         if found[t] <= problem.homes[t]:
-            home = levels[problem.homes[t]]
-            say(
-                key,
-                f"'{problem.tensors[t].name}' resides in '{home}': expected a level inside, or uncompressed formats",
-            )
+            where = f"'{problem.tensors[t].name}' resides in '{levels[problem.homes[t]]}'"
+            say(key, f"{where}: expected a level inside, or uncompressed formats")
         elif not problem.decodes[found[t], t]:
             say(key, f"level '{level}' cannot decode '{problem.tensors[t].name}'; its key 'decodes' says what it can")
     return found

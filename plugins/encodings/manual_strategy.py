@@ -11,6 +11,7 @@ from typing import ClassVar
 
 import attrs
 import numpy as np
+from attrs.validators import deep_iterable, in_
 
 from sparsemap import Problem
 from sparsemap.errors import SpecError
@@ -32,9 +33,7 @@ class ManualStrategy(Constant):
 
     type_name: ClassVar[str] = "manual-strategy"
 
-    columns: tuple[str, ...] = attrs.field(
-        default=COLUMNS, validator=attrs.validators.deep_iterable(attrs.validators.in_(COLUMNS))
-    )
+    columns: tuple[str, ...] = attrs.field(default=COLUMNS, validator=deep_iterable(in_(COLUMNS)))
     """What it provides: `formats`, `mechanisms`, or both. Densities decide in either case."""
     dense_from: float = attrs.field(default=0.9, validator=[attrs.validators.ge(0), attrs.validators.le(1)])
     """Density from which on a tensor is stored uncompressed."""

@@ -38,17 +38,10 @@ class Passing(Segment):
         file = problem.files.get("space", "space")
         if strange := [name for name in self.levels if name not in names]:
             raise SpecError.at(file, f"{self.name}.levels.{strange[0]}", unknown("level", strange[0], names))
-        named = {
-            (problem.tensor(text, file, f"{self.name}.levels.{name}"), names.index(name))
-            for name, texts in self.levels.items()
-            for text in texts
-        }
-        return [
-            (t, s)
-            for s in range(len(names))
-            for t in range(len(problem.tensors))
-            if s and problem.stores(t, s) and ((t, s) in named or not self.levels)
-        ]
+        texts = [(text, name) for name, some in self.levels.items() for text in some]
+        named = {(problem.tensor(x, file, f"{self.name}.levels.{name}"), names.index(name)) for x, name in texts}
+        every = [(t, s) for s in range(1, len(names)) for t in range(len(problem.tensors)) if problem.stores(t, s)]
+        return [cell for cell in every if cell in named or not self.levels]
 
     def genes(self, problem: Problem) -> Genes:
         cells = self.cells(problem)

@@ -36,10 +36,8 @@ def varied(changed: Array, problem: Problem, dims: Array, primes: Array, drawn: 
     away = np.where(drawn[4, fills] < 0.3, 1 + (drawn[5, fills] * levels).astype(np.int64), 0)
     for at, index in enumerate(known.spatial):
         mine = np.flatnonzero(which == at)
-        own = ways[:, (mine[:, None] * TRIES + np.arange(TRIES)).ravel()]
-        changed[:, fills[mine]] = filled_levels(
-            genes[:, fills[mine]], int(index), problem, dims, primes, away[mine], own
-        )
+        own, given = ways[:, (mine[:, None] * TRIES + np.arange(TRIES)).ravel()], genes[:, fills[mine]]
+        changed[:, fills[mine]] = filled_levels(given, int(index), problem, dims, primes, away[mine], own)
     stays = np.flatnonzero((kind >= ENDS[1]) & (kind < ENDS[2]))
     changed[:, stays] = staying(genes[:, stays], problem, dims, drawn[3:, stays])
 

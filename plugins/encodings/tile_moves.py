@@ -135,9 +135,7 @@ def _figures(problem: Problem) -> tuple[Array, ...]:
     """What `fit` in `moves.c` asks of a problem."""
     temporal, levels, tensors = temporal_genes(problem), problem.mapping_levels, problem.tensors
     fanouts = [(i + 1, level.limit, temporal[level.storage] + 1) for i, level in enumerate(levels) if level.spatial]
-    buffers = [
-        (level, level.capacity_bits) for level in reversed(problem.levels[1:]) if level.capacity_bits is not None
-    ]
+    buffers = [(x, bits) for x in reversed(problem.levels[1:]) if (bits := x.capacity_bits) is not None]
     rooms = [(x.index, np.floor(bits / x.word_bits), temporal[x.index - 1] + 1) for x, bits in buffers]
     ranks = [(t, r, rank) for t, tensor in enumerate(tensors) for r, rank in enumerate(tensor.ranks)]
     terms = [(t, r, problem.dims.index(dim), factor) for t, r, rank in ranks for dim, factor in rank]

@@ -76,9 +76,8 @@ class PrimeFactors(LoopTiling):
         if self.padding != "auto":
             return padded
         smooth = {dim: next_smooth(size, self.largest_factor) for dim, size in sizes.items()}
-        open_dims = sorted((dim for dim in sizes if smooth[dim] != padded[dim]), key=lambda dim: -sizes[dim])[
-            :MOST_OPEN
-        ]
+        unlike = sorted((dim for dim in sizes if smooth[dim] != padded[dim]), key=lambda dim: -sizes[dim])
+        open_dims = unlike[:MOST_OPEN]
         limits = [level.limit for level in problem.mapping_levels if level.spatial]
         subsets = [some for count in range(len(open_dims)) for some in combinations(open_dims, count + 1)]
         steps = [_steps(padded | {dim: smooth[dim] for dim in some}, limits) for some in subsets]

@@ -12,7 +12,6 @@ import numpy as np
 from sparsemap.arrays import read_arrays
 from sparsemap.errors import SpecError, unknown
 from sparsemap.files import shown
-from sparsemap.pieces.contracts.base import Array
 
 from .model_file import OnnxModel
 from .onnx_package import onnx_of, reported
@@ -35,9 +34,8 @@ def measured(model: OnnxModel, path: Path, tensors: Mapping[str, str]) -> Iterat
     """
     given = {value.name: value for value in model.proto.graph.input if value.name in model.inputs}
     arrays = read_arrays(path)
-    for name in arrays:
-        if name not in given:
-            raise SpecError.at(shown(path), "", unknown("input of the model", name, given))
+    if strange := [name for name in arrays if name not in given]:
+        raise SpecError.at(shown(path), "", unknown("input of the model", strange[0], given))
     kinds = {}
     for name, value in given.items():
         if name not in arrays:
@@ -65,34 +63,23 @@ def measured(model: OnnxModel, path: Path, tensors: Mapping[str, str]) -> Iterat
         for sample in range(count):
             part = slice(sample * step, (sample + 1) * step)
             found = run.run(list(tensors), {name: array[part].astype(kinds[name]) for name, array in arrays.items()})
-            yield {
-                name: _share(array != zeros[name] if name in zeros else array)
-                for name, array in zip(tensors, found, strict=True)
-            }
-
-
-def _share(array: Array) -> float:
-    """Of nonzeros; a tensor of zeros counts as having one, since densities are above 0."""
-    return max(int(np.count_nonzero(array)), 1) / array.size
+            counts = [np.count_nonzero(array != zeros.get(name, 0)) for name, array in zip(tensors, found, strict=True)]
+            # a tensor of zeros counts as having one, since densities are above 0
+            shares = (max(int(count), 1) / array.size for count, array in zip(counts, found, strict=True))
+            yield dict(zip(tensors, shares, strict=True))
 
 
 def density(shares: Sequence[float]) -> Any:
     """The densities of samples as a network has them: one number, or a range with five quantiles and a histogram."""
-    mean = _rounded(float(np.mean(shares)))
-    low, high = _rounded(min(shares)), _rounded(max(shares))
+    mean, low, high = (_rounded(float(share)) for share in (np.mean(shares), min(shares), max(shares)))
     if high - low < NARROW:
         return mean
     points = sorted({_rounded(float(point)) for point in np.quantile(shares, np.linspace(0, 1, BINS))}, reverse=True)
     counts = np.histogram(np.clip(shares, low, high), BINS, (low, high))[0]
     return {
-        "type": "range",
-        "low": low,
-        "high": high,
-        "points": [min(max(point, low), high) for point in points],
-        "weights": "probability",
-        "histogram": counts.tolist(),
-        "nominal": mean,
-    }
+        "type": "range", "low": low, "high": high, "points": [min(max(point, low), high) for point in points],
+        "weights": "probability", "histogram": counts.tolist(), "nominal": mean,
+    }  # fmt: skip
 
 
 def _rounded(share: float) -> float:

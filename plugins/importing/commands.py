@@ -25,12 +25,9 @@ if TYPE_CHECKING:
 )
 @click.option("--dim", "dims", multiple=True, metavar="NAME=N", help="Size of a named dimension of an input.")
 @click.option(
-    "--activations",
-    default="range",
-    show_default=True,
-    metavar="range|dense|FILE.npz",
+    "--activations", default="range", show_default=True, metavar="range|dense|FILE.npz",
     help="Densities of activations: 0.1 to 1 behind a ReLU; 1; or measured on samples, an array per input.",
-)
+)  # fmt: skip
 @click.option("--densities", type=click.Choice(["measured", "dense"]), default="measured", show_default=True)
 @click.option("--save-weights", is_flag=True, help="Write sparse weights beside the file, as `data` densities.")
 @click.option("--network", default="", metavar="NETWORK", help="Name or file that has the layers of a file of weights.")
@@ -40,21 +37,10 @@ if TYPE_CHECKING:
 @click.option("-q", "--quiet", is_flag=True)
 @json_option
 def import_model(
-    model: Path,
-    out: Path | None,
-    batch: int | None,
-    dims: tuple[str, ...],
-    activations: str,
-    densities: str,
-    save_weights: bool,
-    network: str,
-    overwrite: bool,
-    strict: bool,
-    hardware: str,
-    designs: int | None,
-    quiet: bool,
+    model: Path, out: Path | None, batch: int | None, dims: tuple[str, ...], activations: str, densities: str,
+    save_weights: bool, network: str, overwrite: bool, strict: bool, hardware: str, designs: int | None, quiet: bool,
     as_json: bool,
-) -> ModelImport:
+) -> ModelImport:  # fmt: skip
     """Read MODEL, an ONNX file, as a network with the densities of its weights.
 
     Shapes are inferred, shares of nonzero weights counted, and N:M and block patterns found where weights keep to them.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -65,12 +66,10 @@ class Constants:
         for node in proto.graph.node:
             if node.op_type == "Constant" and len(node.attribute) == 1 and node.attribute[0].HasField("t"):
                 tensors[node.output[0]] = node.attribute[0].t
-            elif (
-                (node.op_type == "Constant" or node.input)
-                and all(name in tensors or name in makers for name in node.input if name)
-                and not has_graphs(node)
-            ):
-                makers |= dict.fromkeys(filter(None, node.output), node)
+            elif (node.op_type == "Constant" or node.input) and not has_graphs(node):
+                known = all(name in tensors or name in makers for name in node.input if name)
+                if known:
+                    makers |= dict.fromkeys(filter(None, node.output), node)
         size = sum(_external(tensor, name, path) for name, tensor in tensors.items()) + os.path.getsize(path)
         return cls(path=path, tensors=tensors, makers=makers, proto=proto, file_bytes=size)
 
@@ -91,42 +90,38 @@ class Constants:
 
     def _needed(self, name: str) -> list[Any]:
         """The nodes that make a constant, in an order in which they can be computed."""
-        order: list[Any] = []
-        made: set[str] = set()
-        waiting = [name]
+        order, made, waiting = list[Any](), set[str](), [name]
         while waiting:
-            text = waiting[-1]
-            node = self.makers.get(text)
-            missing = [each for each in node.input if each in self.makers and each not in made] if node else []
-            if node is None or text in made or not missing:
-                waiting.pop()
-                if node is not None and text not in made:
-                    order.append(node)
-                    made.update(node.output)
-            else:
+            node = None if waiting[-1] in made else self.makers.get(waiting[-1])
+            if missing := [each for each in node.input if each in self.makers and each not in made] if node else []:
                 waiting += missing
+                continue
+            waiting.pop()
+            if node is not None:
+                order.append(node)
+                made.update(node.output)
         return order
 
     def _check(self, name: str, needed: Iterable[Any], shapes: Mapping[str, tuple[int, ...]]) -> None:
         limit = WORDS + WORDS_PER_BYTE * self.file_bytes
+        wrong = partial(SpecError.at, shown(self.path), f"constant '{name}'")
         for node in needed:
-            place = f"constant '{name}'"
             if node.domain not in ("", "ai.onnx") or node.op_type not in COMPUTED:
-                raise self._wrong(place, f"needs {node.op_type} '{node.name or node.output[0]}', which is not computed")
+                raise wrong(f"needs {node.op_type} '{node.name or node.output[0]}', which is not computed")
             for text in filter(None, node.output):
                 if text not in shapes:
-                    raise self._wrong(place, f"needs '{text}', whose shape does not follow from the file")
+                    raise wrong(f"needs '{text}', whose shape does not follow from the file")
                 self._spent["words"] += math.prod(shapes[text])
             self._spent["nodes"] += 1
             if self._spent["words"] > limit:
                 many = f"{self._spent['words']:,} words or more"
-                raise self._wrong(place, f"takes {many} to compute; the limit for this file is {limit:,}")
+                raise wrong(f"takes {many} to compute; the limit for this file is {limit:,}")
             if self._spent["nodes"] > (most := NODES + self.file_bytes // BYTES_PER_NODE):
-                raise self._wrong(place, f"takes more than {most:,} nodes to compute")
+                raise wrong(f"takes more than {most:,} nodes to compute")
             if node.op_type in ("MatMul", "Gemm"):
                 words, summed = math.prod(shapes[node.output[0]]), max(shapes.get(node.input[0], ()), default=1)
                 if words * summed > MACS:
-                    raise self._wrong(place, f"takes {words * summed:,} multiplications, at most {MACS:,} are done")
+                    raise wrong(f"takes {words * summed:,} multiplications, at most {MACS:,} are done")
 
     def _read(self, name: str) -> Array:
         with reported(shown(self.path), f"tensor '{name}'", "cannot be read"):
@@ -151,15 +146,12 @@ class Constants:
             single = onnx.helper.make_model(graph, opset_imports=versions, ir_version=max(self.proto.ir_version, 9))
             return onnx_of("onnx.reference").ReferenceEvaluator(single).run(None, dict(given))
 
-    def _wrong(self, place: str, text: str) -> SpecError:
-        return SpecError.at(shown(self.path), place, text)
-
 
 def _external(tensor: Any, name: str, path: Path) -> int:
     """Bytes of a tensor in a file of its own; 0 for one that lies in the model. SpecError if they are not there."""
-    place = f"tensor '{name}'"
+    wrong = partial(SpecError.at, shown(path), f"tensor '{name}'")
     if min(tensor.dims, default=0) < 0:
-        raise SpecError.at(shown(path), place, f"is {dims_text(tensor.dims)}, expected sizes from 0 on")
+        raise wrong(f"is {dims_text(tensor.dims)}, expected sizes from 0 on")
     if tensor.data_location != tensor.EXTERNAL:
         return 0
     entries = {item.key: item.value for item in tensor.external_data}
@@ -167,15 +159,14 @@ def _external(tensor: Any, name: str, path: Path) -> int:
     folder = os.path.realpath(path.parent)
     found = os.path.realpath(os.path.join(folder, location))
     if not location or os.path.commonpath([folder, found]) != folder:
-        raise SpecError.at(shown(path), place, f"lies in {location!r}, expected a file in the folder of the model")
+        raise wrong(f"lies in {location!r}, expected a file in the folder of the model")
     size = check_file(found, FILE_BYTES)
-    wide = onnx_of("onnx.helper").tensor_dtype_to_np_dtype(tensor.data_type).itemsize
-    words = math.prod(tensor.dims)
-    if not offset.isdecimal() or len(offset) > 18 or (length and (not length.isdecimal() or len(length) > 18)):
-        raise SpecError.at(shown(path), place, f"has offset {offset[:30]!r} and length {length[:30]!r}")
+    whole = math.prod(tensor.dims) * onnx_of("onnx.helper").tensor_dtype_to_np_dtype(tensor.data_type).itemsize
+    if not all(text.isdecimal() and len(text) <= 18 for text in (offset, length or "0")):
+        raise wrong(f"has offset {offset[:30]!r} and length {length[:30]!r}")
     bytes_ = int(length) if length else size - int(offset)
     if int(offset) + bytes_ > size or bytes_ < 0:
-        raise SpecError.at(shown(path), place, f"ends behind {location}, which has {size:,} bytes")
-    if bytes_ > words * wide or bytes_ < words * wide // 8:
-        raise SpecError.at(shown(path), place, f"has {bytes_:,} bytes in {location}, expected {words * wide:,}")
+        raise wrong(f"ends behind {location}, which has {size:,} bytes")
+    if not whole // 8 <= bytes_ <= whole:
+        raise wrong(f"has {bytes_:,} bytes in {location}, expected {whole:,}")
     return bytes_

@@ -46,6 +46,10 @@ class GraphWalk:
     """By tensor, the layer that it comes from; constants have none."""
     rectified: set[str] = attrs.field(factory=set)
     """Tensors whose negative values became zeros, by a ReLU or the like."""
+    _relus: set[str] = attrs.field(factory=set)
+    """Tensors that a ReLU has made, or that follow from one of the same layer."""
+    _read: set[str] = attrs.field(factory=set)
+    """Tensors that layers read."""
     _axes: dict[str, tuple[repeats.Axis, ...]] = attrs.field(factory=dict)
     """Of tensors that repeat themselves."""
     _of_rows: dict[str, str] = attrs.field(factory=dict)
@@ -67,11 +71,25 @@ class GraphWalk:
                 with reported(model.file, told(node), "cannot be imported"):
                     self._take(node, given)
 
+    def outputs(self) -> list[str]:
+        """The layers whose outputs are the model's, although others read them."""
+        read = {self.layer_of[name] for name in self._read}
+        made = dict.fromkeys(self.layer_of.get(one.name, INPUT) for one in self.model.proto.graph.output)
+        return [name for name in made if name in read and name != INPUT]
+
+    def behind_relus(self) -> list[str]:
+        """The layers that nobody reads but behind a ReLU."""
+        read = self._read | {one.name for one in self.model.proto.graph.output if one.name in self.layer_of}
+        bare = {self.layer_of[name] for name in read - self._relus}
+        some = {self.layer_of[name] for name in self._relus}
+        return [layer.name for layer in self.layers if layer.name in some - bare]
+
     def _take(self, node: Any, given: list[str]) -> None:
         foreign = node.domain not in ("", "ai.onnx")  # what a node of another domain does is not known
         layers = [] if foreign else self._layers_of(node, given)
         if layers:
             self.layers += layers
+            self._read.update(given)
             self.layer_of.update(dict.fromkeys(filter(None, node.output), layers[-1].name))
             self._made[layers[-1].name] = self._words(node.output[0])
             if node.op_type in OPERATIONS and self._rectifies(node, given):
@@ -91,11 +109,8 @@ class GraphWalk:
         """What a node becomes: products, a convolution or an operation; none where no piece says it."""
         if node.op_type in PRODUCTS:
             return self._products(node)
-        if node.op_type in CONVOLUTIONS:
-            found = self._convolution(node)
-        else:
-            found = OPERATIONS[node.op_type](self, node, given) if node.op_type in OPERATIONS else None
-        return [found] if found is not None else []
+        make = GraphWalk._convolution if node.op_type in CONVOLUTIONS else OPERATIONS.get(node.op_type)
+        return [*filter(None, [make(self, node, given)])] if make else []
 
     def _pass(self, node: Any, given: list[str]) -> None:
         """The outputs of a node that is no layer are those of the layer that made its (largest) input."""
@@ -104,6 +119,8 @@ class GraphWalk:
         if embeds and layer == INPUT:  # what is embedded counts as the input
             self.input = self.model.shapes.get(node.output[0], self.input)
         self.layer_of.update(dict.fromkeys(filter(None, node.output), layer))
+        if not self._relus.isdisjoint(given) or (node.op_type not in KEEPING and self._rectifies(node, given)):
+            self._relus.update(node.output)
         if self._rectifies(node, given):
             self.rectified.update(node.output)
         self._sum_rows(node)
@@ -128,15 +145,11 @@ class GraphWalk:
 
     def _sum_rows(self, node: Any) -> None:
         """Whether the output is a mean or a sum of every row, or follows from such numbers alone."""
-        before, after = (
-            self.model.shapes.get(name, ()) for name in (node.input[0] if node.input else "", node.output[0])
-        )
-        kind = REDUCING.get(node.op_type, "")
+        kind, rank = REDUCING.get(node.op_type, ""), len(self.model.shapes.get(node.input[0] if node.input else "", ()))
         if not kind:
-            kinds = [self._of_rows[name] for name in node.input if name in self._of_rows]
-            words = [math.prod(self.model.shapes.get(name, ())) for name in node.input if name in self._of_rows]
-            kind = kinds[0] if kinds and math.prod(after) == max(words) else ""
-        elif self._reduced(node, len(before)) != [len(before) - 1]:
+            rows = [name for name in node.input if name in self._of_rows]
+            kind = self._of_rows[rows[0]] if rows and self._words(node.output[0]) == max(map(self._words, rows)) else ""
+        elif self._reduced(node, rank) != [rank - 1]:
             kind = ""
         if kind:
             self._of_rows[node.output[0]] = kind
@@ -153,18 +166,15 @@ class GraphWalk:
             return not self.rectified.isdisjoint(given)
         if node.op_type in KEEPING:
             return bool(given) and self.rectified.issuperset(given)
-        return node.op_type in RECTIFYING or self._clips_at_zero(node)
-
-    def _clips_at_zero(self, node: Any) -> bool:
         if node.op_type != "Clip":
-            return False
+            return node.op_type in RECTIFYING
         if len(node.input) > 1 and node.input[1] and node.input[1] in self.model.constants:
             return float(self.model.constant(node.input[1])) == 0
         return attributes_of(node).get("min") == 0
 
     # -- layers
 
-    def _convolution(self, node: Any) -> ImportedLayer | None:
+    def _convolution(self, node: Any, given: list[str]) -> ImportedLayer | None:
         operands = CONVOLUTIONS[node.op_type]
         names, zeros = operands.names(node), operands.zeros(node)
         image, weights = (self.model.shape(name, node) for name in names)
@@ -207,14 +217,11 @@ class GraphWalk:
     ) -> ImportedLayer:
         """A matmul of two inputs, or a linear layer with the second one as its weights."""
         sizes = product.sizes()
-        h, m, k, n = (sizes[role] for role in "hmkn")
-        if both_data:
-            table = {"type": "matmul", "h": h, "m": m, "k": k, "n": n}
-        else:
-            table = {"type": "linear", "m": m, "k": k, "n": n, **({"groups": h} if h > 1 else {})}
-        tensors = {"P": product.first, "Q": product.second}
-        operands = {role: tensor.name for role, tensor in tensors.items()}
-        zeros = {role: tensor.zero for role, tensor in tensors.items()}
+        h = sizes.pop("h")
+        table = {"type": "matmul", "h": h, **sizes} if both_data else {"type": "linear", **sizes}
+        table |= {"groups": h} if h > 1 and not both_data else {}
+        operands = {"P": product.first.name, "Q": product.second.name}
+        zeros = {"P": product.first.zero, "Q": product.second.zero}
         layer = self._workload(node, table, operands, zeros, product.part, [layer.name for layer in before])
         return attrs.evolve(layer, axes=() if both_data else arranged(product))
 
@@ -261,9 +268,8 @@ class GraphWalk:
         """A softmax, or a normalisation. Rows along an axis that is not the last one of words or scores are told as all
         axes together, which is no less."""
         shape = self._shape(node, -1)
-        axis = {"InstanceNormalization": 2, "GroupNormalization": 1}.get(
-            node.op_type, attributes_of(node).get("axis", -1)
-        )
+        usual = {"InstanceNormalization": 2, "GroupNormalization": 1}
+        axis = usual.get(node.op_type, attributes_of(node).get("axis", -1))
         last = len(shape) - axis % max(1, len(shape))
         kind = "softmax" if node.op_type.endswith("Softmax") else "norm"
         fits = last == 1 and (len(shape) < 4 or kind == "softmax")
@@ -297,21 +303,16 @@ class GraphWalk:
     # -- parts
 
     def _workload(
-        self,
-        node: Any,
-        table: dict[str, Any],
-        operands: Mapping[str, str],
-        zeros: Mapping[str, str],
-        part: str = "",
+        self, node: Any, table: dict[str, Any], operands: Mapping[str, str], zeros: Mapping[str, str], part: str = "",
         before: Sequence[str] = (),
-    ) -> ImportedLayer:
+    ) -> ImportedLayer:  # fmt: skip
         """A layer that is searched: P comes from layers, Q may be weights. An operand without a tensor is the product
         before this one."""
         constants = self.model.constants
         weights = operands["Q"] if operands["Q"] in constants else ""
         given = {role: name for role, name in operands.items() if name and name not in constants}
         layer = self._layer(node, table, list(given.values()), weights, part, [] if operands["P"] else before[-1:])
-        widths = [self._width(name) for name in operands.values() if name]
+        widths = tuple(self._width(name) for name in operands.values() if name)
         widest = max((width or 32 for width in widths), default=32)
         return attrs.evolve(
             layer,
@@ -320,25 +321,18 @@ class GraphWalk:
             rectified=tuple(role for role, name in given.items() if name in self.rectified),
             weights=weights,
             zeros={role: name for role, name in zeros.items() if name and name in constants},
-            widths=tuple(widths),
+            widths=widths,
         )
 
     def _layer(
-        self,
-        node: Any,
-        table: dict[str, Any],
-        given: Sequence[str],
-        weights: str = "",
-        part: str = "",
+        self, node: Any, table: dict[str, Any], given: Sequence[str], weights: str = "", part: str = "",
         inner: Sequence[str] = (),
-    ) -> ImportedLayer:
+    ) -> ImportedLayer:  # fmt: skip
         """The layer with a name and the layers before it."""
         inputs = [*inner, *(self.layer_of.get(name, INPUT) for name in given)]
         last = inner[-1] if inner else self.layers[-1].name if self.layers else INPUT
-        name = self._name(node, weights, part)
-        return ImportedLayer(
-            table={"name": name, **table, **({"inputs": inputs} if inputs and inputs != [last] else {})}, node=node
-        )
+        told = {"inputs": inputs} if inputs and inputs != [last] else {}
+        return ImportedLayer(table={"name": self._name(node, weights, part), **table, **told}, node=node)
 
     def _name(self, node: Any, weights: str, part: str) -> str:
         """The module of the weights, or else of the node: "/layer1/layer1.0/conv1/Conv" is layer1.0.conv1."""
@@ -352,9 +346,8 @@ class GraphWalk:
         elif len(scopes) > 1 and not weights and not part and not found.rpartition(".")[2].lower().startswith(kind):
             found = f"{found}.{last.lower()}"
         found = re.sub(r"[^A-Za-z0-9_.-]+", "-", f"{found or kind}.{part}").strip("-.") or kind
-        several = (f"{found}-{count}" for count in itertools.count(2))
-        name = next(name for name in itertools.chain([found], several) if name not in self._names)
-        self._names.add(name)
+        names = itertools.chain([found], (f"{found}-{count}" for count in itertools.count(2)))
+        self._names.add(name := next(name for name in names if name not in self._names))
         return name
 
     def _width(self, name: str) -> int | None:

@@ -65,8 +65,7 @@ class ModelImport:
         """The density of a layer's weights, which are saved if that is wanted; 1.0 if they are dense."""
         self.progress(layer.name)
         weights = weights if weights.dtype.kind in "fiub" else weights.astype(np.float32)
-        wrong = weights.size - int(np.count_nonzero(np.isfinite(weights)))
-        if wrong:
+        if wrong := weights.size - int(np.count_nonzero(np.isfinite(weights))):
             text = f"{wrong:,} of {weights.size:,} words are no finite numbers (NaN or infinity)"
             raise SpecError.at(shown(self.path), f"weights of layer '{layer.name}'", text)
         try:
@@ -119,14 +118,16 @@ class ModelImport:
     def finish(self, layers: list[dict[str, Any]], batch: int, **parts: Any) -> None:
         """Builds the network, without a graph if its shapes do not fit; `parts` are other keys, left out where empty."""
         option = f" --network {self.network}" if self.network else ""
+        lost = Counter(node.partition(" ")[0] for node, _ in self.skipped)
+        lacks = [f"{node}, {macs:,} MACs" if macs is not None else node for node, macs in self.skipped]
         self.table = {
             "kind": "network",
             "name": self.out.stem,
-            "description": f"Imported from {self.path.name}{self._without()}",
+            "description": f"Imported from {self.path.name}{f', without {_counts(lost)}' if lost else ''}",
             "source": f"sparsemap import-model {self.path.name}{option}",
-            **{key: value for key, value in parts.items() if value},
+            **{key: value for key, value in parts.items() if value or key == "rectified"},
             **({"batch": batch} if batch > 1 else {}),
-            **({"lacks": self._lacking()} if self.skipped else {}),
+            **({"lacks": lacks} if lacks else {}),
             "layers": layers,
         }
         try:
@@ -136,23 +137,12 @@ class ModelImport:
                 raise
             self.table.pop("input")
             self.nodes = self._built()
-            first = error.mistakes[0].message
-            self.notes.append(
-                f"the network is a list of layers, since its graph has what no operation here says: {first}"
-            )
+            text = "the network is a list of layers, since its graph has what no operation here says"
+            self.notes.append(f"{text}: {error.mistakes[0].message}")
         known = self._macs() + sum(macs or 0 for _, macs in self.skipped)
         for node, macs in self.skipped:
             share = f"{100 * macs / max(known, 1):.0f} % of all MACs" if macs is not None else "of unknown MACs"
             self.notes.append(f"{node} is skipped, {share}: no workload and no operation says it")
-
-    def _lacking(self) -> list[str]:
-        """The operators of the model that are in no layer, with what is known of their MACs."""
-        return [f"{node}, {macs:,} MACs" if macs is not None else node for node, macs in self.skipped]
-
-    def _without(self) -> str:
-        """What the network lacks of the model."""
-        kinds = Counter(node.partition(" ")[0] for node, _ in self.skipped)
-        return f", without {_counts(kinds)}" if kinds else ""
 
     def _built(self) -> tuple[Node, ...]:
         """The nodes of the network, with paths relative to the file that it is written to."""
@@ -177,25 +167,16 @@ class ModelImport:
     def _row(self, group: list[Node]) -> list[str]:
         node, count = group[0], sum(each.repeat for each in group)
         name = f"{node.name} and {len(group) - 1} more" if len(group) > 1 else node.name
-        pattern = self.patterns.get(node.name)
-        return [
-            name,
-            node.piece.type_name,
-            str(count),
-            f"{node.macs:,}",
-            f"{node.weights:,}",
-            f"{100 * pattern.density:.1f} %" if pattern else "-",
-            pattern.label if pattern else "-",
-            _shown(getattr(node.piece, "density", {}).get("P", 1.0)),
-        ]
+        counts, pattern = (str(count), f"{node.macs:,}", f"{node.weights:,}"), self.patterns.get(node.name)
+        told = (f"{100 * pattern.density:.1f} %", pattern.label) if pattern else ("-", "-")
+        return [name, node.piece.type_name, *counts, *told, _shown(getattr(node.piece, "density", {}).get("P", 1.0))]
 
     def summary(self) -> list[str]:
         """What was imported, in some lines."""
         searched = [node for node in self.nodes if node.loops]
-        lines = [
-            f"{len(searched)} layers to search, {len(distinct(self.nodes))} of them distinct; {self._macs():,} MACs, "
-            f"{sum(node.repeat * node.weights for node in searched):,} weights"
-        ]
+        words = sum(node.repeat * node.weights for node in searched)
+        layers = f"{len(searched)} layers to search, {len(distinct(self.nodes))} of them distinct"
+        lines = [f"{layers}; {self._macs():,} MACs, {words:,} weights"]
         operations = Counter(node.piece.type_name for node in self.nodes if not node.loops)
         lines += [f"operations: {_counts(operations)}"] if operations else []
         shares = ", ".join(f"{widths} in {count}" for widths, count in sorted(self.widths.items()))
@@ -247,7 +228,8 @@ def import_model(
         if any(width and width <= 8 for width in layer.widths):
             found.widths[" x ".join(str(width or "?") for width in layer.widths)] += 1
     shape = walk.input[1:] if walk.input[:1] == (samples,) else walk.input
-    found.finish(layers, samples, input=list(shape[1:] if len(shape) == 2 and shape[0] == 1 else shape))
+    given = list(shape[1:] if len(shape) == 2 and shape[0] == 1 else shape)
+    found.finish(layers, samples, input=given, outputs=walk.outputs(), rectified=walk.behind_relus())
     check_totals(model, walk.layers, found.nodes)
 
 
@@ -280,10 +262,8 @@ def check_totals(model: OnnxModel, layers: Sequence[ImportedLayer], nodes: Seque
         }
         for unit, (counted, imported) in pairs.items():
             if counted != imported:
-                text = (
-                    f"its layers have {imported:,} {unit}, and its shapes say {counted}; this is a defect of the import"
-                )
-                raise SpecError.at(model.file, told(origin), text)
+                text = f"its layers have {imported:,} {unit}, and its shapes say {counted}"
+                raise SpecError.at(model.file, told(origin), f"{text}; this is a defect of the import")
 
 
 def import_weights(found: ModelImport, network: Network, nodes: tuple[Node, ...]) -> None:
@@ -302,7 +282,10 @@ def import_weights(found: ModelImport, network: Network, nodes: tuple[Node, ...]
             _check_shape(file, name, arrays[name].shape, layer)
             table["density"] = {**table.get("density", {}), "Q": found.weights_of(layer, arrays[name])}
         layers.append(table)
-    found.finish(layers, network.batch, input=list(network.input), defaults=dict(network.defaults))
+    parts = {"outputs": list(network.outputs)}
+    if network.rectified is not None:
+        parts["rectified"] = list(network.rectified)
+    found.finish(layers, network.batch, input=list(network.input), defaults=dict(network.defaults), **parts)
 
 
 def _layer(node: Node) -> ImportedLayer:
@@ -315,16 +298,15 @@ def _layer(node: Node) -> ImportedLayer:
 
 def _check_shape(file: str, name: str, found: tuple[int, ...], layer: ImportedLayer) -> None:
     """SpecError unless it is the shape that PyTorch's weights of the layer have."""
-    table = layer.table
     expected: tuple[int, ...]
-    match table["type"]:
-        case "conv2d":
-            expected = (table["k"], table["c"] // table["groups"], table["r"], table["s"])
-        case "depthwise":
-            expected = (table["c"], 1, table["r"], table["s"])
-        case "linear":
-            expected = (*([table["groups"]] if table["groups"] > 1 else []), table["n"], table["k"])
-        case other:
+    match layer.table:
+        case {"type": "conv2d", "k": k, "c": c, "groups": groups, "r": r, "s": s}:
+            expected = (k, c // groups, r, s)
+        case {"type": "depthwise", "c": c, "r": r, "s": s}:
+            expected = (c, 1, r, s)
+        case {"type": "linear", "n": n, "k": k, "groups": groups}:
+            expected = (groups, n, k) if groups > 1 else (n, k)
+        case {"type": other}:
             raise SpecError.at(file, name, f"is for layer '{layer.name}' of type {other}, which is not supported")
     if found != expected:
         text = f"is {dims_text(found)}, and layer '{layer.name}' has weights of {dims_text(expected)}"

@@ -62,8 +62,7 @@ class ImportedLayer:
         table = self.table
         if table["type"] == "linear":
             sizes = [size for _, size in self.axes]
-            roles = "".join(role for role, _ in self.axes)
-            order = sorted(range(len(sizes)), key=lambda axis: "hkn".index(roles[axis]))
+            order = sorted(range(len(sizes)), key=lambda axis: "hkn".index(self.axes[axis][0]))
             words = [math.prod(size for role, size in self.axes if role == name) for name in "hkn"]
             return weights.reshape(sizes).transpose(order).reshape(words if words[0] > 1 else words[1:])
         window = (table.get("r", 1), table.get("s", 1))
@@ -109,8 +108,7 @@ def window_of(
     `window` has the taps, `given` and `found` the pixels of input and output along one or two axes.
     """
     count = len(window)
-    strides = attributes.get("strides") or [1] * count
-    dilations = attributes.get("dilations") or [1] * count
+    strides, dilations = (attributes.get(key) or [1] * count for key in ("strides", "dilations"))
     pads = attributes.get("pads") or [0] * (2 * count)
     mode = attributes.get("auto_pad", b"NOTSET").decode()
     sides = []

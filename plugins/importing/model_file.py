@@ -55,10 +55,8 @@ class OnnxModel:
     @property
     def open_batches(self) -> dict[str, str | None]:
         """By input, the name of its first dimension where that has no size in the file."""
-        firsts = {
-            value.name: (_shape(value) or [1])[0] for value in self.proto.graph.input if value.name in self.inputs
-        }
-        return {name: first for name, first in firsts.items() if not isinstance(first, int)}
+        inputs = [value for value in self.proto.graph.input if value.name in self.inputs]
+        return {x.name: first for x in inputs if not isinstance(first := (_shape(x) or [1])[0], int)}
 
     def shape(self, name: str, node: Any) -> tuple[int, ...]:
         """SpecError if it does not follow from the inputs, or if the tensor has no words."""
@@ -143,7 +141,10 @@ def _inlined(proto: Any, file: str) -> Any:
                 raise SpecError.at(file, told(node), "calls the function that it is part of")
             if key in bodies and key not in counted:
                 counted[key] = count(bodies[key], (*within, key))
-            _check_equation(node, file)
+            for item in node.attribute if node.op_type == "Einsum" else ():  # ONNX's inference does not end for some
+                if item.name == "equation" and not EQUATION.fullmatch(item.s.decode("latin-1").replace(" ", "")):
+                    text = f"has the equation {item.s!r:.60}, expected a form such as 'ij,jk->ik'"
+                    raise SpecError.at(file, told(node), text)
             graphs = [graph for item in node.attribute for graph in (item.g, *item.graphs) if graph.node]
             total += counted.get(key, 1) + sum(count(graph.node, (*within, None)) for graph in graphs)
         if total > NODES:
@@ -155,25 +156,13 @@ def _inlined(proto: Any, file: str) -> Any:
         return onnx_of("onnx.inliner").inline_local_functions(proto) if proto.functions else proto
 
 
-def _check_equation(node: Any, file: str) -> None:
-    """SpecError for an einsum that is not written as one: ONNX's inference of shapes does not end for some."""
-    for item in node.attribute if node.op_type == "Einsum" else ():
-        if item.name == "equation" and not EQUATION.fullmatch(item.s.decode("latin-1").replace(" ", "")):
-            raise SpecError.at(
-                file, told(node), f"has the equation {item.s!r:.60}, expected a form such as 'ij,jk->ik'"
-            )
-
-
 def _check_order(graph: Any, file: str) -> None:
     """SpecError for a node that reads what a later one makes, as no ONNX file may have it."""
     later = {name for node in graph.node for name in node.output if name}
     for node in graph.node:
-        for name in node.input:
-            if name in later:
-                text = (
-                    f"reads tensor '{name}', which a later node makes: nodes have to be in the order in which they run"
-                )
-                raise SpecError.at(file, told(node), text)
+        if name := next((name for name in node.input if name in later), ""):
+            text = f"reads tensor '{name}', which a later node makes: nodes have to be in the order in which they run"
+            raise SpecError.at(file, told(node), text)
         later -= set(node.output)
 
 
@@ -221,9 +210,7 @@ def _sized(
     sized.opset_import.extend(proto.opset_import)
     graph = sized.graph
     graph.name = proto.graph.name or "graph"
-    graph.node.extend(
-        node for node in proto.graph.node if node.op_type != "Constant" or node.output[0] not in constants
-    )
+    graph.node.extend(x for x in proto.graph.node if x.op_type != "Constant" or x.output[0] not in constants)
     for value in proto.graph.output:  # sizes of outputs are inferred: those in the file may be names
         graph.output.add().CopyFrom(value)
         graph.output[-1].type.tensor_type.ClearField("shape")

@@ -115,12 +115,10 @@ def _blocks(mask: Array) -> Iterator[tuple[tuple[int, int, int], dict[str, Any]]
             wide = tall
             for width in _sides(columns):
                 wide = wide if width == 1 else _halved(wide, 1)
-                area = height * width * words
+                area, kept = height * width * words, int(np.count_nonzero(wide))
                 size = np.outer(_lengths(rows, height), _lengths(columns, width))[:, :, None] * words
-                kept = int(np.count_nonzero(wide))
-                if area == 1 or kept in (0, wide.size):
-                    continue
-                if np.count_nonzero(wide >= FULL * size) >= FULL * kept:
+                told = area > 1 and kept not in (0, wide.size)
+                if told and np.count_nonzero(wide >= FULL * size) >= FULL * kept:
                     block = (height, width, words)
                     yield (area, -max(height, width), height), {"block": block, "blocks": wide.size, "kept": kept}
 

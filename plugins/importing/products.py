@@ -7,7 +7,7 @@ alone is m, one of the second alone is n. So a tensor that is broadcast counts i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -78,10 +78,8 @@ class Operands:
         return (node.input[self.first], node.input[self.second])
 
     def zeros(self, node: Any) -> tuple[str, str]:
-        one, two = (
-            node.input[place] if 0 <= place < len(node.input) else "" for place in (self.first_zero, self.second_zero)
-        )
-        return (one, two)
+        inputs = [*node.input, *[""] * 6]  # the last stand for none
+        return (inputs[self.first_zero], inputs[self.second_zero])
 
 
 FLOATS = Operands()
@@ -120,15 +118,12 @@ RANKS = {**dict.fromkeys(("LSTM", "GRU", "RNN"), ((3,),) * 3), "Attention": ((3,
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 
 
-def _labelled(node: Any, operands: Operands, first: Labels, second: Labels, summed: str) -> list[LabelledProduct]:
-    (one, two), zeros = operands.names(node), operands.zeros(node)
-    return [
-        LabelledProduct(
-            first=LabelledTensor(name=one, labels=first, zero=zeros[0]),
-            second=LabelledTensor(name=two, labels=second, zero=zeros[1]),
-            summed=frozenset(summed),
-        )
-    ]
+def _labelled(
+    node: Any, operands: Operands, first: Labels, second: Labels, summed: Iterable[str]
+) -> list[LabelledProduct]:
+    told = zip(operands.names(node), (first, second), operands.zeros(node), strict=True)
+    one, two = (LabelledTensor(name=name, labels=labels, zero=zero) for name, labels, zero in told)
+    return [LabelledProduct(first=one, second=two, summed=frozenset(summed))]
 
 
 def _matrices(operands: Operands) -> Callable[[Any, OnnxModel, Axes], list[LabelledProduct]]:
@@ -138,8 +133,7 @@ def _matrices(operands: Operands) -> Callable[[Any, OnnxModel, Axes], list[Label
         names = operands.names(node)
         a, b = (model.shape(name, node) for name in names)
         one, two = (list(axes.get(name) or plain(shape)) for name, shape in zip(names, (a, b), strict=True))
-        first: list[tuple[str, int]] = []
-        second: list[tuple[str, int]] = []
+        first, second = list[tuple[str, int]](), list[tuple[str, int]]()
         lead, other = one[:-2], two[:-2]
         count = max(len(lead), len(other))
         for place in range(-count, 0):
@@ -184,11 +178,11 @@ def _einsum(node: Any, model: OnnxModel, axes: Axes) -> list[LabelledProduct]:
     kept |= set(right) if arrow else {label for label in every if (terms[0] + terms[1]).count(label) == 1}
     if any(label not in kept and not all(label in found for found in labels) for label in every):
         return []
-    summed = frozenset(label for label in every if label not in kept)
-    first, second = (
-        LabelledTensor(name=name, labels=tuple(found.items())) for name, found in zip(node.input, labels, strict=True)
+    summed, (first, second) = (
+        frozenset(label for label in every if label not in kept),
+        (tuple(x.items()) for x in labels),
     )
-    return [LabelledProduct(first=first, second=second, summed=summed)]
+    return _labelled(node, FLOATS, first, second, summed)
 
 
 def _transposed_convolution(node: Any, model: OnnxModel, axes: Axes) -> list[LabelledProduct]:
@@ -211,15 +205,11 @@ def _recurrent(node: Any, model: OnnxModel, axes: Axes) -> list[LabelledProduct]
         text = f"its weights are {dims_text(weights)} and {dims_text(state)}, expected {dims_text(wanted)} x inputs"
         raise SpecError.at(model.file, told(node), text)
     steps = (("t", data[0]), ("b", data[1]))
-    inner = _labelled(
-        node, FLOATS, (*steps, ("i", data[2])), (("d", weights[0]), ("g", weights[1]), ("i", weights[2])), "i"
-    )
+    (inner,) = _labelled(node, FLOATS, (*steps, ("i", data[2])), tuple(zip("dgi", weights, strict=True)), "i")
     own = LabelledTensor(name="", labels=(("d", state[0]), *steps, ("j", state[2])))
-    recurrent = LabelledTensor(name=node.input[2], labels=(("d", state[0]), ("g", state[1]), ("j", state[2])))
-    return [
-        attrs.evolve(inner[0], part="input"),
-        LabelledProduct(first=own, second=recurrent, summed=frozenset("j"), part="state"),
-    ]
+    recurrent = LabelledTensor(name=node.input[2], labels=tuple(zip("dgj", state, strict=True)))
+    outer = LabelledProduct(first=own, second=recurrent, summed=frozenset("j"), part="state")
+    return [attrs.evolve(inner, part="input"), outer]
 
 
 def _attention(node: Any, model: OnnxModel, axes: Axes) -> list[LabelledProduct]:
@@ -236,19 +226,18 @@ def _attention(node: Any, model: OnnxModel, axes: Axes) -> list[LabelledProduct]
     if len(node.input) > 4 and node.input[4]:
         keys += model.shape(node.input[4], node)[2]
     grouped = (("b", batch), ("h", shared), ("g", heads // shared), ("s", words))
-    scores = LabelledProduct(
-        first=LabelledTensor(name=node.input[0], labels=(*grouped, ("d", width))),
-        second=LabelledTensor(name=node.input[1], labels=(("b", batch), ("h", shared), ("t", keys), ("d", width))),
-        summed=frozenset("d"),
-        part="scores",
-    )
-    context = LabelledProduct(
-        first=LabelledTensor(name="", labels=(*grouped, ("t", keys))),
-        second=LabelledTensor(name=node.input[2], labels=(("b", batch), ("h", shared), ("t", keys), ("e", out))),
-        summed=frozenset("t"),
-        part="context",
-    )
-    return [scores, context]
+    given = (("b", batch), ("h", shared), ("t", keys))
+    queries, scores, keyed, valued = (
+        LabelledTensor(name=name, labels=labels)
+        for name, labels in (
+            (node.input[0], (*grouped, ("d", width))), ("", (*grouped, ("t", keys))),
+            (node.input[1], (*given, ("d", width))), (node.input[2], (*given, ("e", out))),
+        )
+    )  # fmt: skip
+    return [
+        LabelledProduct(first=queries, second=keyed, summed=frozenset("d"), part="scores"),
+        LabelledProduct(first=scores, second=valued, summed=frozenset("t"), part="context"),
+    ]
 
 
 PRODUCTS: Mapping[str, Callable[[Any, OnnxModel, Axes], list[LabelledProduct]]] = {
@@ -258,9 +247,7 @@ PRODUCTS: Mapping[str, Callable[[Any, OnnxModel, Axes], list[LabelledProduct]]] 
     "Gemm": _gemm,
     "Einsum": _einsum,
     "ConvTranspose": _transposed_convolution,
-    "LSTM": _recurrent,
-    "GRU": _recurrent,
-    "RNN": _recurrent,
+    **dict.fromkeys(GATES, _recurrent),
     "Attention": _attention,
 }
 

@@ -23,12 +23,9 @@ class ListsKinds(click.Command):
 @click.argument("name")
 @click.option("--kind", required=True, help="What the plugin adds, such as format or searcher; the kinds are below.")
 @click.option(
-    "--out",
-    default=".",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
+    "--out", default=".", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
     help="Folder that the plugin's folder goes into; default: the current one.",
-)
+)  # fmt: skip
 def new_plugin(name: str, kind: str, out: Path) -> None:
     """Write a plugin NAME to start from: a package with a module, a spec, and tests that pass.
 

@@ -62,27 +62,26 @@ def files_of(name: str, kind: str, registry: Registry) -> dict[str, str]:
     """The files of a plugin by their path in its folder; SpecError if the name will not do."""
     if kind not in EXAMPLES:
         raise SpecError.at("", "--kind", unknown("kind", kind, kinds()))
-    package = name.replace("-", "_")
-    if not NAME.fullmatch(name):
-        raise SpecError.at("", "NAME", f"expected lower-case words with hyphens, such as wide-{kind}; found {name!r}")
-    if keyword.iskeyword(package) or keyword.issoftkeyword(package):
-        raise SpecError.at("", "NAME", f"'{package}' is a word of Python's own, and no package can be called so")
-    if find_spec(package) is not None:
-        raise SpecError.at("", "NAME", f"there is a module '{package}' already; a longer name would be of its own")
+    package, fault = name.replace("-", "_"), ""
     taken = [known for known in registry.kinds() if name in registry.type_names(known) or registry.has(known, name)]
-    if taken:
-        raise SpecError.at("", "NAME", f"there is a {taken[0]} '{name}' already")
+    if not NAME.fullmatch(name):
+        fault = f"expected lower-case words with hyphens, such as wide-{kind}; found {name!r}"
+    elif keyword.iskeyword(package) or keyword.issoftkeyword(package):
+        fault = f"'{package}' is a word of Python's own, and no package can be called so"
+    elif find_spec(package) is not None:
+        fault = f"there is a module '{package}' already; a longer name would be of its own"
+    elif taken:
+        fault = f"there is a {taken[0]} '{name}' already"
+    if fault:
+        raise SpecError.at("", "NAME", fault)
     example = EXAMPLES[kind]
     module, spec = _blocks(example)
     described = re.search(r'^kind = "(.*)"$', spec, re.M)
     values = {
-        "plugin-name": name,
-        "plugin_name": package,
-        "PluginName": "".join(word.capitalize() for word in name.split("-")),
-        "ABOUT": example.about or f"A plugin of kind {kind}",
-        "VERSION": ".".join(__version__.split(".")[:2]),
+        "plugin-name": name, "plugin_name": package, "PluginName": "".join(map(str.capitalize, name.split("-"))),
+        "ABOUT": example.about or f"A plugin of kind {kind}", "VERSION": ".".join(__version__.split(".")[:2]),
         "USE": f"describe {described[1] if described else kind} {name}",
-    }
+    }  # fmt: skip
     files = {"pyproject.toml": TEXTS["project"], "README.md": TEXTS["readme"], "plugin_name/__init__.py": module}
     if spec:
         files["plugin_name/plugin-name.toml"] = spec
@@ -103,9 +102,8 @@ def _blocks(example: Example) -> tuple[str, str]:
     if spec:
         start, docstring, rest = module.partition('"""\n')
         hooked = "" if "import hookimpl" in rest or ", hookimpl" in rest else "\nfrom sparsemap import hookimpl\n"
-        module = (
-            f"{start}{docstring}from pathlib import Path\n{hooked}\n{rest.lstrip()}".rstrip() + "\n" + TEXTS["register"]
-        )
+        whole = f"{start}{docstring}from pathlib import Path\n{hooked}\n{rest.lstrip()}"
+        module = f"{whole.rstrip()}\n{TEXTS['register']}"
     return filled(module, names), filled(spec, names)
 
 

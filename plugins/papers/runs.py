@@ -50,6 +50,10 @@ class StudyRun:
         """All that its `result.json` says."""
         return json.loads((self.folder / "result.json").read_text("utf-8"))
 
+    def told(self, *columns: str) -> dict[str, Any]:
+        """Cells of a CSV: these properties of the search, or of its result."""
+        return {name: getattr(self, name) if hasattr(self, name) else self.result[name] for name in columns}
+
     @property
     def edp(self) -> float:
         """pJ * cycles; infinity if no valid design was found."""
@@ -104,17 +108,13 @@ class Runner:
     def study(self, name: str) -> Any:
         """The study, made smaller as asked."""
         study = self.registry.resolve("study", name)
-        known = (*study.workloads, *study.networks)
-        unknown = [workload for workload in self.workloads if workload not in known]
+        parts = study.workloads, study.networks
+        unknown = [workload for workload in self.workloads if workload not in (*parts[0], *parts[1])]
         if unknown:
             raise SparseMapError(f"--workload: study '{name}' has no {', '.join(unknown)}")
-        return attrs.evolve(
-            study,
-            workloads=tuple(x for x in study.workloads if not self.workloads or x in self.workloads),
-            networks=tuple(x for x in study.networks if not self.workloads or x in self.workloads),
-            seeds=study.seeds[: self.seeds] if self.seeds else study.seeds,
-            budget=max(1, round(self.scale * study.budget)),
-        )
+        kept = (tuple(x for x in known if not self.workloads or x in self.workloads) for known in parts)
+        about = {"seeds": study.seeds[: self.seeds or None], "budget": max(1, round(self.scale * study.budget))}
+        return attrs.evolve(study, **dict(zip(("workloads", "networks"), kept, strict=True)), **about)
 
     def folder(self, name: str) -> Path:
         """Where the searches of a study go; searches of the same kind and budget share it."""
@@ -124,13 +124,8 @@ class Runner:
 
     def problem(self, study: Any, workload: Any, hardware: str, space: str = "") -> Problem:
         """With the cost model of a study and its space, or another one."""
-        return load_problem(
-            workload,
-            built_in(study.technology, hardware),
-            space or study.space,
-            cost_model=study.cost_model,
-            registry=self.registry,
-        )
+        where = workload, built_in(study.technology, hardware), space or study.space
+        return load_problem(*where, cost_model=study.cost_model, registry=self.registry)
 
     def cells(self, name: str, what: str = "workload") -> list[Cell]:
         """The searches of a study's workloads, or its networks, in its order."""

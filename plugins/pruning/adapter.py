@@ -130,10 +130,8 @@ class PrunedModel:
         excluded = set(exclude) if exclude is not None else {*list(every)[:1], *list(every)[-1:]}
         for name in excluded - every.keys():
             raise SparseMapError(f"exclude: {unknown('layer', name, every)}")
-        chosen = {name: one for name, one in every.items() if name not in excluded}
-        grids = {
-            name: shape.grid(one.array.shape) for name, one in chosen.items() if getattr(one.module, "groups", 1) == 1
-        }
+        chosen = [name for name, one in every.items() if name not in excluded and getattr(one.module, "groups", 1) == 1]
+        grids = {name: shape.grid(every[name].array.shape) for name in chosen}
         grids = {name: grid for name, grid in grids.items() if not hybrid or grid.size[1] % job.nm.m == 0}
         if not grids:
             raise SparseMapError(f"nothing to prune among {listed(every)}")

@@ -37,32 +37,20 @@ class Recipe:
 RECIPES = {
     "conv3-fc2": Recipe(
         (
-            LayerShape("conv1", 16, 3),
-            LayerShape("conv2", 32, 3, pool=True),
-            LayerShape("conv3", 64, 3, pool=True),
-            LayerShape("fc1", 128, 0),
-            LayerShape("fc2", CLASSES, 0),
+            LayerShape("conv1", 16, 3), LayerShape("conv2", 32, 3, pool=True), LayerShape("conv3", 64, 3, pool=True),
+            LayerShape("fc1", 128, 0), LayerShape("fc2", CLASSES, 0),
         ),
-        Optimiser("sgd", clip=1.0),
-        batch=32,
-        epochs=25,
-        rate=0.05,
+        Optimiser("sgd", clip=1.0), batch=32, epochs=25, rate=0.05,
         fine_rate=0.1,  # as in the paper; of 0.02 to 0.1 the best on images held out from training, with clipping
     ),
     "conv3-fc1": Recipe(
         (
-            LayerShape("conv1", 32, 3, pool=True),
-            LayerShape("conv2", 64, 3),
-            LayerShape("conv3", 64, 3),
+            LayerShape("conv1", 32, 3, pool=True), LayerShape("conv2", 64, 3), LayerShape("conv3", 64, 3),
             LayerShape("fc1", CLASSES, 0),
         ),
-        Optimiser("adam", decay=0.0),
-        batch=64,
-        epochs=12,
-        rate=2e-3,
-        fine_rate=1e-3,
+        Optimiser("adam", decay=0.0), batch=64, epochs=12, rate=2e-3, fine_rate=1e-3,
     ),
-}
+}  # fmt: skip
 """By name: the convolutions and fully connected layers."""
 
 
@@ -73,12 +61,8 @@ def data(seed: int) -> tuple[Images, Images]:
     images = (found.images / 16.0).astype(np.float32)[..., None]
     labels = found.target.astype(np.int64)
     rng = np.random.default_rng((seed, 1))
-    test = np.concatenate(
-        [
-            rng.permutation(np.flatnonzero(labels == label))[: round(0.25 * int((labels == label).sum()))]
-            for label in range(CLASSES)
-        ]
-    )
+    of_class = [np.flatnonzero(labels == label) for label in range(CLASSES)]
+    test = np.concatenate([rng.permutation(rows)[: round(0.25 * len(rows))] for rows in of_class])
     train = rng.permutation(np.setdiff1d(np.arange(len(labels)), test))
     return Images(images[train], labels[train]), Images(images[test], labels[test])
 

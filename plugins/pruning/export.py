@@ -64,25 +64,14 @@ class PrunedLayers:
             self._write_workload(folder, file, name, {"type": "data", "file": f"{file}.npy"})
             self._write_workload(folder, f"{file}-fitted", name, self.fitted(name))
             counts = kept_blocks(mask.blocks, split)
-            profile[name] = {
-                "mask": f"{file}-mask.npy",
-                "blocks": list(mask.blocks.shape),
-                "split": attrs.asdict(split),
-                "kept": counts.tolist(),
-                "padding": padding(counts),
-            }
+            kept = {"split": attrs.asdict(split), "kept": counts.tolist(), "padding": padding(counts)}
+            profile[name] = {"mask": f"{file}-mask.npy", "blocks": list(mask.blocks.shape), **kept}
             rows.append(_row(name, mask, counts))
         macs = {name: weights.size * self.positions[name] for name, weights in self.weights.items()}
-        rows.append(
-            {
-                "layer": "all",
-                "sparsity": sparsity_of(self.masks),
-                "blocks": sum(row["blocks"] for row in rows),
-                "kept_blocks": sum(row["kept_blocks"] for row in rows),
-                "flops_ratio": flops_ratio(self.masks, macs),
-                "utilisation": utilisation(mask.words for mask in self.masks.values()),
-            }
-        )
+        whole = {"layer": "all", "sparsity": sparsity_of(self.masks)}
+        whole |= {key: sum(row[key] for row in rows) for key in ("blocks", "kept_blocks")}
+        whole |= {"flops_ratio": flops_ratio(self.masks, macs)}
+        rows.append(whole | {"utilisation": utilisation(mask.words for mask in self.masks.values())})
         write_text(folder / "masks.json", json.dumps({"layers": profile}, indent=1) + "\n")
         write_text(folder / "summary.csv", csv_text(rows))
         return rows
@@ -121,17 +110,11 @@ def _row(name: str, mask: Masks, counts: Array) -> dict[str, Any]:
     """A line of `summary.csv`; `counts` are the kept blocks of every part."""
     kept = mask.blocks.sum(axis=1)
     return {
-        "layer": name,
-        "rows": mask.grid.size[0],
-        "columns": mask.grid.size[1],
-        "sparsity": 1 - mask.density,
-        "blocks": mask.blocks.size,
-        "kept_blocks": int(kept.sum()),
+        "layer": name, "rows": mask.grid.size[0], "columns": mask.grid.size[1], "sparsity": 1 - mask.density,
+        "blocks": mask.blocks.size, "kept_blocks": int(kept.sum()),
         "kept_per_row": f"{kept.min()}" if kept.min() == kept.max() else f"{kept.min()}-{kept.max()}",
-        "flops_ratio": mask.density,
-        "utilisation": utilisation([mask.words]),
-        "padding": padding(counts),
-    }
+        "flops_ratio": mask.density, "utilisation": utilisation([mask.words]), "padding": padding(counts),
+    }  # fmt: skip
 
 
 def file_names(layers: Mapping[str, Any]) -> dict[str, str]:

@@ -176,14 +176,11 @@ class HybridPruner:
     def check(self, sparsity: float) -> None:
         """SparseMapError if no step can reach this sparsity."""
         if sparsity < self.lowest - 1e-12:
-            raise SparseMapError(
-                f"sparsity {sparsity:g} is below the {self.lowest:g} that the pattern {self.pattern} alone prunes"
-            )
+            text = f"is below the {self.lowest:g} that the pattern {self.pattern} alone prunes"
+            raise SparseMapError(f"sparsity {sparsity:g} {text}")
         if sparsity > self.highest + 1e-12:
-            raise SparseMapError(
-                f"sparsity {sparsity:g} cannot be reached: at most {self.highest:.4g}, where every row of blocks keeps"
-                " one; use smaller blocks or a sparser pattern"
-            )
+            text = f"cannot be reached: at most {self.highest:.4g}, where every row of blocks keeps one"
+            raise SparseMapError(f"sparsity {sparsity:g} {text}; use smaller blocks or a sparser pattern")
 
     def targets(self, sparsity: float, steps: int) -> list[float]:
         """The sparsity of each step, up to this one in equal parts; SparseMapError if it cannot be reached."""

@@ -83,10 +83,8 @@ class TrainedNetwork:
             kernel = max(shape.kernel, 1)
             scale = np.sqrt(2 / (kernel * kernel * channels))
             weights = (rng.standard_normal((shape.outputs, kernel, kernel, channels)) * scale).astype(dtype)
-            last = place == len(shapes) - 1
-            layers.append(
-                TrainedLayer(shape.name, weights, np.zeros(shape.outputs, dtype), dense, shape.pool, last, side)
-            )
+            last, bias = place == len(shapes) - 1, np.zeros(shape.outputs, dtype)
+            layers.append(TrainedLayer(shape.name, weights, bias, dense, shape.pool, last, side))
             side, channels = side // 2 if shape.pool else side, shape.outputs
         return cls(layers)
 

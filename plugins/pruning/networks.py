@@ -71,12 +71,13 @@ class WeightsOfNetwork:
             "description": f"{self.spec.name}, pruned as {pruned.source}",
             "source": "sparsemap prune",
         }
-        own = {key: plain(getattr(self.spec, key)) for key in ("input", "defaults", "batch")}
+        own = {key: getattr(self.spec, key) for key in ("input", "defaults", "batch", "outputs", "rectified", "lacks")}
         layers = [
             self._layer(folder, layer, node, pruned, files)
             for layer, node in zip(self.spec.layers, self.nodes.values(), strict=True)
         ]
-        table |= {key: value for key, value in own.items() if value}
+        told = {key: value for key, value in own.items() if value or (key == "rectified" and value is not None)}
+        table |= {key: plain(value) for key, value in told.items()}
         toml_io.write(folder / NETWORK, {**table, "layers": layers})
 
     def _layer(

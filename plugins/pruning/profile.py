@@ -72,13 +72,9 @@ def utilisation(words: Iterable[Array], rows: int = 64, cores: int = 4) -> float
     A core's load are the kept words of its rows. 1 if all are busy all the time, as where every row of blocks keeps as
     many.
     """
-    mean = worst = 0.0
-    for mask in words:
-        loads = mask.sum(axis=1)
-        for first in range(0, len(loads), rows):
-            step = [part.sum() for part in np.array_split(loads[first : first + rows], cores)]
-            mean += float(np.mean(step))
-            worst += float(max(step))
+    loads = [mask[first : first + rows].sum(axis=1) for mask in words for first in range(0, len(mask), rows)]
+    steps = [[part.sum() for part in np.array_split(load, cores)] for load in loads]
+    mean, worst = sum(float(np.mean(step)) for step in steps), sum(float(max(step)) for step in steps)
     return mean / worst if worst else 1.0
 
 

@@ -24,7 +24,7 @@ from sparsemap.pieces.contracts.base import Array
 
 from . import digits
 from .block_masks import BALANCES
-from .blocks import ORDERS, UNITS, BlockGrid, BlockShape
+from .blocks import ORDERS, UNITS, BlockShape
 from .export import PrunedLayers, file_names
 from .hybrid import BUDGETS, NORMALISE, NmPattern
 from .networks import WeightsOfNetwork
@@ -120,25 +120,17 @@ def prune_digits(job: Job, options: Options, progress: Callable[[], None]) -> st
     limits = need("threadpoolctl", "training", "prune").threadpool_limits
     with limits(1):  # matrices are small, and sums do not depend on the number of cores
         found = [run(attrs.evolve(job, seed=seed), progress) for seed in range(options["seeds"])]
-    layers = found[0].network.layers
     of_classes = "" if len(job.classes) == digits.CLASSES else f" {', '.join(map(str, job.classes))}"
-    pruned = PrunedLayers(
-        weights={layer.name: layer.weights for layer in layers},
-        positions={layer.name: layer.side**2 for layer in layers},
-        masks=found[0].masks,
-        pattern=job.nm,
-        source=f"{job.network}, digits{of_classes}",
-        splits=job.splits,
-    )
+    weights = {layer.name: layer.weights for layer in found[0].network.layers}
+    positions = {layer.name: layer.side**2 for layer in found[0].network.layers}
+    about: Any = {"pattern": job.nm, "source": f"{job.network}, digits{of_classes}", "splits": job.splits}
+    pruned = PrunedLayers(weights=weights, positions=positions, masks=found[0].masks, **about)
     rows = [outcome.row() for outcome in found]
     summary = pruned.write(options["out"])
     write_text(options["out"] / "runs.csv", csv_text(rows))
     write_options("digits", options)
-    lines = [
-        _mean_line("accuracy", [row["accuracy"] for row in rows]),
-        _mean_line("dense", [row["dense_accuracy"] for row in rows]),
-        _mean_line("achieved sparsity", [row["achieved"] for row in rows]),
-    ]
+    means = {"accuracy": "accuracy", "dense": "dense_accuracy", "achieved sparsity": "achieved"}
+    lines = [_mean_line(name, [row[column] for row in rows]) for name, column in means.items()]
     notes = [f"seed {row['seed']}: no path of kept blocks leads through the network" for row in rows if row["cut"]]
     return "\n".join([*lines, *notes, _table(summary), f"wrote {shown(options['out'])}"])
 
@@ -151,18 +143,9 @@ def _mean_line(name: str, values: Sequence[float]) -> str:
 def _table(rows: Sequence[dict[str, Any]]) -> str:
     """A line per layer; narrow terminals do without the blocks per row and those of the layer."""
     head = ["layer", "sparsity", "kept blocks", "of", "per row", "flops", "utilisation"]
-    cells = [
-        [
-            row["layer"],
-            percent(row["sparsity"], 1),
-            str(row["kept_blocks"]),
-            str(row["blocks"]),
-            row.get("kept_per_row", ""),
-            percent(row["flops_ratio"], 1),
-            percent(row["utilisation"], 1),
-        ]
-        for row in rows
-    ]
+    keys = ("layer", "sparsity", "kept_blocks", "blocks", "kept_per_row", "flops_ratio", "utilisation")
+    shares = ("sparsity", "flops_ratio", "utilisation")
+    cells = [[percent(row[key], 1) if key in shares else str(row.get(key, "")) for key in keys] for row in rows]
     return output.table([head, *cells], "<>", gap=3, less=(4, 3))
 
 
@@ -197,25 +180,19 @@ def _prune_weights(source: Path, job: Job, options: Options) -> str:
         network = WeightsOfNetwork.of(options["network"]) if options["network"] else None
         every = network.named(every, source) if network else every
     weights = chosen_layers(every, options["layers"])
-    notes = [
-        f"{name}: stays dense, every channel has a window of its own" for name in weights if depthwise(weights[name])
-    ]
-    weights = {name: array for name, array in weights.items() if not depthwise(array)}
+    alone = [name for name, array in weights.items() if depthwise(array)]
+    notes = [f"{name}: stays dense, every channel has a window of its own" for name in alone]
+    weights = {name: array for name, array in weights.items() if name not in alone}
     if not weights:
         raise SparseMapError("\n".join([*notes, f"{shown(source)}: no layer is left to prune"]))
     file_names(weights)
     positions = _positions(every, options["positions"], network, notes)
     evidence = _evidence(job.criterion, weights, options)
     grids = {name: job.block.grid(array.shape) for name, array in weights.items()}
-
-    def fits(grid: BlockGrid) -> bool:
-        return grid.size[1] % job.nm.m == 0
-
     if job.method in HYBRID:
-        notes += [
-            f"{name}: stays dense, its rows have no groups of {job.nm.m}" for name in grids if not fits(grids[name])
-        ]
-        grids = {name: grid for name, grid in grids.items() if fits(grid)}
+        unfit = [name for name, grid in grids.items() if grid.size[1] % job.nm.m]
+        notes += [f"{name}: stays dense, its rows have no groups of {job.nm.m}" for name in unfit]
+        grids = {name: grid for name, grid in grids.items() if name not in unfit}
         if not grids:
             raise SparseMapError(f"{shown(source)}: no layer has groups of {job.nm.m}, all would stay dense")
     steps = MaskSteps.of(job, grids)
@@ -223,14 +200,8 @@ def _prune_weights(source: Path, job: Job, options: Options) -> str:
     if steps.pruner and job.method != "nm-only":
         unblocked = [name for name in grids if name not in steps.pruner.prunable]
         notes += [f"{name}: loses no blocks, its size is no multiple of {job.block}" for name in unblocked]
-    pruned = PrunedLayers(
-        weights=every,
-        positions=positions,
-        masks=masks,
-        pattern=job.nm,
-        source=source.name,
-        splits=job.splits,
-    )
+    about: Any = {"pattern": job.nm, "source": source.name, "splits": job.splits}
+    pruned = PrunedLayers(weights=every, positions=positions, masks=masks, **about)
     summary = pruned.write(options["out"])
     if model:
         masked = {name: in_layout(array, model.weights()[name].ndim) for name, array in pruned.masked.items()}
@@ -280,9 +251,7 @@ def _evidence(criterion: str, weights: dict[str, Array], options: Options) -> di
     field = NEEDS[criterion]
     path = options[f"{field}s"]
     if path is None:
-        option = f"--{field.replace('_', '-')}s"
-        raise SparseMapError(
-            f"criterion {criterion!r} needs gradients, and weights have none: add {option} FILE, or --criterion l1"
-        )
+        advice = f"add --{field.replace('_', '-')}s FILE, or --criterion l1"
+        raise SparseMapError(f"criterion {criterion!r} needs gradients, and weights have none: {advice}")
     gradients = read_gradients(path, weights, options["layout"])
     return {name: Evidence(array, **{field: gradients[name]}) for name, array in weights.items()}

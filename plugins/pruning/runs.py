@@ -59,10 +59,8 @@ class Job:
 
     def __attrs_post_init__(self) -> None:
         if self.method in HYBRID and self.criterion not in WORD_CRITERIA:
-            raise SparseMapError(
-                f"criterion {self.criterion!r} scores blocks, and method {self.method!r} needs scores of words:"
-                f" {', '.join(WORD_CRITERIA)}"
-            )
+            text = f"scores blocks, and method {self.method!r} needs scores of words: {', '.join(WORD_CRITERIA)}"
+            raise SparseMapError(f"criterion {self.criterion!r} {text}")
 
     @property
     def recipe(self) -> digits.Recipe:
@@ -248,10 +246,8 @@ class PruningRun:
             return {name: Evidence(self.network[name].weights) for name in job.prunable}
         squared, absolute = job.criterion == "fisher", job.gradient == "mean-abs"
         everyone = job.criterion == "saliency-all"
-        samples = (digits.data(job.seed)[0] if everyone else self.train).of(
-            range(digits.CLASSES) if everyone else job.classes, SAMPLES
-        )
-        return evidence(self.network, samples, job.prunable, squared=squared, absolute=absolute)
+        images, classes = (digits.data(job.seed)[0], range(digits.CLASSES)) if everyone else (self.train, job.classes)
+        return evidence(self.network, images.of(classes, SAMPLES), job.prunable, squared=squared, absolute=absolute)
 
     def _apply(self, masks: Mapping[str, Masks]) -> None:
         """The network computes with these masks from now on."""
@@ -284,21 +280,12 @@ class PruningRun:
         epochs = 1 + job.iterations * job.epochs if job.method in HYBRID else job.recipe.epochs
         dense, dense_among = _dense_accuracy(job.network, job.classes, epochs, job.seed)
         return {
-            "method": job.method,
-            "pattern": str(job.nm),
-            "block": "" if job.method == "nm-only" else str(job.block),
-            "criterion": job.criterion,
-            "balance": job.balance,
-            "classes": len(job.classes),
-            "sparsity": job.target,
-            "seed": job.seed,
-            "achieved": sparsity_of(self.masks),
-            "accuracy_before": self.before,
+            "method": job.method, "pattern": str(job.nm), "block": "" if job.method == "nm-only" else str(job.block),
+            "criterion": job.criterion, "balance": job.balance, "classes": len(job.classes), "sparsity": job.target,
+            "seed": job.seed, "achieved": sparsity_of(self.masks), "accuracy_before": self.before,
             "accuracy": accuracy(self.network, self.test),
             "accuracy_among_classes": accuracy(self.network, self.test, job.classes),
-            "dense_accuracy": dense,
-            "dense_accuracy_among_classes": dense_among,
-            "cut": int(self.cut),
+            "dense_accuracy": dense, "dense_accuracy_among_classes": dense_among, "cut": int(self.cut),
             "flops_ratio": flops_ratio(self.masks, self.network.macs),
             "utilisation": utilisation(mask.words for mask in self.masks.values()),
-        }
+        }  # fmt: skip

@@ -69,11 +69,10 @@ class Accesses:
         return went / came if came else None
 
     def to_dict(self) -> dict[str, Any]:
-        names = {"tensor": self.tensor.name, "level": self.level.name}
-        keys = ("tile_words", "stored_words", "instances")
         rows = [{**attrs.asdict(row), "energy_pj": row.energy_pj} for row in self.rows]
         return {
-            **names, **{key: getattr(self, key) for key in keys}, "available": self.level.instances,
+            "tensor": self.tensor.name, "level": self.level.name, "tile_words": self.tile_words,
+            "stored_words": self.stored_words, "instances": self.instances, "available": self.level.instances,
             "dense": dict(self.dense), "rows": rows, "energy_pj": self.energy_pj, "reuse": self.reuse,
         }  # fmt: skip
 
@@ -99,8 +98,7 @@ def _counted(design: Design, detail: Any, tensor: int, level: int) -> Accesses:
         counts |= {f"{gone}_read": cell.gone_read, f"{gone}_update": cell.gone_update}
     rows = []
     for name, words in counts.items():
-        price = problem.energy_pj(level, WRITES.get(name, name))
-        each = spec.memory.access_words
+        price, each = problem.energy_pj(level, WRITES.get(name, name)), spec.memory.access_words
         rows.append(AccessRow(name.replace("_", " "), float(np.ceil(words[0] / each) * each) * active, price))
     if level and level == design.decoded(tensor) and any(rank.format.compressed for rank in design.ranks(tensor)):
         rows.append(AccessRow("decode", float(cell.fill[0]) * active, problem.energy_pj(level, "decode")))
@@ -110,19 +108,12 @@ def _counted(design: Design, detail: Any, tensor: int, level: int) -> Accesses:
     for name, bits in cell.bits.items():
         prefix, _, action = name.rpartition("_")
         price = problem.energy_pj(level, f"{prefix}_metadata_{action}" if prefix else f"metadata_{WRITES[action]}")
-        about = f"{prefix} metadata {action}".strip()
-        rows.append(AccessRow(about, float(np.ceil(bits[0] / spec.metadata_width)) * active, price))
+        count = float(np.ceil(bits[0] / spec.metadata_width)) * active
+        rows.append(AccessRow(f"{prefix} metadata {action}".strip(), count, price))
     dense = {"read": detail.dense_reads, "fill": detail.dense_fills, "update": detail.dense_updates}
-    return Accesses(
-        problem.tensors[tensor],
-        spec,
-        float(detail.tile_words[here]),
-        float(detail.data_words_max[here]),
-        active,
-        {name: float(words[here]) * used for name, words in dense.items()},
-        tuple(row for row in rows if row.count),
-        float(detail.energy_pj[here]),
-    )
+    told = {name: float(words[here]) * used for name, words in dense.items()}
+    tile, kept = (float(detail.tile_words[here]), float(detail.data_words_max[here])), tuple(x for x in rows if x.count)
+    return Accesses(problem.tensors[tensor], spec, *tile, active, told, kept, float(detail.energy_pj[here]))
 
 
 def access_lines(found: Accesses, loops: Sequence[Loop], energy_pj: float) -> list[str]:
@@ -142,10 +133,9 @@ def access_lines(found: Accesses, loops: Sequence[Loop], energy_pj: float) -> li
     if level.index:
         whole = abs(found.instances - round(found.instances)) < 1e-6
         lines.append(f"  held by  {found.instances:,.{0 if whole else 1}f} of {level.instances:,} {level.name}")
-        outside = [
-            [loop_text(loop), effect(loops, tensor, loop, level.index)] for loop in loops if loop.storage < level.index
-        ]
-        told = aligned(outside, "<") or ["none: the tile comes once"]
+        outside = [loop for loop in loops if loop.storage < level.index]
+        rows = [[loop_text(loop), effect(loops, tensor, loop, level.index)] for loop in outside]
+        told = aligned(rows, "<") or ["none: the tile comes once"]
         lines += [f"  {'' if i else 'loops':7}  {line}" for i, line in enumerate(told)]
     if found.reuse is not None and not tensor.output:
         came, went = (format_count(found.dense[name]) for name in ("fill", "read"))

@@ -32,19 +32,13 @@ def lines(result: Result, table: Mapping[str, Any], objective: Objective) -> Ite
 def scenario_lines(best: Best) -> list[str]:
     """What the design is worth in each scenario, and how far it is from the bound there."""
     rows = [["", "weight", "EDP", "energy", "cycles", "over the bound"]]
-    unfit = []
     for name, there in best.scenarios.items():
-        if not math.isfinite(there.energy_pj):
-            unfit.append(name)
         gap = f"{there.gap:.2f}x" if there.gap is not None and math.isfinite(there.gap) else "-"
-        rows.append(
-            [name, f"{best.problem.scenarios[name].weight:.3g}", *numbers_text(there.energy_pj, there.cycles), gap]
-        )
+        weight = f"{best.problem.scenarios[name].weight:.3g}"
+        rows.append([name, weight, *numbers_text(there.energy_pj, there.cycles), gap])
     lines = [styled("scenarios that the score is of", "strong"), *(f"  {line}" for line in aligned(rows))]
-    if unfit:
-        lines.append(
-            styled(f"  the design does not fit at {' and '.join(unfit)}, which the score leaves out", "warning")
-        )
+    if unfit := " and ".join(name for name, there in best.scenarios.items() if not math.isfinite(there.energy_pj)):
+        lines.append(styled(f"  the design does not fit at {unfit}, which the score leaves out", "warning"))
     return lines
 
 

@@ -91,13 +91,9 @@ def with_charges(parts: Sequence[str], charges: Collection[str]) -> list[str]:
 
 
 def bars(
-    marks: Sequence[Mark],
-    axis: str,
-    ends: Mapping[str, str],
-    parts: Sequence[str] = ("",),
-    limit: float = 0.0,
+    marks: Sequence[Mark], axis: str, ends: Mapping[str, str], parts: Sequence[str] = ("",), limit: float = 0.0,
     title: str = "",
-) -> Chart:
+) -> Chart:  # fmt: skip
     """Horizontal bars in the order of the rows, stacked by part; `ends` has a text at the end of each bar, and `limit`
     is where a line across them stands."""
     rows = list(dict.fromkeys(mark.row for mark in marks))

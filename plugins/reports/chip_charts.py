@@ -61,25 +61,20 @@ def tree_chart(outcome: DesignOutcome) -> Chart | None:
                     parent = above[min(i * len(above) // shown, len(above) - 1)]
                     axes.plot([parent, left + side / 2], [at - 0.42, at], color=GREY, linewidth=0.6)
                 on = (i + 0.5) / shown <= here[0].at or i == 0
-                box = Rectangle(
-                    (left + 0.1 * side, at), 0.8 * side, 0.58, facecolor="none", edgecolor=GREY, linewidth=0.8
-                )
-                axes.add_patch(box)
-                height = 0.0
+                x, wide, bottom = left + 0.1 * side, 0.8 * side, at + 0.58
+                axes.add_patch(Rectangle((x, at), wide, 0.58, facecolor="none", edgecolor=GREY, linewidth=0.8))
                 for mark in here if on else ():
-                    one = 0.58 * mark.value
-                    patch = Rectangle((left + 0.1 * side, at + 0.58 - height - one), 0.8 * side, one, linewidth=0)
+                    bottom -= 0.58 * mark.value
+                    patch = Rectangle((x, bottom), wide, 0.58 * mark.value, linewidth=0)
                     patch.set_color(colour([*parts, IN_USE], mark.part))
                     axes.add_patch(patch)
                     tipped(patch, [mark.tip])
-                    height += one
             above = [left + side / 2 for left in lefts]
             each = f"{count:,} x {format_bits(size)}" if size else f"{count:,}"
             axes.text(0.0, at + 0.1, name, va="center", weight="bold", fontsize=8)
             axes.text(0.0, at + 0.42, f"{each}\n{percent(here[0].at)} in use", va="center", fontsize=7)
-        legend(
-            figure, axes, [part for part in parts if any(m.part == part and m.value for m in marks)], [*parts, IN_USE]
-        )
+        filled = [part for part in parts if any(m.part == part and m.value for m in marks)]
+        legend(figure, axes, filled, [*parts, IN_USE])
         return figure
 
     return Chart(marks, draw, "the chip, with the design in it")
@@ -102,9 +97,9 @@ def area_chart(outcome: DesignOutcome) -> Chart | None:
         ends[name] = f"{area_text(whole)}, {percent(share)} used"
         for part, value in ((IN_USE, whole * share), (EMPTY, whole * (1 - share))):
             marks.append(Mark(value, part, name, tip=f"{name}, {part}\n{area_text(value)} of {area_text(whole)}"))
-    return (
-        bars(marks, "area, mm2", ends, (IN_USE, EMPTY), title="area, to scale") if any(m.value for m in marks) else None
-    )
+    if not any(mark.value for mark in marks):
+        return None
+    return bars(marks, "area, mm2", ends, (IN_USE, EMPTY), title="area, to scale")
 
 
 def busy_chart(outcome: DesignOutcome) -> Chart | None:
@@ -123,9 +118,8 @@ def busy_chart(outcome: DesignOutcome) -> Chart | None:
     busy[problem.compute_name] = min((done + gated) / outcome.units, cycles)
     marks, ends = [], {}
     for name, count in busy.items():
-        tip = (
-            f"{name}\nbusy for {format_count(count)} of {format_count(cycles)} cycles, on average over instances in use"
-        )
+        tip = f"{name}\nbusy for {format_count(count)} of {format_count(cycles)} cycles"
+        tip += ", on average over instances in use"
         marks += [Mark(count, "busy", name, tip=tip), Mark(cycles - count, WAITING, name, tip=tip)]
         ends[name] = percent(count / cycles)
     return bars(marks, "cycles", ends, ("busy", WAITING), title="who is busy, of the time of the layer")

@@ -17,12 +17,9 @@ from sparsemap.pieces import defaults
 @click.argument("design", type=click.Path())
 @click.argument("quantity", default="edp")
 @click.option(
-    "--budget",
-    default=0,
-    type=click.IntRange(min=0),
-    metavar="N",
+    "--budget", default=0, type=click.IntRange(min=0), metavar="N",
     help="Also search N designs from this one with nothing and with each one thing free; without, nothing is searched.",
-)
+)  # fmt: skip
 @click.option(
     "--space", default=defaults.SPACE, show_default=True, metavar="NAME", help="The design space of these searches."
 )
@@ -44,7 +41,7 @@ def explain_command(
     from sparsemap.pieces.loading import load
     from sparsemap.problem import design_file
 
-    from .explain import Searches, explain
+    from .explain import explain
     from .many import explain_many, is_many
     from .variants import Base
 
@@ -54,7 +51,7 @@ def explain_command(
             raise SearchError(f"{design}: --budget searches from one design; name the folder of one of them")
         found = explain_many(Path(design), quantity, registry)
     else:
-        found = explain(Base(design_file.load(design, registry)), quantity, Searches(budget, space, seed))
+        found = explain(Base(design_file.load(design, registry)), quantity, budget, space, seed)
     answer(found.data if as_json else None, found.lines)
 
 
@@ -104,14 +101,11 @@ KIND_OF = {"timeline": "network", "ratios": "study"}
 @click.command("plot")
 @click.argument("result", type=click.Path())
 @click.option(
-    "--kind",
-    required=True,
-    metavar="KIND",
-    type=click.Choice(FIGURES),
+    "--kind", required=True, metavar="KIND", type=click.Choice(FIGURES),
     help=f"What is drawn: {listed(FIGURES)}; convergence and pareto need the folder of a search, timeline that of a network, "
     "ratios that of a study; all others, such as busy (what each level is busy with) and chip (levels and tiles to scale), take "
     "one design.",
-)
+)  # fmt: skip
 @click.option(
     "-o", "--out", required=True, type=click.Path(dir_okay=False), metavar="FIG", help="A .png, .svg or .pdf."
 )
@@ -154,12 +148,9 @@ def plot_command(result: str, kind: str, out: str, reference: str, by: str, plug
 @click.command("report")
 @click.argument("results", type=click.Path(exists=True, path_type=Path), nargs=-1, required=True)
 @click.option(
-    "-o",
-    "--out",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="HTML",
+    "-o", "--out", type=click.Path(dir_okay=False, path_type=Path), metavar="HTML",
     help="The file.  [default: report.html in the folder of the result; in the working directory for several]",
-)
+)  # fmt: skip
 @reference_option
 @plugin_dirs
 def report_command(results: tuple[Path, ...], out: Path | None, reference: str, plugin_dirs: tuple[str, ...]) -> None:

@@ -82,8 +82,8 @@ def _spent(found: Accesses) -> dict[str, float]:
 def _formula(found: Accesses) -> str:
     """How the energy of a tensor at a level comes about, a line per action and the sum."""
     lines = [f"{found.tensor.name} at {found.level.name}", *(f"{row.name} {product(row)}" for row in found.rows)]
-    charges = [f"charges {format_energy(found.other_pj)}"] if found.other_pj else []
-    return "\n".join([*lines, *charges, f"sum {format_energy(found.energy_pj)}"])
+    lines += [f"charges {format_energy(found.other_pj)}"] if found.other_pj else []
+    return "\n".join([*lines, f"sum {format_energy(found.energy_pj)}"])
 
 
 def product(row: AccessRow) -> str:
@@ -163,14 +163,13 @@ def roofline_chart(outcome: DesignOutcome) -> Chart | None:
 
 
 def traffic(outcome: DesignOutcome, level: Level) -> tuple[float, float]:
-    """Words that a level moves in all, and those that one instance can move in a cycle."""
+    """Words that a level moves in all, but those that are skipped, and those that one instance can move in a cycle."""
     width = level.bandwidth or (level.read_bandwidth or math.inf) + (level.write_bandwidth or math.inf)
-    return sum(timed_words(found) for found in outcome.accesses.values() if found.level is level), width
-
-
-def timed_words(found: Accesses) -> float:
-    level, rows = found.level, [row for row in found.rows if not row.name.startswith("skipped")]
-    return sum(row.count * (level.metadata_width / level.word_bits if "metadata" in row.name else 1.0) for row in rows)
+    each, words = level.metadata_width / level.word_bits, 0.0
+    for found in (found for found in outcome.accesses.values() if found.level is level):
+        rows = [row for row in found.rows if not row.name.startswith("skipped")]
+        words += sum(row.count * (each if "metadata" in row.name else 1.0) for row in rows)
+    return words, width
 
 
 def room_chart(outcome: DesignOutcome) -> Chart | None:
@@ -203,11 +202,8 @@ def convergence_chart(folder: Path, found: Mapping[str, Any], units: Sequence[st
     """The best score against the designs evaluated, its proven bound, and the share of valid designs; `units`: the unit of
     the score, if it has one."""
     done, best, valid = (values.tolist() for values in history(folder))
-    scores = [
-        Mark(x, at=score, tip=f"{x:,} designs\nbest score {score:.4e}")
-        for x, score in zip(done, best, strict=True)
-        if math.isfinite(score)
-    ]
+    known = [(x, score) for x, score in zip(done, best, strict=True) if math.isfinite(score)]
+    scores = [Mark(x, at=score, tip=f"{x:,} designs\nbest score {score:.4e}") for x, score in known]
     shares = [
         Mark(x, at=part, tip=f"{x:,} designs\n{part:.1f} % of the last {batch:,} valid")
         for x, part, batch in zip(done, valid, np.diff(done, prepend=0).tolist(), strict=True)

@@ -144,15 +144,12 @@ def _bare(value: Any) -> Any:
 def _name(table: Any, place: Place) -> str:
     """`GLB capacity`, `formats of P`, `gate_skip at PEB`, `density P`."""
     head, *rest = place
-    if head == "formats":
-        return f"formats of {rest[0]}"
-    if head == "decoded" and rest:
-        return f"decoded {rest[0]}"
-    if head == "gate_skip":
-        return f"gate_skip at {rest[0]}"
-    if head == "pieces":
+    if said := {"formats": "formats of {}", "gate_skip": "gate_skip at {}", "decoded": "decoded {}"}.get(str(head), ""):
+        if rest:
+            return said.format(rest[0])
+    elif head == "pieces":
         return f"{rest[0]} {rest[1]}, its definition"
-    if head == "hardware" and rest[:1] == ["levels"] and len(rest) > 1:
+    elif head == "hardware" and rest[:1] == ["levels"] and len(rest) > 1:
         level = _at(table, place[:3])
         rest = [level.get("name", f"level {rest[1]}"), *rest[2:]]
     elif head in ("mapping", "cost_model", "padding", "beyond_format", "segments", "stored"):
@@ -164,15 +161,10 @@ def _text(value: Any) -> str:
     if value is MISSING or value in ([], ""):
         return "-"
     if isinstance(value, list):
-        value = [entry.get("name", entry.get("type")) if isinstance(entry, Mapping) else entry for entry in value]
-        return shortened_list(value)
+        values = [entry.get("name", entry.get("type")) if isinstance(entry, Mapping) else entry for entry in value]
+        runs = [(text, len(list(same))) for text, same in groupby(map(str, values))]
+        return ", ".join(f"{count} x {text}" if count > 1 else text for text, count in runs)
     return value if isinstance(value, str) else shortened(value, 48)
-
-
-def shortened_list(values: Sequence[Any]) -> str:
-    """Values with commas between them, of repeated ones how many."""
-    runs = [(value, len(list(same))) for value, same in groupby(map(str, values))]
-    return ", ".join(f"{count} x {value}" if count > 1 else value for value, count in runs)
 
 
 # ---------------------------------------------------------------------------------------------------------------- text
@@ -213,11 +205,11 @@ def gained_lines(name: str, given: Design, best: Design) -> list[str]:
 
 def _in_turn(name: str, start: DesignOutcome, found: Sequence[DiffStep]) -> list[list[str]]:
     """The first design and each change after those before it: EDP and its change, energy, cycles, limit."""
-    befores = [start, *(step.after for step in found)]
-    rows = [
-        [step.name, *_edp(step.after, before), *_end(step.after)] for before, step in zip(befores, found, strict=False)
-    ]
-    return [[name, *_edp(start), *_end(start)], *rows]
+    rows, before = [[name, *_edp(start), *_end(start)]], start
+    for step in found:
+        rows.append([step.name, *_edp(step.after, before), *_end(step.after)])
+        before = step.after
+    return rows
 
 
 def _edp(outcome: DesignOutcome, before: DesignOutcome | None = None) -> list[str]:

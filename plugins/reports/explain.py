@@ -19,18 +19,15 @@ from sparsemap.problem.levels import Level
 from sparsemap.searching.breakdown import CHARGES, WAITING
 from sparsemap.spec.units import format_count, format_energy
 
-from .accesses import Accesses, access_lines
+from .accesses import access_lines
 from .breakdown import breakdown_lines
 from .loop_nest import room
 from .outcome import DesignOutcome
 from .variants import ALL, KINDS, Base, Free, freed, unlimited_bandwidth
 from .wording import bandwidth_text, change_text, chip_text, numbers_text, wrapped
 
-OF = {
-    "edp": tuple(KINDS),
-    "energy": ("accesses", "metadata", "charge"),
-    "cycles": ("bandwidth", "metadata", "charge"),
-}
+MORE = ("metadata", "charge")
+OF = {"edp": tuple(KINDS), "energy": ("accesses", *MORE), "cycles": ("bandwidth", *MORE)}
 """What is made free for each total."""
 LARGEST = 3
 """Accesses that `explain DESIGN energy` explains."""
@@ -45,21 +42,15 @@ class Explanation:
     data: dict[str, Any]
 
 
-@attrs.frozen
-class Searches:
-    """What to search besides: so many designs from this one, with nothing and with each one thing free."""
-
-    budget: int = 0
-    space: str = defaults.SPACE
-    seed: int = 0
-
-
-def explain(base: Base, quantity: str = "edp", searches: Searches = Searches()) -> Explanation:
-    """Explains `edp`, `energy` or `cycles`, a level, a tensor, or `LEVEL.TENSOR`; `SearchError` for other names."""
+def explain(
+    base: Base, quantity: str = "edp", budget: int = 0, space: str = defaults.SPACE, seed: int = 0
+) -> Explanation:
+    """Explains `edp`, `energy` or `cycles`, a level, a tensor, or `LEVEL.TENSOR`; `SearchError` for other names. With a
+    `budget` so many designs are searched besides from this one, with nothing and with each one thing free."""
     problem, outcome = base.design.problem, base.outcome
     levels, tensors = [level.name for level in problem.levels], [tensor.name for tensor in problem.tensors]
     if quantity in OF:
-        return _total(base, quantity, searches)
+        return _total(base, quantity, budget, space, seed)
     if not outcome.valid:
         raise SearchError(f"the design is {outcome.fault}; `explain` without a quantity says more")
     level, _, tensor = quantity.rpartition(".") if quantity not in levels else (quantity, "", "")
@@ -67,7 +58,7 @@ def explain(base: Base, quantity: str = "edp", searches: Searches = Searches()) 
     if (level and level not in levels) or (tensor and tensor not in tensors):
         raise SearchError(f"{problem.title}: {unknown('quantity', quantity, known)}")
     found = [x for x in outcome.accesses.values() if level in ("", x.level.name) and tensor in ("", x.tensor.name)]
-    blocks = [_counts(outcome, x) for x in found]
+    blocks = [access_lines(x, outcome.design.loops, outcome.energy_pj) for x in found]
     if level and not tensor:
         blocks.append(_free_lines(base, list(freed(base, ("bandwidth", "accesses", "capacity"), level))))
     elif not found:
@@ -93,20 +84,19 @@ def limits(base: Base) -> list[DesignOutcome]:
     return found
 
 
-def _total(base: Base, quantity: str, searches: Searches) -> Explanation:
+def _total(base: Base, quantity: str, budget: int, space: str, seed: int) -> Explanation:
     outcome, problem = base.outcome, base.design.problem
     found = list(freed(base, OF[quantity] if outcome.valid else ("capacity",)))
     chain = limits(base) if outcome.valid else []
     blocks = [_head(outcome, chain)]
     if quantity == "energy" and outcome.valid:
         largest = sorted(outcome.accesses.values(), key=lambda x: -x.energy_pj)[:LARGEST]
-        blocks += [
-            breakdown_lines(outcome.breakdown, problem),
-            *(access_lines(x, outcome.design.loops, outcome.energy_pj) for x in largest),
-        ]
+        blocks.append(breakdown_lines(outcome.breakdown, problem))
+        blocks += [access_lines(x, outcome.design.loops, outcome.energy_pj) for x in largest]
     if quantity == "cycles" and outcome.valid:
         blocks.append(_cycles(outcome))
-    searched = _searched({"": outcome, **{x.name: x.outcome for x in found}}, searches) if searches.budget else {}
+    cases = {"": outcome, **{x.name: x.outcome for x in found}} if budget else {}
+    searched = _searched(cases, budget, space, seed)
     blocks.append(_free_lines(base, found, searched))
     rows = [{"free": x.name, **x.outcome.to_dict(), **_extra(searched, x.name)} for x in found]
     steps = [{"limit": step.limit, "cycles": step.cycles, "edp": step.edp} for step in chain]
@@ -117,23 +107,17 @@ def _total(base: Base, quantity: str, searches: Searches) -> Explanation:
     return Explanation(_joined(blocks), data)
 
 
-def _counts(outcome: DesignOutcome, found: Accesses) -> list[str]:
-    return access_lines(found, outcome.design.loops, outcome.energy_pj)
-
-
 def _extra(searched: dict[str, float | None], name: str) -> dict[str, Any]:
     return {"searched_edp": searched[name]} if name in searched else {}
 
 
-def _searched(cases: dict[str, DesignOutcome], how: Searches) -> dict[str, float | None]:
+def _searched(cases: dict[str, DesignOutcome], budget: int, space: str, seed: int) -> dict[str, float | None]:
     """EDP of the best of so many designs on the hardware of each case; searches start from the design."""
 
     def best(case: DesignOutcome) -> float | None:
         own = case.design.problem
-        problem = load_problem(
-            own.workload, own.hardware, how.space, own.objective, own.cost_model, registry=own.registry
-        )
-        found = search(problem, budget=how.budget, seed=how.seed, start=[case.design]).best
+        problem = load_problem(own.workload, own.hardware, space, own.objective, own.cost_model, registry=own.registry)
+        found = search(problem, budget=budget, seed=seed, start=[case.design]).best
         return None if found is None else found.edp
 
     results = ((name, best(case)) for name, case in cases.items())
@@ -200,7 +184,7 @@ def _free_lines(base: Base, found: Sequence[Free], searched: dict[str, float | N
     telling = [x for x in found if x.name in searched or _differs(x.outcome, outcome)]
     telling.sort(key=lambda x: x.outcome.edp)
     rows = [["", "EDP", "change", "searched", "energy", "cycles", "limited by"]]
-    rows.append(_cells("nothing", outcome, outcome, searched.get("")))
+    rows += [_cells("nothing", outcome, outcome, searched.get(""))]
     rows += [_cells(x.name, x.outcome, outcome, searched.get(x.name)) for x in telling]
     lines = [styled("the same design with one thing free", "strong")]
     if searched:

@@ -85,8 +85,8 @@ def pareto(source: PlotSource) -> Figure:
     """The designs that no other one dominates: a panel for each pair of objectives."""
     front = source.result.get("front")
     if not front:
-        words = "the folder of a search with several objectives, such as pareto:energy,delay"
-        raise SearchError(f"a figure of a front needs {words}")
+        needs = "needs the folder of a search with several objectives, such as pareto:energy,delay"
+        raise SearchError(f"a figure of a front {needs}")
     objective = source.outcome.design.problem.objective
     values = [[row["objectives"][name] for name in objective.names] for row in front]
     edps, scores = ([row[key] for row in front] for key in ("edp", "score"))
@@ -114,10 +114,9 @@ def space(source: PlotSource) -> Figure:
     axes.plot([], [], ":", color=GREY, linewidth=0.8, label="EDP, powers of ten")
     axes.set(xlim=(low, high), ylim=(bottom, top))
     axes.set_title(f"{percent(found.valid.sum() / SAMPLES)} of {SAMPLES:,} random designs valid", fontsize=9, pad=18)
-    axes.legend(
-        loc="lower center", bbox_to_anchor=(0.45, 0.985), ncols=3, handlelength=1, columnspacing=1, fontsize=7.5
-    )
-    axes.get_legend().legend_handles[0].set(markersize=6, alpha=1)
+    place: Any = {"loc": "lower center", "bbox_to_anchor": (0.45, 0.985)}
+    legend = axes.legend(**place, ncols=3, handlelength=1, columnspacing=1, fontsize=7.5)
+    legend.legend_handles[0].set(markersize=6, alpha=1)
     return figure
 
 
@@ -125,11 +124,8 @@ def loopnest(source: PlotSource) -> Figure:
     """The loop nest as nested boxes: a level each, with its room, what it skips or gates, and its loops."""
     design, detail = source.outcome.design, source.outcome.detail
     problem = design.problem
-    missing = {"bounds", "order", "formats", "mechanisms"} - design.batch.columns.keys()
-    if missing:
-        raise SearchError(
-            f"{problem.title}: the design has no {listed(sorted(missing))}, of which a loop nest is drawn"
-        )
+    if missing := sorted({"bounds", "order", "formats", "mechanisms"} - design.batch.columns.keys()):
+        raise SearchError(f"{problem.title}: the design has no {listed(missing)}, of which a loop nest is drawn")
     from matplotlib.patches import Rectangle
 
     levels = nest_levels(design, detail)
@@ -142,10 +138,9 @@ def loopnest(source: PlotSource) -> Figure:
     row = 0
     for depth, level in enumerate(levels):
         inset, colour = 0.03 * depth, COLOURS[COMPUTE if level is levels[-1] else depth % len(COLOURS)]
-        size = 1 - 2 * inset, height - 0.3 * depth - (row + 0.05)
-        corner = inset, row + 0.05
-        axes.add_patch(Rectangle(corner, *size, facecolor="white", edgecolor=colour, linewidth=1.2))
-        axes.add_patch(Rectangle(corner, *size, facecolor=colour, alpha=0.07, linewidth=0))
+        box = (inset, row + 0.05), 1 - 2 * inset, height - 0.3 * depth - (row + 0.05)
+        axes.add_patch(Rectangle(*box, facecolor="white", edgecolor=colour, linewidth=1.2))
+        axes.add_patch(Rectangle(*box, facecolor=colour, alpha=0.07, linewidth=0))
         x, y = inset + 0.02, row + 0.6
         axes.text(x, y, level.name, weight="bold", fontsize=8.5, va="center", color=colour)
         room, filters = plain(level.room), level.filters or ""
@@ -160,9 +155,8 @@ def loopnest(source: PlotSource) -> Figure:
             axes.text(x + 0.03, y + line, text, fontsize=points, va="center", family="monospace", weight=weight)
         row += 1 + len(texts)
     for at, text in enumerate(below):
-        axes.text(
-            0.0, height + at + 0.7, text, fontsize=min(7.5, 420 / len(text)), va="center"
-        )  # 56 letters of 7.5 fit
+        points = min(7.5, 420 / len(text))  # 56 letters of 7.5 fit
+        axes.text(0.0, height + at + 0.7, text, fontsize=points, va="center")
     return figure
 
 

@@ -36,23 +36,24 @@ class ParetoPlot(Exporter):
 
     def write(self, result: Result, problem: Problem, path: Path) -> Iterator[Path]:
         if not result.front:
-            raise SearchError(
-                f"{result.workload} on {result.hardware}: there is no front to draw; "
-                "it takes a search with several objectives, such as pareto:energy,delay"
-            )
+            takes = "it takes a search with several objectives, such as pareto:energy,delay"
+            raise SearchError(f"{result.workload} on {result.hardware}: there is no front to draw; {takes}")
         need("matplotlib", "the plot of a front", "plots")
         values, scores = [best.values for best in result.front], [best.score for best in result.front]
         chart = front_chart(values, scores, problem.objective, named_score([best.edp for best in result.front], scores))
-        about = f"{result.workload} on {result.hardware}: {counted(result)}, {result.searcher}"
-        yield from save(lambda: titled(chart.draw(self.width), about), Path(path), "front", self.dpi)
+        count = f"{len(values)} design{'s' if len(values) > 1 else ''} on the front of {result.evaluations:,} evaluated"
+        about = f"{result.workload} on {result.hardware}: {count}, {result.searcher}"
+
+        def draw() -> Figure:
+            figure = chart.draw(self.width)
+            figure.suptitle(about, fontsize="medium")
+            return figure
+
+        yield from save(draw, Path(path), "front", self.dpi)
 
 
-@attrs.frozen(eq=False)
-class ObjectiveAxis:
-    """One objective as drawn: its values in the unit of the label."""
-
-    label: str
-    values: Array
+ObjectiveAxis = tuple[str, Array]
+"""The label of an objective as drawn, and its values in the unit of the label."""
 
 
 def front_chart(
@@ -74,9 +75,9 @@ def front_chart(
             grid[row][column].remove()
         for first, second in combinations(range(len(axes)), 2):
             panel = grid[second - 1][first]
-            draw_panel(panel, axes[first], axes[second], np.array(scores), score, side == 1, tips)
-            panel.set_xlabel(axes[first].label if second == side else "")
-            panel.set_ylabel(axes[second].label if first == 0 else "")
+            draw_panel(panel, axes[first][1], axes[second][1], np.array(scores), score, side == 1, tips)
+            panel.set_xlabel(axes[first][0] if second == side else "")
+            panel.set_ylabel(axes[second][0] if first == 0 else "")
         figure.legend(*grid[0][0].get_legend_handles_labels(), handlelength=1.6, loc="outside lower center", ncols=4)
         return figure
 
@@ -84,23 +85,11 @@ def front_chart(
     return Chart([Mark(float(row[0]), at=float(row[-1]), tip=tip) for row, tip in rows], draw)
 
 
-def titled(figure: Figure, title: str) -> Figure:
-    figure.suptitle(title, fontsize="medium")
-    return figure
-
-
-def counted(result: Result) -> str:
-    count = len(result.front)
-    return f"{count} design{'s' if count > 1 else ''} on the front of {result.evaluations:,} evaluated"
-
-
-def draw_panel(
-    panel: Any, x: ObjectiveAxis, y: ObjectiveAxis, scores: Scores, score: str, lines: bool, tips: Sequence[str]
-) -> None:
+def draw_panel(panel: Any, x: Array, y: Array, scores: Scores, score: str, lines: bool, tips: Sequence[str]) -> None:
     """Designs over two objectives, the front as a line, the best score and the knee."""
-    points = np.stack([x.values, y.values], axis=1)
-    scale(panel.xaxis, x.values)
-    scale(panel.yaxis, y.values)
+    points = np.stack([x, y], axis=1)
+    scale(panel.xaxis, x)
+    scale(panel.yaxis, y)
     panel.margins(0.09)
     edge = points[np.flatnonzero(non_dominated(points))]
     edge = edge[np.argsort(edge[:, 0], kind="stable")]
@@ -175,7 +164,7 @@ def axis_of(values: Array, text: str) -> ObjectiveAxis:
         word = THOUSANDS[steps] if steps < len(THOUSANDS) else f"$10^{{{3 * steps}}}$"
         shown = " ".join(part for part in (word, unit.replace(" * ", " · ") if comma else "") if part)
     name = what[:1].upper() + what[1:] if comma else text
-    return ObjectiveAxis(f"{name} ({shown})" if shown else name, values / 1000.0**steps)
+    return f"{name} ({shown})" if shown else name, values / 1000.0**steps
 
 
 def named_score(edps: Sequence[float], scores: Sequence[float]) -> str:

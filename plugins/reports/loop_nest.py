@@ -64,43 +64,38 @@ def nest_levels(design: Design, detail: Detail) -> list[NestLevel]:
     places = problem.places if "mechanisms" in columns else ()
     filters = {place.storage: mechanism_text(design.mechanism(place), place, problem) for place in places}
     loops = design.loops if {"bounds", "order"} <= columns else ()
-    lives: dict[int, str] = {}
+    lives: dict[int, list[str]] = {}
     for t, home in problem.resident:
-        share = "what lives of " if t in problem.slides else "all of "
-        lives[home] = f"{lives[home]} and " if home in lives else ""
-        lives[home] += share + problem.tensors[t].name
-    levels = [
-        (level.name, ", ".join(filter(None, [room(level, detail), lives.get(level.index, "")])), level.index)
-        for level in problem.levels
-    ]
-    return [
-        NestLevel(name, used, filters.get(index), tuple(loop for loop in loops if loop.storage == index))
-        for name, used, index in (*levels, (problem.compute_name, "", None))
-    ]
+        share = "what lives of" if t in problem.slides else "all of"
+        lives.setdefault(home, []).append(f"{share} {problem.tensors[t].name}")
+    levels = []
+    for level in problem.levels:
+        used = ", ".join(filter(None, [room(level, detail), " and ".join(lives.get(level.index, ()))]))
+        own = tuple(loop for loop in loops if loop.storage == level.index)
+        levels.append(NestLevel(level.name, used, filters.get(level.index), own))
+    return [*levels, NestLevel(problem.compute_name, "", filters.get(None), ())]
 
 
 def loop_nest(design: Design, detail: Detail, width: int = 80) -> str:
     """The text of a design; `detail` of its evaluation gives what the levels hold, if the cost model says so."""
-    lines: list[str] = []
     problem, columns, levels = design.problem, design.batch.columns.keys(), nest_levels(design, detail)
     step = 2 if 2 * sum(len(box.loops) for box in levels) + 42 <= width else 1
-    depth = 0
+    lines, depth = list[str](), 0
     for box in levels:
         lines.append(_heading(box, width))
         for number, group in groupby(box.loops, attrgetter("group")):
             together = list(group)
             for loop in together:
-                note = _in_use(together, problem.mapping_levels[number], problem) if loop is together[-1] else ""
                 word = styled("par-for", "parallel") if loop.spatial else styled("for", "strong")
-                text = f"{word} {styled(loop_name(loop), 'name')} in [0, {loop.bound})"
-                lines.append(_spread(" " * (2 + step * depth) + text, note, width))
+                lines.append(f"{' ' * (2 + step * depth)}{word} {styled(loop_name(loop), 'name')} in [0, {loop.bound})")
                 depth += 1
+            if note := _in_use(together, problem.mapping_levels[number], problem):
+                lines[-1] += " " * max(width - len(plain(lines[-1])) - len(note), 2) + styled(note, "faint")
     if problem.tensors:
         statement = einsum_text(problem.tensors)
         lines.append(" " * max(min(2 + step * depth, width - len(statement)), 0) + statement)
-    said = [line for segment in problem.space.segments.values() for line in segment.lines(design)]
-    if said:
-        lines += ["", *(f"  {line}" for line in said)]
+    if said := [f"  {line}" for segment in problem.space.segments.values() for line in segment.lines(design)]:
+        lines += ["", *said]
     if {"bounds", "order", "formats"} <= columns:
         lines += ["", *_formats(design, width)]
     if own := own_pieces(design):
@@ -119,12 +114,6 @@ def _heading(box: NestLevel, width: int) -> str:
         action = styled(box.filters, "action") if box.filters else styled("no skip or gate", "faint")
         end = f" {action} {rule}"
     return start + styled("─" * max(width - len(plain(start + end)), 3), "faint") + end
-
-
-def _spread(start: str, end: str, width: int) -> str:
-    """The two texts at either end of a line."""
-    space = " " * max(width - len(plain(start)) - len(end), 2)
-    return start + space + styled(end, "faint") if end else start
 
 
 def _in_use(loops: Sequence[Loop], group: MappingLevel, problem: Problem) -> str:
@@ -161,8 +150,7 @@ def held(spec: Level, detail: Detail) -> list[float]:
 def _formats(design: Design, width: int) -> list[str]:
     """The formats of every tensor, outer to inner rank, and what the short names mean."""
     _, by_tensor, legend = formats_of(design)
-    label = max(map(len, by_tensor), default=0)
-    lines = [styled("formats, outer to inner", "strong")]
+    lines, label = [styled("formats, outer to inner", "strong")], max(map(len, by_tensor), default=0)
     for name, words in by_tensor.items():
         lines += wrapped(f"  {name:{label}}  ", words, width)
     if legend:

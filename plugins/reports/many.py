@@ -55,6 +55,8 @@ TELLING = 0.9
 """Of a cost: what makes more than this of it is not told."""
 LESS = (6, 4, 1)
 """Columns of layers that narrow terminals do without."""
+Costs = Mapping[str, tuple[float, float]]
+"""Energy in pJ and seconds by what is free, "" for nothing."""
 
 
 def is_many(path: Path) -> bool:
@@ -74,8 +76,8 @@ class _Layer:
     name: str
     repeat: int
     base: Base
-    costs: dict[str, tuple[float, float]]
-    """Energy in pJ and seconds of all repetitions by what is free, "" for nothing."""
+    costs: Costs
+    """Of all repetitions."""
     side: str
     """The result that it is a part of."""
 
@@ -99,11 +101,9 @@ def explain_many(path: Path, quantity: str, registry: Registry) -> Explanation:
     folders = {part.folder: str(part.design_file) for _, part in parts}
     made = {folder: Base(design_file.load(file, registry)) for folder, file in folders.items()}
     free = {folder: list(freed(base, OF[quantity])) for folder, base in made.items()}
-    every = {x.name: x.kind for found in free.values() for x in found if x.where == ALL}
-    alone = {
-        kind: {x.name for found in free.values() for x in found if x.kind == kind} - {*every} for kind in every.values()
-    }
-    together = {name: alone[kind] for name, kind in every.items()}
+    kinds = {x.name: (x.kind, x.where) for found in free.values() for x in found}
+    every = {name: kind for name, (kind, where) in kinds.items() if where == ALL}
+    together = {name: {one for one in kinds.keys() - every if kinds[one][0] == kind} for name, kind in every.items()}
     later = {x.name for found in free.values() for x in found if not x.built}
     layers = []
     for side, part in parts:
@@ -125,12 +125,10 @@ def explain_many(path: Path, quantity: str, registry: Registry) -> Explanation:
         lines += [f"layer by layer{plan}", ""]
     lines.append(output.table(_rows(layers, quantity, together, later), "<>>>>>><", less=LESS))
     if len(sides) == 1:
-        free_of_all = _free(totals, quantity, together, later)
-        lines += ["", styled("the whole network with one thing free in every layer", "strong"), free_of_all]
-    lines += [
-        "",
-        f"`{shlex.join(['sparsemap', 'explain', str(planned or parts[0][1].folder)])}` says more of one of them",
-    ]
+        title = styled("the whole network with one thing free in every layer", "strong")
+        lines += ["", title, _free(totals, quantity, together, later)]
+    command = shlex.join(["sparsemap", "explain", str(planned or parts[0][1].folder)])
+    lines += ["", f"`{command}` says more of one of them"]
     data = {"layers": [x.to_dict() for x in layers], "free": {name: _named(found) for name, found in totals.items()}}
     return Explanation("\n".join(lines).splitlines(), data)
 
@@ -140,18 +138,10 @@ def _name(side: Compared, part: str, sides: Sequence[Compared]) -> str:
     return part if len(sides) == 1 else side.label if len(side.parts) == 1 else f"{side.label}/{part}"
 
 
-def _worth(quantity: str, energy: float, seconds: float) -> float:
-    return {"energy": energy, "cycles": seconds}.get(quantity, energy * seconds)
-
-
-def _worths(
-    costs: Mapping[str, tuple[float, float]], quantity: str, together: Mapping[str, set[str]]
-) -> dict[str, float]:
+def _worths(costs: Costs, quantity: str, together: Mapping[str, set[str]]) -> dict[str, float]:
     """What remains by what is free; all levels `together` only where that is more than any one of them."""
-    worths = {name: _worth(quantity, *found) for name, found in costs.items()}
-    least = {
-        name: min((worths[one] for one in some if one in worths), default=math.inf) for name, some in together.items()
-    }
+    worths = {name: {"energy": e, "cycles": t}.get(quantity, e * t) for name, (e, t) in costs.items()}
+    least = {name: min((worths[x] for x in some if x in worths), default=math.inf) for name, some in together.items()}
     return {name: worth for name, worth in worths.items() if name not in least or worth < TELLING * least[name]}
 
 
@@ -168,10 +158,8 @@ def _rows(
         if len(of_side) > 1 or len(sides) == 1
     }
     for x in sorted(layers, key=lambda x: -x.costs[""][1]):
-        shares = [percent(cost / of) for cost, of in zip(x.costs[""], whole.get(x.side, ()), strict=False)] or [
-            "-",
-            "-",
-        ]
+        shares = [percent(cost / of) for cost, of in zip(x.costs[""], whole.get(x.side, ()), strict=False)]
+        shares = shares or ["-", "-"]
         outcome, (energy, seconds) = x.base.outcome, x.costs[""]
         worths = _worths(x.costs, quantity, together)
         now = worths[""]
@@ -185,9 +173,7 @@ def _rows(
     return rows
 
 
-def _free(
-    totals: dict[str, tuple[float, float]], quantity: str, together: Mapping[str, set[str]], later: set[str]
-) -> str:
+def _free(totals: Costs, quantity: str, together: Mapping[str, set[str]], later: set[str]) -> str:
     """What the whole would cost; what nobody can build below."""
     now = totals[""]
     rows = [["", "change", "time", "energy"], ["nothing", "", time_text(now[1]), format_energy(now[0])]]
@@ -202,7 +188,11 @@ def _free(
 # ---------------------------------------------------------------------------------------------------------------- diff
 
 
-def diff_many(paths: Sequence[Path], registry: Registry) -> tuple[list[str], dict[str, Any]]:
+Told = tuple[list[str], dict[str, Any]]
+"""Lines, and the same as plain data."""
+
+
+def diff_many(paths: Sequence[Path], registry: Registry) -> Told:
     """Two results next to each other: a verdict, and a row for each layer or cell that both have."""
     found, note = alike(paths)
     if all(len(sides) == 1 for sides in found):
@@ -210,16 +200,14 @@ def diff_many(paths: Sequence[Path], registry: Registry) -> tuple[list[str], dic
     return _cells(paths, found, note)
 
 
-def _layers(given: Sequence[Compared], note: Sequence[str], registry: Registry) -> tuple[list[str], dict[str, Any]]:
+def _layers(given: Sequence[Compared], note: Sequence[str], registry: Registry) -> Told:
     one, other = labelled(given)
     if len(compared((one, other))) > 1:
         names = [f"{side.subject} ({side.model})" for side in (one, other)]
         raise SearchError(f"{one.folder} is of {names[0]}, {other.folder} of {names[1]}; only the same is compared")
     ordered, shares = ranked((one, other))
-    said, parts = (
-        [*note, *verdict((one, other), registry)],
-        [{part.name: part for part in side.parts} for side in (one, other)],
-    )
+    said = [*note, *verdict((one, other), registry)]
+    parts = [{part.name: part for part in side.parts} for side in (one, other)]
     title = styled(f"layers, those that decide first; {shares_text(ordered, worth_of(ordered))}", "strong")
     lines = [*map(output.wrapped, said), "", title, *layer_table((one, other), shares).lines(less=(1, 4, 7, 5))]
     ends = [{"result": str(side.folder), "hardware": side.hardware, **side.costs} for side in (one, other)]
@@ -230,16 +218,13 @@ def _layers(given: Sequence[Compared], note: Sequence[str], registry: Registry) 
     return lines, {"a": ends[0], "b": ends[1], "verdict": said, "layers": layers}
 
 
-def _cells(
-    paths: Sequence[Path], found: Sequence[Sequence[Compared]], note: Sequence[str]
-) -> tuple[list[str], dict[str, Any]]:
+def _cells(paths: Sequence[Path], found: Sequence[Sequence[Compared]], note: Sequence[str]) -> Told:
     """Cells of two studies with the same workload, hardware, searcher and seed, or which two have in common."""
     keyed = [{side.folder.name: side for side in sides} for sides in found]
     common = [name for name in keyed[0] if name in keyed[1]]
     if not common:
-        raise SearchError(
-            f"{paths[0]} and {paths[1]} have no cell in common, of the same workload, hardware, searcher and seed"
-        )
+        what = "of the same workload, hardware, searcher and seed"
+        raise SearchError(f"{paths[0]} and {paths[1]} have no cell in common, {what}")
     every = [side for name in common for side in (keyed[0][name], keyed[1][name])]
     worth = worth_of(every)
     ratios = {name: ratio(keyed[1][name], keyed[0][name], worth) for name in common}
@@ -261,9 +246,8 @@ def _cells(
 def figure_of(path: Path, kind: str, reference: str = "", by: str = "") -> Figure:
     """Energy or time of the layers of a network, or of the cells of a study, a bar each; ratios to the `reference`."""
     if kind not in FIGURES:
-        raise SearchError(
-            f"{path}: of many designs only {listed(FIGURES)} can be drawn, not {kind}; name the folder of one"
-        )
+        text = f"of many designs only {listed(FIGURES)} can be drawn, not {kind}; name the folder of one"
+        raise SearchError(f"{path}: {text}")
     if kind == "ratios":
         if not (path / TABLE).exists():
             raise SearchError(f"{path}: a figure of ratios needs the folder of a study")

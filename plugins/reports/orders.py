@@ -33,17 +33,16 @@ class OrdersText(Exporter):
             rows.append([row["level"], *counts, times(row["best"]), times(row["worst"])])
         shown = found["classes"][:SHOWN]
         lines = [[times(group["score"]), f"{group['orders']:,} orders", group["order"]] for group in shown]
-        more = len(found["classes"]) - SHOWN
         head = styled("one order at all levels: classes of equal score, over that of the design", "strong")
         body = [*aligned(rows, "<>"), "", head, *aligned(lines, "><<")]
-        return "\n".join([*body, *([f"and {more:,} more"] if more > 0 else [])]) + "\n"
+        body += [f"and {more:,} more"] if (more := len(found["classes"]) - SHOWN) > 0 else []
+        return "\n".join(body) + "\n"
 
     def data(self, result: Result, problem: Problem) -> dict[str, Any]:
         """Scores are over that of the design itself."""
         design, own = result.found.design.batch, result.found.score
         loops = design.columns["bounds"][:, :, 0] > 1
-        rows: list[dict[str, Any]] = []
-        groups: list[dict[str, Any]] = []
+        rows, groups = list[dict[str, Any]](), list[dict[str, Any]]()
         levels = [(None, loops.any(axis=0)), *((at, row) for at, row in enumerate(loops) if row.sum() > 1)]
         for level, present in levels:
             dims = np.flatnonzero(present)
@@ -54,10 +53,7 @@ class OrdersText(Exporter):
             name = "all levels" if level is None else problem.mapping_levels[level].name
             counts = {"orders": len(orders), "valid": int(np.isfinite(scores).sum()), "classes": len(found)}
             rows.append({"level": name, **counts, "best": None, "worst": None, **ends})
-            if level is None:
-                groups = [
-                    {"score": float(scores[group[0]]), "orders": len(group)}
-                    | {"order": " ".join(problem.dims[dim] for dim in orders[group[0]][: len(dims)])}
-                    for group in found
-                ]
+            for group in found if level is None else ():
+                order = " ".join(problem.dims[dim] for dim in orders[group[0]][: len(dims)])
+                groups.append({"score": float(scores[group[0]]), "orders": len(group), "order": order})
         return {"levels": rows, "classes": groups}

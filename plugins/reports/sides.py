@@ -25,6 +25,7 @@ from .tables import Cell, PageTable, number, share
 from .wording import time_text
 
 NETWORK, TABLE = "network.json", "table.csv"
+Table = Mapping[str, Any]
 WORTH = {"energy": "energy_pj", "delay": "seconds", "seconds": "seconds", "area": "area_mm2", "power": "power_w"}
 """The cost that ranks results, by objective; energy times seconds for all others."""
 WORTH_NAMES = {
@@ -66,8 +67,7 @@ class SidePart:
 
     def design_table(self) -> dict[str, Any]:
         """The table of its design; empty where there is none."""
-        file = self.design_file
-        return tomllib.loads(file.read_text("utf-8")) if file.is_file() else {}
+        return tomllib.loads(self.design_file.read_text("utf-8")) if self.design_file.is_file() else {}
 
     @property
     def limit(self) -> str:
@@ -160,14 +160,12 @@ def alike(paths: Sequence[Path]) -> tuple[list[list[Compared]], list[str]]:
     others have none, and a sentence that says so."""
     found = [sides_of(path, planned=True) for path in paths]
     every = labelled([side for sides in found for side in sides])
-    mixed = [group for group in compared(every) if len({side.planned for side in group}) > 1]
+    mixed = [side for group in compared(every) if len({side.planned for side in group}) > 1 for side in group]
     if not mixed:
         return found, []
-    told = [[side.label for group in mixed for side in group if side.planned is has] for has in (True, False)]
-    named = [listed(names) if len(names) < 4 else f"{len(names)} results" for names in told]
-    said = (
-        f"All is layer by layer: {named[0]} alone came with a plan of tensors on chip, not {named[1]} (`run --fuse`)."
-    )
+    told = [[side.label for side in mixed if side.planned is has] for has in (True, False)]
+    some, others = (listed(names) if len(names) < 4 else f"{len(names)} results" for names in told)
+    said = f"All is layer by layer: {some} alone came with a plan of tensors on chip, not {others} (`run --fuse`)."
     return [sides_of(path) for path in paths], [said]
 
 
@@ -187,11 +185,10 @@ def _search(path: Path) -> Compared:
     return _side(path, table["workload"], table, table, [part])
 
 
-def _side(
-    path: Path, subject: str, table: dict[str, Any], known: dict[str, Any], parts: Sequence[SidePart]
-) -> Compared:
+def _side(path: Path, subject: str, table: Table, known: Table, parts: Sequence[SidePart]) -> Compared:
     """`known`: the table of a search, that of a layer for a network, which says cost model and objective."""
-    identity = known.get("identity") or _design_table(parts)
+    # results without an identity, such as those of a designed chip, are told by their first design
+    identity = known.get("identity") or next(filter(None, (part.design_table() for part in parts)), {})
     model, chip = identity.get("cost_model", {}), identity.get("hardware", {})
     of = chip.get("technology") or TECHNOLOGY
     names = model.get("name") or "", model.get("type") or "", of if isinstance(of, str) else of.get("name", "its own")
@@ -199,11 +196,8 @@ def _side(
     bits = chip.get("word_bits", attrs.fields(Hardware).word_bits.default) if chip else None
     inner = [level for level in chip.get("levels", ())[1:] if level.get("capacity")]
     free = tuple(x["name"] for x in inner if not {x.get(key) for key in BANDWIDTHS} - {None, UNLIMITED})
-    ends = known.get("objective", ""), table, tuple(parts), path
-    return Compared(
-        path.resolve().name, subject, *about, *ends, word_bits=bits, unlimited=free, limited=len(inner) - len(free),
-        units=bool(chip.get("units")) if chip else None,
-    )  # fmt: skip
+    ends: Any = known.get("objective", ""), table, tuple(parts), path, bits, free, len(inner) - len(free)
+    return Compared(path.resolve().name, subject, *about, *ends, units=bool(chip.get("units")) if chip else None)
 
 
 def _design_table(parts: Sequence[SidePart]) -> dict[str, Any]:
@@ -217,10 +211,9 @@ def _network(path: Path, planned: bool) -> Compared:
     results = {name: result_of(path / name) for name in {layer["searched"] for layer in table["layers"]}}
     known = next(filter(None, results.values()), {})
     if planned and (plan := plan_in(table)):
-        steps = [
-            SidePart(row["layer"], 1, Breakdown.from_dict(row, row["by_level"]), path / row["design"], cycle, row)
-            for row in plan["layers"]
-        ]
+        by_step = [Breakdown.from_dict(row, row["by_level"]) for row in plan["layers"]]
+        rows = zip(plan["layers"], by_step, strict=True)
+        steps = [SidePart(row["layer"], 1, each, path / row["design"], cycle, row) for row, each in rows]
         return attrs.evolve(_side(path, table["network"], {**table, **plan}, known, steps), planned=True)
     parts = []
     for layer in table["layers"]:
@@ -339,14 +332,12 @@ def deciding(side: Compared, other: Compared, worth: str = "edp_js") -> dict[str
 
     A part weighs what it takes more of the energy, of the time, or of both, as shares of the mean of the two sides.
     """
-    theirs, keys = {part.name: part for part in other.parts}, [key for key in PARTS if worth in ("edp_js", key)]
-    weights = {}
+    theirs, weights = {part.name: part for part in other.parts if part.known}, {}
+    means = {key: (value(side, key) + value(other, key)) / 2 for key in PARTS if worth in ("edp_js", key)}
     for part in side.parts:
-        if part.name in theirs and part.known and theirs[part.name].known:
-            weights[part.name] = math.fsum(
-                (getattr(theirs[part.name], key) - getattr(part, key)) / ((value(side, key) + value(other, key)) / 2)
-                for key in keys
-            )
+        if part.known and (match := theirs.get(part.name)):
+            shares_of = ((getattr(match, key) - getattr(part, key)) / mean for key, mean in means.items())
+            weights[part.name] = math.fsum(shares_of)
     whole = math.fsum(weights.values())
     shares = {name: weight / whole for name, weight in weights.items()} if whole else {}
     return dict(sorted(shares.items(), key=lambda row: -row[1]))
@@ -375,10 +366,8 @@ def shares_text(sides: Sequence[Compared], worth: str) -> str:
 def layer_table(sides: Sequence[Compared], shares: Mapping[str, float]) -> PageTable:
     """Layers, those that decide first, with what they take on each side in all repetitions."""
     parts = {name_of(side, sides): {part.name: part for part in side.parts} for side in sides}
-    head = ["layer", "times", "share"]
+    head = ["layer", "times", "share", *(each for x in parts for each in (f"time, {x}", "energy", "limited by"))]
     rows: list[list[Cell]] = []
-    for label in parts:
-        head += [f"time, {label}", "energy", "limited by"]
     for name, part_of in of_either(shares).items():
         rows.append(
             [name, str(next(has[name].repeat for has in parts.values() if name in has)), number(part_of, share)]

@@ -92,9 +92,8 @@ def timeline(parts: Sequence[SidePart]) -> Chart | None:
     (scale, unit), marks, start = seconds_scale(whole), [], 0.0
     for part in known:
         tip = f"{part.name}\n{time_text(start)} to {time_text(start + part.seconds)}"
-        marks.append(
-            Mark(part.seconds / scale, part.name, next(iter(parts_of(part.costs, "seconds"))), start / scale, tip)
-        )
+        row = next(iter(parts_of(part.costs, "seconds")))
+        marks.append(Mark(part.seconds / scale, part.name, row, start / scale, tip))
         start += part.seconds
     rows = list(dict.fromkeys(mark.row for mark in marks))
 

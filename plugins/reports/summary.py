@@ -30,14 +30,13 @@ class SummaryText(Exporter):
     def text(self, result: Result, problem: Problem, width: int = 80) -> str:
         best, found = result.found, result.breakdown()
         limit = f"   {styled(f'limited by {found.limit}', 'warning')}" if found.limit else ""
-        numbers = [["energy", format_energy(best.energy_pj)], ["cycles", format_count(best.cycles) + limit]]
+        unit = "" if best.plain else f" {problem.objective.unit}".rstrip()
+        where = "   at the nominal densities above" if best.scenarios else ""
+        numbers = [["score", f"{best.score:.6g}{unit}   {result.objective}"]] if best.score != best.edp else []
+        numbers += [["EDP", f"{best.edp:.3e} pJ * cycles{where}"], ["energy", format_energy(best.energy_pj)]]
+        numbers.append(["cycles", format_count(best.cycles) + limit])
         if text := chip_text(best.costs):
             numbers.append(["chip", text])
-        where = "   at the nominal densities above" if best.scenarios else ""
-        numbers.insert(0, ["EDP", f"{best.edp:.3e} pJ * cycles{where}"])
-        unit = "" if best.plain else f" {problem.objective.unit}".rstrip()
-        if best.score != best.edp:
-            numbers.insert(0, ["score", f"{best.score:.6g}{unit}   {result.objective}"])
         if result.bound is not None and result.gap is not None:
             proof = f"{result.bound:.3e}{unit} by proof in space {result.space}: optimum within {result.gap:.2f}x"
             if result.broken_bound:
@@ -52,9 +51,8 @@ class SummaryText(Exporter):
             else:
                 numbers.append([name, f"does not fit: {', '.join(there['reasons'])}"])
         if result.searcher:
-            seen = f"{result.evaluations:,} designs in {seconds_text(result.seconds)}"
-            valid = f"{percent(result.valid_fraction)} valid"
-            numbers.append(["search", f"{seen}, {valid}   {result.searcher}, seed {result.seed}"])
+            seen = f"{result.evaluations:,} designs in {seconds_text(result.seconds)}, {percent(result.valid_fraction)}"
+            numbers.append(["search", f"{seen} valid   {result.searcher}, seed {result.seed}"])
         given = [] if best.scenarios else given_lines(result, best.design)
         starts = [row for row in result.start if row["score"] is not None]
         if starts and not given:
@@ -79,15 +77,12 @@ class SummaryText(Exporter):
 
 def given_lines(result: Result, best: Design) -> list[list[str]]:
     """For each design of the same problem that the search started from, what made the best one better."""
-    files = [Path(row["file"]) for row in result.start if row["file"] and not row["distance"]]
-    if not files:
-        return []
-    from sparsemap.problem import design_file
-
-    from .differences import gained_lines
-
     given = []
-    for file in files:
+    for file in (Path(row["file"]) for row in result.start if row["file"] and not row["distance"]):
+        from sparsemap.problem import design_file
+
+        from .differences import gained_lines
+
         with suppress(SparseMapError):  # it may have been changed or moved since
             given.append(gained_lines(file.name, design_file.load(file, best.problem.registry), best))
     return [lines for lines in given if lines]

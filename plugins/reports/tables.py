@@ -77,9 +77,13 @@ def _in_one_unit(column: Sequence[Cell]) -> Sequence[Cell]:
     most, found = max(amounts, key=lambda one: abs(one[0].value))
     assert found is not None
     size = 1000.0 ** round(math.log(most.value / float(found[1]), 1000))
-    return [
-        attrs.evolve(x, text=f"{x.value / size:.3g} {found[2]}") if isinstance(x, PrintedNumber) else x for x in column
-    ]
+
+    def told(cell: Cell) -> Cell:
+        return (
+            attrs.evolve(cell, text=f"{cell.value / size:.3g} {found[2]}") if isinstance(cell, PrintedNumber) else cell
+        )
+
+    return [*map(told, column)]
 
 
 AMOUNT = re.compile(r"(-?[\d.]+) ([fpnumkMG]?(?:J|s|W))")

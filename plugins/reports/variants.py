@@ -32,12 +32,9 @@ COMPUTES = ("compute", "gated", "skipped")
 LEVELS = ("hardware", "levels")
 ALL = "all levels"
 KINDS = {
-    "bandwidth": "bandwidth of {}",
-    "accesses": "energy of {}",
-    "metadata": "metadata",
-    "charge": "charge {}",
+    "bandwidth": "bandwidth of {}", "accesses": "energy of {}", "metadata": "metadata", "charge": "charge {}",
     "capacity": "capacity of {}",
-}
+}  # fmt: skip
 """What may be free, and how that is said."""
 MISSING: Any = object()
 Place = tuple[str | int, ...]
@@ -153,9 +150,7 @@ def _unlimited_capacity(problem: Problem, levels: Iterable[Level]) -> Values:
     values: dict[Place, Any] = {}
     for level in levels:
         values[*LEVELS, level.index, "capacity"] = UNLIMITED
-        values[*LEVELS, level.index, "energy"] = {
-            action: problem.energy_pj(level.index, action) for action in LEVEL_ACTIONS
-        }
+        values[*LEVELS, level.index, "energy"] = {x: problem.energy_pj(level.index, x) for x in LEVEL_ACTIONS}
         if not level.shared_capacity:
             values[*LEVELS, level.index, "metadata_capacity"] = UNLIMITED
     return values
@@ -173,27 +168,30 @@ class _NoBits(Format):
 
     of: Format
 
-    def units(self, fiber: Fiber) -> Units:
-        return _without_bits(self.of.units(fiber), fiber)
+    def units(self, fiber: Fiber, outer: Outer | None = None) -> Units:
+        units, none = self.of.encoded(fiber, outer) if outer else self.of.units(fiber), np.zeros(len(fiber.length))
+        return attrs.evolve(units, metadata_bits=none, payload_bits=none)
 
     @property
     def decodable(self) -> bool:
         return self.of.decodable
 
     def encoded(self, fiber: Fiber, outer: Outer) -> Units:
-        return _without_bits(self.of.encoded(fiber, outer), fiber)
+        return self.units(fiber, outer)
 
 
-def _without_bits(units: Units, fiber: Fiber) -> Units:
-    none = np.zeros(len(fiber.length))
-    return attrs.evolve(units, metadata_bits=none, payload_bits=none)
-
-
-class _Once:
-    """A registry that makes what equal tables mean once: changed designs have most of them in common."""
+class _Wrapped:
+    """A registry that builds in a way of its own."""
 
     def __init__(self, registry: Any) -> None:
         self._registry, self._built = registry, dict[Any, Any]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._registry, name)
+
+
+class _Once(_Wrapped):
+    """Makes what equal tables mean once: changed designs have most of them in common."""
 
     def build(self, kind: str, value: Any, *where: str) -> Any:
         if isinstance(value, Piece):
@@ -203,15 +201,9 @@ class _Once:
             self._built[key] = self._registry.build(kind, value, *where)
         return self._built[key]
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._registry, name)
 
-
-class _FreeMetadata:
-    """A registry whose formats have no bits."""
-
-    def __init__(self, registry: Any) -> None:
-        self._registry = registry
+class _FreeMetadata(_Wrapped):
+    """Makes formats without bits."""
 
     def build(self, kind: str, value: Any, *where: str) -> Any:
         made = self._registry.build(kind, value, *where)
@@ -222,6 +214,3 @@ class _FreeMetadata:
 
     def remember(self, key: Any, make: Any, *arguments: Any) -> Any:  # formats have bits there
         return make(*arguments)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._registry, name)

@@ -107,8 +107,8 @@ def _decide(best: Compared, second: Compared, shares: Mapping[str, float], names
         ]
         return f" Layers pull both ways: {'; '.join(parts)}."
     parts, share = [], 0.0
-    for name, part in shares.items():
-        if len(parts) == 3 or share > MOST or part <= 0:
+    for name, part in list(shares.items())[:3]:
+        if share > MOST or part <= 0:
             break
         of = percent(part) if part <= 1.0 else "more than all"
         parts.append(f"{name} has {of} of it, {_amounts(mine[name], theirs[name], names)}")
@@ -119,14 +119,11 @@ def _decide(best: Compared, second: Compared, shares: Mapping[str, float], names
 def _unlike(side: Compared, other: Compared) -> str:
     """The layers that are not the same on both sides, such as those whose outputs have a density with a plan alone."""
     mine, theirs = ({part.name: _workload(part) for part in one.parts} for one in (side, other))
-    unlike = {name: {*mine[name], *theirs[name]} for name in mine if name in theirs and mine[name] and theirs[name]}
-    keys = {
-        name: [k for k in sorted(some) if mine[name].get(k) != theirs[name].get(k)] for name, some in unlike.items()
-    }
-    names = [name for name, some in keys.items() if some]
-    if not names:
+    both = [(name, mine[name], theirs[name]) for name in mine if mine[name] and theirs.get(name)]
+    keys = {name: {key for key in {*a, *b} if a.get(key) != b.get(key)} for name, a, b in both}
+    if not (names := [name for name, some in keys.items() if some]):
         return ""
-    what = listed(sorted({key for name in names for key in keys[name]}))
+    what = listed(sorted({key for some in keys.values() for key in some}))
     few = names if len(names) < 4 else [f"{len(names)} layers"]
     plans = {str(one.numbers.get("formats")): one for one in (side, other) if one.planned}
     if len(plans) == 2:
@@ -165,12 +162,8 @@ def _effort(best: Compared, second: Compared, more: float, names: tuple[str, str
 
 def _chance(sides: Sequence[Compared], more: float) -> str:
     """A word where the sides are single searches that are close to each other."""
-    if (
-        sides[0].seeds
-        or more >= CHANCE
-        or len({side.searched for side in sides}) > 1
-        or len({side.folder for side in sides}) < 2
-    ):
+    searches, folders = {side.searched for side in sides}, {side.folder for side in sides}
+    if sides[0].seeds or more >= CHANCE or len(searches) > 1 or len(folders) < 2:
         return ""
     return " Of one seed each: so little may be chance; a study with several `seeds` tells."
 
@@ -201,9 +194,8 @@ def _limits(sides: Sequence[Compared], worth: str, registry: Registry | None) ->
         return ""
     text = f"No bandwidth limits {'; '.join(free)}"
     if shares[0] != shares[1]:
-        text += _apart(
-            sides, worth, registry, "without limits on chip for either", lambda x: unlimited_bandwidth(x.levels[1:])
-        )
+        said = "without limits on chip for either"
+        text += _apart(sides, worth, registry, said, lambda problem: unlimited_bandwidth(problem.levels[1:]))
     return f"{text}. "
 
 
@@ -247,10 +239,8 @@ def costs_text(side: Compared, other: Compared) -> str:
     for key, text in TOLD.items():
         mine, theirs = side.value(key), other.value(key)
         if mine and theirs:
-            same = math.isclose(mine, theirs, rel_tol=EQUAL)
-            parts.append(
-                f"{text(mine)}" + (" both" if same else f" instead of {text(theirs)} ({change_text(mine, theirs)})")
-            )
+            rest = f"instead of {text(theirs)} ({change_text(mine, theirs)})"
+            parts.append(f"{text(mine)} {'both' if math.isclose(mine, theirs, rel_tol=EQUAL) else rest}")
     return ", ".join(parts)
 
 
@@ -285,6 +275,5 @@ def overall(groups: Sequence[Sequence[Compared]]) -> str:
     (least, best), *others = means
     worth = WORTH_NAMES[worth_of([side for sides in groups for side in sides])]
     tail = ", ".join(f"{name} needs {times(mean / least)}" for mean, name in others[:4])
-    return f"Over {len(groups)} problems {best} needs the least {worth}" + (
-        f"; {tail} (geometric means)." if tail else "."
-    )
+    tail = f"; {tail} (geometric means)" if tail else ""
+    return f"Over {len(groups)} problems {best} needs the least {worth}{tail}."

@@ -51,12 +51,6 @@ def format_words(ranks: Sequence[Rank], short: Mapping[str, str], decoded: str =
     return [*words, *([f"decoded into {decoded}"] if decoded else [])]
 
 
-def decoded_into(design: Design, tensor: int) -> str:
-    """The name of the level that holds a compressed tensor uncompressed, as all inside do; "" if there is none."""
-    level = design.decoded(tensor)
-    return design.problem.levels[level].name if level < len(design.problem.levels) else ""
-
-
 def formats_of(design: Design) -> tuple[dict[str, str], dict[str, list[str]], list[str]]:
     """Short names by format name, `format_words` by tensor, and of the short names among them what they mean."""
     problem = design.problem
@@ -65,7 +59,9 @@ def formats_of(design: Design) -> tuple[dict[str, str], dict[str, list[str]], li
     ranks = {tensor.name: design.ranks(t) for t, tensor in enumerate(problem.tensors)}
     packed = [found for found in ranks.values() if any(rank.format.compressed for rank in found)]
     used = {rank.format.name for found in packed for rank in found}
-    words = {name: format_words(ranks[name], short, decoded_into(design, t)) for t, name in enumerate(ranks)}
+    levels = [*(level.name for level in problem.levels), ""]  # none decodes
+    decoded = [levels[design.decoded(t)] for t in range(len(ranks))]
+    words = {name: format_words(found, short, into) for (name, found), into in zip(ranks.items(), decoded, strict=True)}
     return short, words, [f"{symbol} = {name}" for name, symbol in short.items() if name in used]
 
 
@@ -76,14 +72,12 @@ def mechanism_text(mechanism: Mechanism, place: Place, problem: Problem) -> str:
     rules = [(rule.action, names[target], "+".join(names[t] for t in leaders)) for rule, target, leaders in filters]
     while rules:
         action, of, by = rules.pop(0)
-        arrow, mirrored = "<-", (action, by, of)
-        if of == by:  # packed by its own zeros
-            parts.append(f"{action.capitalize()} {of}")
-            continue
-        if mirrored in rules:
+        arrow = "<-"
+        if (mirrored := (action, by, of)) in rules and of != by:
             rules.remove(mirrored)
             arrow = "<->"
-        parts.append(f"{action.capitalize()} {of} {arrow} {by}")
+        leads = f" {arrow} {by}" if of != by else ""  # packed by its own zeros
+        parts.append(f"{action.capitalize()} {of}{leads}")
     return ", ".join(parts)
 
 
@@ -139,11 +133,9 @@ def problem_texts(problem: Problem) -> dict[str, str]:
 
 def wrapped(start: str, words: Sequence[str], width: int, between: str = " ") -> list[str]:
     """Words after a start, in further lines below it where they are wider; a word may have blanks in it."""
-    text = between.join(word.replace(" ", HARD_BLANK) for word in words)
-    below = " " * len(start)
-    lines = textwrap.wrap(
-        text, width, initial_indent=start, subsequent_indent=below, break_long_words=False, break_on_hyphens=False
-    )
+    text, below = between.join(word.replace(" ", HARD_BLANK) for word in words), " " * len(start)
+    whole: Any = {"break_long_words": False, "break_on_hyphens": False}
+    lines = textwrap.wrap(text, width, initial_indent=start, subsequent_indent=below, **whole)
     return [line.replace(HARD_BLANK, " ") for line in lines]
 
 

@@ -14,18 +14,13 @@ import click
 @click.argument("designs", nargs=-1, required=True, type=click.Path(), metavar="DESIGN...")
 @click.option("--tensor", required=True, metavar="NAME", help="Whose density: a tensor's name, or its role P, Q or Z.")
 @click.option(
-    "--densities",
-    default="1:0.05:0.1",
-    show_default=True,
-    metavar="FIRST:LAST:STEP|LIST",
+    "--densities", default="1:0.05:0.1", show_default=True, metavar="FIRST:LAST:STEP|LIST",
     help="From FIRST to LAST, both included, or with commas between them.",
-)
+)  # fmt: skip
 @click.option(
-    "--objective",
-    default="",
-    metavar="NAME|EXPRESSION",
+    "--objective", default="", metavar="NAME|EXPRESSION",
     help="What is compared.  [default: edp; edp_js, in seconds, where the designs' clocks differ]",
-)
+)  # fmt: skip
 @click.option("--plugin-dir", "plugin_dirs", multiple=True, metavar="DIR", type=click.Path(), help="Folder of plugins.")
 @click.option("as_json", "--json", is_flag=True, help="Print JSON.")
 def sweep(
@@ -57,9 +52,8 @@ def sweep(
         raise click.BadParameter(f"{objective!r} has several values, expected one", param_hint="--objective")
     points = {file: swept(design, tensor, wanted, judge, file) for file, design in loaded.items()}
     if not as_json:
-        labels = labels_of(files)
-        what = judge.name or judge.type_name
-        output.show(table_text(tensor, judge.unit, what, {labels[file]: found for file, found in points.items()}))
+        named = {label: points[file] for file, label in labels_of(files).items()}
+        output.show(table_text(tensor, judge.unit, judge.name or judge.type_name, named))
         return
     means = over_best(points)
     rows: list[dict[str, Any]] = []

@@ -94,9 +94,7 @@ class Range(DensityModel):
     @property
     def expected(self) -> float:
         """The density that `nominal` says, or is to be expected."""
-        if self.nominal_ is not None:
-            return self.nominal_
-        return float(np.dot(self.probabilities(), self.densities))
+        return float(np.dot(self.probabilities(), self.densities)) if self.nominal_ is None else self.nominal_
 
     @property
     def nominal(self) -> DensityModel:
@@ -114,12 +112,15 @@ class Range(DensityModel):
 
     def weighed(self, rule: str = "") -> tuple[float, ...]:
         """The weight of every point by its own `weights`, or by another rule."""
-        weights = rule or self.weights
-        if not isinstance(weights, str):
-            return weights
-        if weights == "inverse":
-            return tuple(1.0 / density for density in self.densities)
-        return self.probabilities() if weights == "probability" else (1.0,) * len(self.densities)
+        match rule or self.weights:
+            case "inverse":
+                return tuple(1.0 / density for density in self.densities)
+            case "probability":
+                return self.probabilities()
+            case str():
+                return (1.0,) * len(self.densities)
+            case weights:
+                return weights
 
     def probabilities(self) -> tuple[float, ...]:
         """Per point, the chance that the density is nearer to it than to another; they add up to 1."""

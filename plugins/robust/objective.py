@@ -121,19 +121,15 @@ class Robust(Objective):
         dense = (1.0,) * len(ranges)
         if self.fit == "dense" and dense not in points:
             points = {dense: 0.0, **points}
-        return {
-            ",".join(f"{name}={density:g}" for name, density in zip(ranges, at, strict=True)): Scenario(
-                self._variant(problem, ranges, at), self.fit != "nominal", weight
-            )
-            for at, weight in points.items()
-        }
-
-    def _variant(self, problem: Problem, ranges: Mapping[str, Range], at: tuple[float, ...]) -> Problem:
-        models = {name: one.at(density) for (name, one), density in zip(ranges.items(), at, strict=True)}
-        workload = problem.workload
-        if at != tuple(one.expected for one in ranges.values()):
-            workload = workload.with_densities(models)
-        return problem.variant(workload=workload, objective=self.objective)
+        found = {}
+        for at, weight in points.items():
+            workload, named = problem.workload, dict(zip(ranges, at, strict=True))
+            if at != tuple(one.expected for one in ranges.values()):
+                workload = workload.with_densities({name: ranges[name].at(density) for name, density in named.items()})
+            variant = problem.variant(workload=workload, objective=self.objective)
+            name = ",".join(f"{name}={density:g}" for name, density in named.items())
+            found[name] = Scenario(variant, self.fit != "nominal", weight)
+        return found
 
     def _over(self, scenarios: Mapping[str, Scenario]) -> Array | None:
         """(scenarios,) what the scores are divided by for the regret."""

@@ -57,14 +57,12 @@ def train_surrogate(
     if out.suffix != ".npz":
         raise click.BadParameter(f"found {str(out)!r}, expected a name that ends in .npz", param_hint="--out")
     registry = load(plugin_dirs=plugin_dirs)
-    problems = [
-        load_problem(name, hardware, space, objective, cost_model, registry=registry) for name in (*workloads, *tests)
-    ]
+    about = hardware, space, objective, cost_model
+    problems = [load_problem(name, *about, registry=registry) for name in (*workloads, *tests)]
     if len(problems[0].objective.names) > 1:
         raise click.BadParameter(f"{objective!r} has several values, expected one", param_hint="--objective")
-    surrogate, found = train(
-        problems[: len(workloads)], samples, seed, lambda text: None if quiet else output.say(text)
-    )
+    told = (lambda text: None) if quiet else output.say
+    surrogate, found = train(problems[: len(workloads)], samples, seed, told)
     rows = [["workload", "samples", "rank correlation"]]
     rows += [[name, "held out", f"{value:.3f}"] for name, value in zip(workloads, found, strict=True)]
     for problem in problems[len(workloads) :]:

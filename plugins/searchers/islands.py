@@ -40,10 +40,8 @@ class Islands(Searcher):
 
     def search(self, space: Space, budget: Budget, rng: np.random.Generator) -> Proposals:
         share = -(-budget.total // self.islands)
-        islands = [
-            _Island(self.searcher, space, Budget(share, count=budget.count), self.migrants, own)
-            for own in rng.spawn(self.islands)
-        ]
+        parts = [(Budget(share, count=budget.count), self.migrants, own) for own in rng.spawn(self.islands)]
+        islands = [_Island(self.searcher, space, *part) for part in parts]
         batch = 0
         try:
             while islands := [island for island in islands if island.advance()]:

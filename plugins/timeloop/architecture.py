@@ -26,14 +26,10 @@ LIMIT = 2**32 - 1
 NOT_COUNTED = ("wire-energy", "router-energy", "energy-per-hop", "energy-per-ingress", "addr-gen-energy")
 """SparseMap counts neither networks nor address generation."""
 STORAGE_ACTIONS = {
-    f"random_{part}{action}": f"{part}{own}"
+    f"{kind}_{part}{action}": f"{part}{own}" if kind == "random" else f"{kind}_{part}{action}"
+    for kind in ("random", "gated", "skipped")
     for part in ("", "metadata_")
     for action, own in {"read": "read", "fill": "write", "update": "write"}.items()
-} | {
-    f"{kind}_{part}{action}": f"{kind}_{part}{action}"
-    for kind in ("gated", "skipped")
-    for part in ("", "metadata_")
-    for action in ("read", "fill", "update")
 }
 """Timeloop's action -> SparseMap's."""
 RECODING = {"decompression_count": "decode", "compression_count": "encode"}
@@ -63,11 +59,8 @@ def _storage(level: Level, name: str) -> dict[str, Any]:
     block = level.memory.access_words
     if level.memory.streams:
         raise DesignError(f"{level.name}: Timeloop v3.0.3 has no words that stream through a level")
-    found: dict[str, Any] = {
-        "block-size": block,
-        "cluster-size": level.memory.cluster,
-        "metadata_storage_width": level.metadata_width,
-    }
+    found: dict[str, Any] = {"block-size": block, "cluster-size": level.memory.cluster}
+    found["metadata_storage_width"] = level.metadata_width
     if level.capacity_bits is not None and not unlimited(level):
         found["depth"] = int(level.capacity_bits // level.word_bits // block)
         found["metadata_storage_depth"] = _metadata_depth(level)
@@ -93,14 +86,12 @@ def energy_table(problem: Problem, names: Names) -> dict[str, Any]:
     """The table of the file `ERT.yaml`, in pJ."""
     tables = []
     for level, name in enumerate(names.levels):
-        block = problem.levels[level].memory.access_words
-        words = {own: 1 if "metadata" in own else block for own in STORAGE_ACTIONS.values()}
-        actions = {action: words[own] * problem.energy_pj(level, own) for action, own in STORAGE_ACTIONS.items()}
-        decodes = float(bool(problem.levels[level].memory.decodes))
-        actions |= {action: decodes * problem.energy_pj(level, own) for action, own in RECODING.items()}
-        tables.append(_priced(name, actions))
-    macs = {action: problem.mac_pj(own) for action, own in COMPUTE_ACTIONS.items()}
-    tables.append(_priced(names.compute, macs))
+        memory = problem.levels[level].memory
+        words = {own: 1 if "metadata" in own else memory.access_words for own in STORAGE_ACTIONS.values()}
+        words |= dict.fromkeys(RECODING.values(), int(bool(memory.decodes)))
+        rows = {**STORAGE_ACTIONS, **RECODING}.items()
+        tables.append(_priced(name, {action: words[own] * problem.energy_pj(level, own) for action, own in rows}))
+    tables.append(_priced(names.compute, {name: problem.mac_pj(own) for name, own in COMPUTE_ACTIONS.items()}))
     return {"ERT": {"version": 0.3, "tables": tables}}
 
 

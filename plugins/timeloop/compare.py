@@ -8,7 +8,7 @@ or is left out is named with its cause.
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 import attrs
 
 from sparsemap.errors import Mistake, SparseMapError, SpecError
-from sparsemap.files import check_file, markdown_table
+from sparsemap.files import check_file, grouped, markdown_table
 from sparsemap.pieces.loading import load
 from sparsemap.pieces.registry import Registry
 from sparsemap.problem import design_file
@@ -43,25 +43,17 @@ CAUSES = (
     ("neighbours hand each other no words", "words of windows that neighbours hand on"),
 )
 """What a level's notes mean for its energy; a note of another level only where none of its own does."""
-LAYOUTS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (
-        r"(?P<root>.*/fig12_[^/]*)/ref_outputs/[^/]+/(?P<layer>L\d+)/(?P<density>\w+)/output",
-        (
-            "hardware-specs/designs/arch.yaml",
-            "hardware-specs/configurations/SI-SW.yaml",
-            "mappings/mobilenet0.5-sparse/{layer}-perfect_factor.yaml",
-            "workload/mobilenet0.5-sparse/{density}/{layer}.yaml",
-            "ert_art/ERT.yaml",
-        ),
+LAYOUTS: dict[str, tuple[str, ...]] = {
+    r"(?P<root>.*/fig12_[^/]*)/ref_outputs/[^/]+/(?P<layer>L\d+)/(?P<density>\w+)/output": (
+        *("hardware-specs/designs/arch.yaml", "hardware-specs/configurations/SI-SW.yaml"),
+        "mappings/mobilenet0.5-sparse/{layer}-perfect_factor.yaml",
+        *("workload/mobilenet0.5-sparse/{density}/{layer}.yaml", "ert_art/ERT.yaml"),
     ),
-    (
-        r"(?P<root>.*/fig1_[^/]*)/ref_outputs/output_(?P<density>[\d.]+)_(?P<format>\w+)",
-        (
-            *("arch/arch.yaml", "workload/spmspm.prob.{density}.yaml", "sparse-opt/{format}.yaml", "ert_art/ERT.yaml"),
-            "ref_outputs/output_{density}_{format}/timeloop-mapper.map.yaml",
-        ),
+    r"(?P<root>.*/fig1_[^/]*)/ref_outputs/output_(?P<density>[\d.]+)_(?P<format>\w+)": (
+        *("arch/arch.yaml", "workload/spmspm.prob.{density}.yaml", "sparse-opt/{format}.yaml", "ert_art/ERT.yaml"),
+        "ref_outputs/output_{density}_{format}/timeloop-mapper.map.yaml",
     ),
-)
+}
 """Where the inputs of outputs lie that have none beside them: those of Sparseloop's artifact (MICRO 2022)."""
 
 
@@ -91,9 +83,8 @@ def set_ups(root: Path) -> Iterator[SetUp]:
         cycles, energies = CYCLES.findall(text), ENERGY.findall(text)
         if cycles and energies:
             storage = LEVEL.split(NETWORKS.split(text)[0])[1:]
-            levels = {
-                name: sum(map(float, ENERGY.findall(part))) for name, part in zip(*[iter(storage)] * 2, strict=True)
-            }
+            parts = zip(*[iter(storage)] * 2, strict=True)
+            levels = {level: sum(map(float, ENERGY.findall(part))) for level, part in parts}
             name = folder.relative_to(root).as_posix()
             yield SetUp(_group(root, stats), name, files, int(cycles[-1]), sum(map(float, energies)), levels)
 
@@ -120,10 +111,10 @@ REFERENCES = ("ref_outputs", "ref_output", "dense_outputs", "outputs")
 def inputs_of(folder: Path, program: str) -> tuple[Path, ...]:
     """The input files of an output; none where they are not there."""
     for place in (folder, folder.parent):
-        whole = next((place / name for name in WHOLE if (place / name).is_file()), None)
-        if whole:
-            return (whole, *_beside(place, program))
-    for pattern, names in LAYOUTS:
+        if whole := _first(place, WHOLE):
+            parts = (_first(place, (name, f"{program}.{name}")) for name in ("ERT.yaml", "map.yaml"))
+            return (whole, *filter(None, parts))
+    for pattern, names in LAYOUTS.items():
         if match := re.fullmatch(pattern, folder.as_posix()):
             files = tuple(Path(match["root"]) / name.format(**match.groupdict()) for name in names)
             return files if all(path.is_file() for path in files) else ()
@@ -132,12 +123,8 @@ def inputs_of(folder: Path, program: str) -> tuple[Path, ...]:
     return tuple(beside) if all(re.search(rf"^{key}:", texts, re.M) for key in ("architecture", "problem")) else ()
 
 
-def _beside(place: Path, program: str) -> Iterator[Path]:
-    """Energies, and the mapping if it is a file of its own."""
-    for names in (("ERT.yaml", f"{program}.ERT.yaml"), ("map.yaml", f"{program}.map.yaml")):
-        found = next((place / name for name in names if (place / name).is_file()), None)
-        if found:
-            yield found
+def _first(place: Path, names: Sequence[str]) -> Path | None:
+    return next((place / name for name in names if (place / name).is_file()), None)
 
 
 # ------------------------------------------------------------------------------------------------------------- comparison
@@ -204,51 +191,36 @@ def compared(roots: Sequence[Path], older: bool = False) -> list[CaseOutcome]:
 
 def rows(outcomes: Sequence[CaseOutcome]) -> list[dict[str, Any]]:
     """Set-up by set-up, cycles and energy beside the reference; 0 of those that are left out."""
-    return [
-        {
-            "group": one.set_up.group, "set_up": one.set_up.name,
-            "cycles": round(one.cycles * one.set_up.cycles), "reference_cycles": one.set_up.cycles,
-            "energy_pj": one.energy * one.set_up.energy_pj, "reference_energy_pj": one.set_up.energy_pj,
-            "levels_pj": "; ".join(
-                f"{name} {pj:,.0f} ({one.set_up.levels[name]:,.0f})" for name, pj in one.levels.items()
-            ),
-            "reason": "; ".join(one.reasons),
-        }
-        for one in outcomes
-    ]  # fmt: skip
+    found = []
+    for one in outcomes:
+        given = one.set_up
+        levels = (f"{name} {pj:,.0f} ({given.levels[name]:,.0f})" for name, pj in one.levels.items())
+        found.append({
+            "group": given.group, "set_up": given.name,
+            "cycles": round(one.cycles * given.cycles), "reference_cycles": given.cycles,
+            "energy_pj": one.energy * given.energy_pj, "reference_energy_pj": given.energy_pj,
+            "levels_pj": "; ".join(levels), "reason": "; ".join(one.reasons),
+        })  # fmt: skip
+    return found
 
 
 def report(outcomes: Sequence[CaseOutcome]) -> str:
     """A table of set-ups by group, with the causes of what deviates or is left out."""
     if not outcomes:
         return "no set-up with inputs and a reference output"
-    groups: Mapping[str, list[CaseOutcome]] = defaultdict(list)
-    for one in outcomes:
-        groups[one.set_up.group].append(one)
-    header = [
-        "set-ups",
-        "tried",
-        "evaluated",
-        "cycles equal",
-        "cycles ratio",
-        "energy within 0.1 %",
-        "energy ratio",
-        "cause",
-    ]
-    table = [_row(name, found) for name, found in sorted(groups.items())]
-    return markdown_table([header, *table, [*_row("all", outcomes)[:-1], ""]], "<>>>>>><")
+    head = "set-ups,tried,evaluated,cycles equal,cycles ratio,energy within 0.1 %,energy ratio,cause"
+    table = [_row(name, found) for name, found in sorted(grouped(outcomes, lambda one: one.set_up.group).items())]
+    return markdown_table([head.split(","), *table, [*_row("all", outcomes)[:-1], ""]], "<>>>>>><")
 
 
 def _row(name: str, found: Sequence[CaseOutcome]) -> list[str]:
     done = [one for one in found if one.cycles]
     equal = sum(abs(one.cycles - 1) < 1e-9 for one in done)
     close = sum(abs(one.energy - 1) < SMALL for one in done)
-    spans = [_span([getattr(one, key) for one in done]) for key in ("cycles", "energy")]
+    spans = []
+    for key in ("cycles", "energy"):
+        low, high = (f"{of((getattr(one, key) for one in done), default=0.0):.4f}" for of in (min, max))
+        spans.append("-" if not done else low if low == high else f"{low} to {high}")
     causes = Counter(reason for one in found for reason in one.reasons)
     told = "; ".join(f"{reason} ({count})" for reason, count in sorted(causes.items()))
     return [name, str(len(found)), str(len(done)), str(equal), spans[0], str(close), spans[1], told]
-
-
-def _span(values: Sequence[float]) -> str:
-    low, high = (f"{value:.4f}" for value in (min(values, default=0.0), max(values, default=0.0)))
-    return "-" if not values else low if low == high else f"{low} to {high}"

@@ -17,6 +17,7 @@ import numpy as np
 from sparsemap import Exporter
 from sparsemap.errors import DesignError
 from sparsemap.files import markdown_text, write_text
+from sparsemap.plots import page
 from sparsemap.problem import design_file
 from sparsemap.problem.designs import Design
 from sparsemap.problem.problem import Problem
@@ -49,9 +50,8 @@ def yaml_text(table: Mapping[str, Any], comment: str = "") -> str:
             return super().represent_float(data)
 
     Dumper.add_representer(float, Dumper.represent_float)
-    text = yaml.dump(
-        table, Dumper=Dumper, default_flow_style=False, sort_keys=False, allow_unicode=True, width=math.inf
-    )
+    how: Any = {"default_flow_style": False, "sort_keys": False, "allow_unicode": True, "width": math.inf}
+    text = yaml.dump(table, Dumper=Dumper, **how)
     return "".join(f"{f'# {line}'.rstrip()}\n" for line in comment.splitlines()) + text
 
 
@@ -107,9 +107,8 @@ def tables(design: Design) -> dict[str, dict[str, Any]]:
         raise DesignError(f"Timeloop knows nothing of column '{foreign[0]}', which cost model '{model}' needs")
     if problem.resident:
         name, level = next((problem.tensors[t].name, problem.levels[s].name) for t, s in problem.resident)
-        raise DesignError(
-            f"'{name}' resides in {level}; Timeloop has every tensor begin and end in the outermost level"
-        )
+        text = "Timeloop has every tensor begin and end in the outermost level"
+        raise DesignError(f"'{name}' resides in {level}; {text}")
     names = Names.of(problem)
     sparse = sparse_optimizations(design, names)
     found = {
@@ -127,10 +126,9 @@ def tables(design: Design) -> dict[str, dict[str, Any]]:
 class Expectation:
     """What Timeloop should print, or why it should stop."""
 
-    cycles: float | None
-    energy_pj: float | None
+    cycles: float | None = None
+    energy_pj: float | None = None
     stop: str = ""
-    """Why it should stop instead; empty where it should not."""
 
     @property
     def numbers(self) -> dict[str, float | None]:
@@ -153,14 +151,12 @@ def expected(design: Design, own: Mapping[str, float]) -> Expectation:
     if not evaluation.valid[0]:
         full = [reason for reason in evaluation.reasons_of(0) if "capacity" in reason.partition(":")[0]]
         if not full:
-            return Expectation(None, None, DEFECT)
+            return Expectation(stop=DEFECT)
         text = f"since it does not fit as Timeloop counts it ({', '.join(full)})"
-        return Expectation(None, None, f"{text}: Timeloop counts a run length per nonzero, not what an encoder writes")
+        return Expectation(stop=f"{text}: Timeloop counts a run length per nonzero, not what an encoder writes")
     if tensor := crashing(design):
-        text = (
-            f"{DEFECT}: '{tensor}' is all nonzeros but not dense, which leaves it without counts of metadata where it"
-        )
-        return Expectation(None, None, f"{text} is filtered, and it reads them all the same (segmentation fault)")
+        text = f"{DEFECT}: '{tensor}' is all nonzeros but not dense, which leaves it without counts of metadata where "
+        return Expectation(stop=f"{text}it is filtered, and it reads them all the same (segmentation fault)")
     return Expectation(float(evaluation.cycles[0]), float(evaluation.energy_pj[0]))
 
 
@@ -177,12 +173,9 @@ def unlimited(design: Design) -> tuple[Design, list[str]]:
 
     The same design where every mechanism looks as far.
     """
-    chosen = {design.mechanism(place).name: design.mechanism(place) for place in design.problem.places}
-    looks = [
-        name
-        for name, one in chosen.items()
-        if "lookahead" in attrs.fields_dict(type(one)) and getattr(one, "lookahead", None) is not None
-    ]
+    chosen: dict[str, Any] = {design.mechanism(place).name: design.mechanism(place) for place in design.problem.places}
+    limited = (name for name, one in chosen.items() if "lookahead" in attrs.fields_dict(type(one)))
+    looks = [name for name in limited if chosen[name].lookahead is not None]
     if not looks or any(name not in COLUMNS for name in design.batch.columns):
         return design, []
     table = design_file.dump(design)
@@ -195,81 +188,25 @@ def readme(
     problem: Problem, files: list[str], own: Mapping[str, float], there: Expectation, looks: Sequence[str] = ()
 ) -> str:
     """How to run Timeloop on the files, and what it should say."""
-    lines = [
-        f"# {markdown_text(f'{problem.workload.name} on {problem.hardware.name}')}, for Timeloop v3.0.3",
-        "",
-        "Run, in this folder:",
-        "",
-        f"    timeloop-model {' '.join(files)}",
-        "",
-        *_numbers(problem, "sparse-opt.yaml" in files, own, there),
-        *_looks(looks, own),
-        "",
-        "Notes:",
-        "",
-        *(f"- {note}" for note in _notes(problem)),
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _numbers(problem: Problem, sparse: bool, own: Mapping[str, float], there: Expectation) -> list[str]:
-    mine = _mine(own)
+    model, names = problem.cost_model, Names.of(problem)
+    mine = f"{own['cycles']:.0f} cycles and {own['energy_pj']!r} pJ"
     if there.cycles is None or there.energy_pj is None:
-        by = f"by cost model `{problem.cost_model.name}`"
-        return [f"Timeloop is expected to stop on this design, {there.stop}. Without that, {by}: {mine}."]
-    computes = math.prod(problem.sizes.values())
-    word = "Algorithmic-Compute" if sparse else "Compute"
-    total = there.energy_pj * 1000 / computes
-    lines = [
-        "Expected:",
-        "",
-        f"- Cycles: {there.cycles:.0f}",
-        f"- Energy: {there.energy_pj!r} pJ ({there.energy_pj / 1e6:.2f} uJ; `Total` = {total:.2f} fJ/{word})",
-        "",
-        f"`timeloop-model.stats.txt` rounds the energy to 0.01 uJ; `Total` below `fJ/{word}`, times {computes} "
-        "computes, is more exact, and `timeloop-model.map+stats.xml` has all digits per level and tensor. In tiles of "
-        "about a thousand words and more, single counts may be one more or less than expected, because Timeloop's own "
-        "arithmetic decides which way a `ceil` goes there; the energy then differs by up to some 1e-5 of itself, and the "
-        "cycles, where such a count decides them, by one transfer of a word.",
-    ]
-    if dict(own) != there.numbers:
-        beyond = ", which charges for what Timeloop leaves out" if getattr(problem.cost_model, "charges", ()) else ""
-        lines += ["", f"By cost model `{problem.cost_model.name}`, without Timeloop's defects{beyond}: {mine}."]
-    return lines
-
-
-def _looks(looks: Sequence[str], own: Mapping[str, float]) -> list[str]:
-    """What is not as in the design where its mechanisms look ahead so far only."""
-    if not looks:
-        return []
-    names = " and ".join(f"`{name}`" for name in looks)
-    text = f"{names} of the design looks so many positions ahead only, which Timeloop cannot be told. Written is the "
-    text += (
-        f"same mechanism without that limit, and the numbers above are those of it; those of the design: {_mine(own)}."
-    )
-    return ["", text]
-
-
-def _mine(own: Mapping[str, float]) -> str:
-    return f"{own['cycles']:.0f} cycles and {own['energy_pj']!r} pJ"
-
-
-def _notes(problem: Problem) -> list[str]:
-    names = Names.of(problem)
-    notes = [
-        "The energy table is given, so Accelergy is not called, and it lists every action, because Timeloop takes the "
-        "energy of another action for one that is missing.",
-        "Networks and address generation are set to zero. Adders are taken to be free, as they are in Timeloop's "
-        "public energy model (`pat-public`).",
-        "Timeloop lets neighbours hand words to each other unless told otherwise; SparseMap does not count that, so "
-        "`no_link_transfer` is set in every spatial directive.",
-        "Data and metadata are separate memories in Timeloop. Where they share one in SparseMap, each is given all "
-        "of it.",
-    ]
-    renamed = [f"`{letter}` is `{dim}`" for dim, letter in names.dims.items() if letter != dim]
-    if renamed:
-        notes.append(f"Timeloop's dimensions have one letter: {', '.join(renamed)}.")
-    padded = [f"`{dim}` from {given} to {size}" for dim, (given, size) in problem.padded.items()]
-    if padded:
-        notes.append(f"Padded dimensions: {', '.join(padded)}.")
-    return notes
+        numbers = f"Timeloop is expected to stop on this design, {there.stop}. "
+        numbers += f"Without that, by cost model `{model.name}`: {mine}.\n"
+    else:
+        computes, uj = math.prod(problem.sizes.values()), there.energy_pj / 1e6
+        word = "Algorithmic-Compute" if "sparse-opt.yaml" in files else "Compute"
+        told: Any = {"there": there, "uj": uj, "word": word, "computes": computes}
+        numbers = page(__file__, "readme-expected", total=there.energy_pj * 1000 / computes, **told)
+        if dict(own) != there.numbers:
+            beyond = ", which charges for what Timeloop leaves out" if getattr(model, "charges", ()) else ""
+            numbers += f"\nBy cost model `{model.name}`, without Timeloop's defects{beyond}: {mine}.\n"
+    if looks:
+        numbers += "\n" + page(__file__, "readme-looks", names=" and ".join(f"`{name}`" for name in looks), mine=mine)
+    notes = []
+    if renamed := ", ".join(f"`{letter}` is `{dim}`" for dim, letter in names.dims.items() if letter != dim):
+        notes.append(f"- Timeloop's dimensions have one letter: {renamed}.")
+    if padded := ", ".join(f"`{dim}` from {given} to {size}" for dim, (given, size) in problem.padded.items()):
+        notes.append(f"- Padded dimensions: {padded}.")
+    title = markdown_text(f"{problem.workload.name} on {problem.hardware.name}")
+    return page(__file__, "readme", title=title, files=" ".join(files), numbers=numbers, notes="\n".join(notes))

@@ -103,12 +103,8 @@ def _text(table: YamlTable, key: str, default: str) -> str:
 def _named(value: Any, table: YamlTable, key: str = "name") -> str:
     if isinstance(value, str) and NAME.fullmatch(value):
         return value
-    found = (
-        "missing; expected a name"
-        if value is None
-        else f"expected a name of letters and digits, found {shortened(value)}"
-    )
-    raise error(table.at(key), found)
+    found = f"expected a name of letters and digits, found {shortened(value)}"
+    raise error(table.at(key), "missing; expected a name" if value is None else found)
 
 
 def _whole(table: YamlTable, key: str, default: int | None = None) -> int:
@@ -122,12 +118,11 @@ def _whole(table: YamlTable, key: str, default: int | None = None) -> int:
 def _ranks(space: YamlTable, dims: Sequence[str], factors: Mapping[str, int]) -> list[list[Term]]:
     """Terms by rank; a plain name stands for a rank or a term of its own."""
     given, at = space.get("projection"), space.at("projection")
-    if not isinstance(given, list) or not all(
-        isinstance(rank, str) or (isinstance(rank, list) and rank) for rank in given
-    ):
+    ranks: list[Any] = given if isinstance(given, list) else [None]
+    if not all(isinstance(rank, str) or (isinstance(rank, list) and rank) for rank in ranks):
         raise error(at, f"expected a list with the terms of every rank, found {shortened(given)}")
     found = []
-    for rank in given:
+    for rank in ranks:
         terms = [(term,) if isinstance(term, str) else term for term in ([rank] if isinstance(rank, str) else rank)]
         for term in terms:
             if not (isinstance(term, list | tuple) and len(term) in (1, 2) and all(isinstance(x, str) for x in term)):
@@ -166,10 +161,8 @@ def _density(instance: YamlTable, tensor: str, path: Path) -> dict[str, Any]:
             parts = Path(_text(given, "data_file_path", "")).parts
             ends = (path.parent.joinpath(*parts[i:]) for i in range(len(parts)) if ".." not in parts[i:])
             if (found := next((end for end in ends if end.suffix in DATA and end.is_file()), None)) is None:
-                text = (
-                    f"no file {shortened(given.get('data_file_path'))} (*{', *'.join(DATA)}) below {shown(path.parent)}"
-                )
-                raise error(given.at("data_file_path"), text)
+                named = f"{shortened(given.get('data_file_path'))} (*{', *'.join(DATA)})"
+                raise error(given.at("data_file_path"), f"no file {named} below {shown(path.parent)}")
             return {"type": "data", "file": str(found.absolute())}
         case own:
             return {"type": own, "density": _share(given, "density")}

@@ -44,11 +44,8 @@ class Names:
     @classmethod
     def of(cls, problem: Problem) -> Names:
         letters = dim_letters(problem.dims)
-        lone = None
-        if any(not tensor.ranks for tensor in problem.tensors):
-            lone = _free("", set(letters.values()))
-        wanted = [*(level.name for level in problem.levels), problem.compute_name]
-        *levels, compute = level_names(wanted)
+        lone = None if all(tensor.ranks for tensor in problem.tensors) else _free("", set(letters.values()))
+        *levels, compute = level_names([*(level.name for level in problem.levels), problem.compute_name])
         return cls(letters, lone, tuple(levels), compute)
 
 
@@ -107,9 +104,7 @@ def _coefficient(value: int) -> str:
 
 
 def _data_space(tensor: Tensor, names: Names) -> dict[str, Any]:
-    projection = [
-        [[names.dims[dim], *([_coefficient(c)] if c > 1 else [])] for dim, c in rank] for rank in tensor.ranks
-    ]
+    projection = [[[names.dims[dim], *[_coefficient(c)][: c > 1]] for dim, c in rank] for rank in tensor.ranks]
     found: dict[str, Any] = {"name": tensor.name, "projection": projection or [[[names.lone]]]}
     return {**found, "read-write": True} if tensor.output else found
 

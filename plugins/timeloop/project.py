@@ -18,19 +18,10 @@ from sparsemap.errors import SpecError
 from sparsemap.files import shown, write_texts
 from sparsemap.spec import toml_io
 
+from . import project_mapping as of_mapping
 from .importer import workload_table
 from .project_hardware import Component, Stack, components, hardware_table
-from .project_mapping import (
-    Directive,
-    ProjectNest,
-    bypass_of,
-    constraint_rows,
-    directives,
-    factors_of,
-    list_unread,
-    nest_of,
-    space_table,
-)
+from .project_mapping import ProjectNest, directives
 from .project_sparse import OLDER_QUIRKS, condenses, sparse_design, sparse_targets
 from .project_yaml import VERDICTS, Note, Notes, YamlSource, YamlTable, merged
 
@@ -110,9 +101,8 @@ def _set_variables(part: Any, variables: YamlTable) -> None:
     """Numbers in place of the names of variables, where an architecture has a name for a number."""
     if isinstance(part, YamlTable):
         for key, value in part.items():
-            for name, given in (
-                value.items() if key in ("attributes", "spatial") and isinstance(value, YamlTable) else ()
-            ):
+            named = key in ("attributes", "spatial") and isinstance(value, YamlTable)
+            for name, given in value.items() if named else ():
                 number = variables.get(given) if isinstance(given, str) else None
                 value[name] = number if isinstance(number, int | float) else given
             _set_variables(value, variables)
@@ -135,9 +125,8 @@ def _workload(project: YamlTable, name: str, notes: Notes) -> dict[str, Any]:
         found = workload_table(problem, path, name)
     except SpecError as error:
         for mistake in error.mistakes:
-            notes.missing(
-                YamlSource(mistake.file, problem.source.line, mistake.path), "workload", mistake.message, "workload"
-            )
+            place = YamlSource(mistake.file, problem.source.line, mistake.path)
+            notes.missing(place, "workload", mistake.message, "workload")
         return {}
     notes.taken(problem.source, found["einsum"])
     return found
@@ -153,22 +142,27 @@ def _rest(
     names = [part.name for part in parts]
     targets = sparse_targets(project, [*parts, compute])
     tensors = _tensors(project)
-    mapped = list(directives(_mapping_rows(project), names))
-    constraints = list(directives(constraint_rows(project, parts), [*names, compute.name]))
-    list_unread(mapped, notes, "design")
-    list_unread(constraints, notes)
+    listed_rows = isinstance(project.get("mapping") or [], list)
+    mapping = project.rows("mapping") if listed_rows else project.table("mapping").rows("targets")
+    mapped = list(directives(mapping, names))
+    constraints = list(directives(of_mapping.constraint_rows(project, parts), [*names, compute.name]))
+    of_mapping.list_unread(mapped, notes, "design")
+    of_mapping.list_unread(constraints, notes)
     listed = {one.target for one in mapped if one.kind == "lists"}
     decisive = mapped if listed or not constraints else constraints
     if "nodes" in project.table("architecture"):  # v0.4 has the lists of nodes wherever a mapping has none
         decisive = [*mapped, *(one for one in constraints if one.target not in listed)]
-    bypass = bypass_of(decisive, list(tensors))
+    bypass = of_mapping.bypass_of(decisive, list(tensors))
     idle = {p.name for p in parts if p.dummy or (tensors and set(bypass.get(p.name, [])) >= set(tensors))}
     below = dict(zip(names, [*parts[1:], compute], strict=True))
     spread = {part.name for part in parts if below[part.name].instances != part.instances}
-    busy = {one.target for one in mapped if one.kind != "lists" and _loops_in(one, _sizes(project))}
-    acting = [
-        name for name, own in targets.items() if own.get("action_optimization") or own.get("compute_optimization")
-    ]
+    looped, busy = [one for one in mapped if one.kind != "lists"], set[str]()
+    sizes = _sizes(project) if looped else {}
+    for one in looped:
+        factors = of_mapping.factors_of(one.row, list(sizes))
+        busy |= {one.target for dim, (_, number) in factors.items() if number != 1 and sizes[dim] > 1}
+    optimized = ("action_optimization", "compute_optimization")
+    acting = [name for name, own in targets.items() if any(map(own.get, optimized))]
     told = {*acting, *(names[-1:] if acting else ())}  # filters look at the loops of the innermost level
     hollow = [name for name in names if name in idle & (spread | busy | told) and tensors]
     bypass |= {name: list(tensors) for name in hollow}  # levels that only spread count traffic of their own kind
@@ -187,28 +181,22 @@ def _rest(
     if notes.stops("hardware"):
         return
     streams = {one.target: one.row.names("stream") for one in decisive if older and one.kind == "lists"}
-    rows = [row | _streaming(row, streams.get(row["name"], [])) for row in hardware["levels"]]
+    rows = []
+    for row in hardware["levels"]:  # of a level's list of streams, what passes by
+        named = [f"name:{name}" for name in streams.get(row["name"], [])]
+        passing = [name for name in named if name in row.get("bypass", [])]
+        rows.append({**row, "streams": passing} if passing else row)
     inner = next((one for one in mapped if one.kind == "spatial" and one.target == levels[-1].name), None)
     if inner is not None and (linked := [name for name in tensors if name not in inner.row.names("no_link_transfer")]):
         rows[-1] = rows[-1] | {"links": [f"name:{name}" for name in linked]}
     tables["hardware"] = {**hardware, "levels": rows, "name": "imported"}
     if not workload:
         return
-    sizes = _sizes(project)
+    sizes = sizes or _sizes(project)
     model = {"extends": "timeloop", "quirks": OLDER_QUIRKS} if older else "timeloop"
-    space = space_table(constraints, hardware["levels"], hollow, sizes, list(tensors), notes)
+    space = of_mapping.space_table(constraints, hardware["levels"], hollow, sizes, list(tensors), notes)
     tables["space"] = {**space, "cost_model": model, "name": "imported"}
     _design(project, stack, mapped, sizes, older, tables, notes)
-
-
-def _streaming(row: Mapping[str, Any], named: Sequence[str]) -> dict[str, list[str]]:
-    """What of a level's list of streams passes by."""
-    passing = [f"name:{name}" for name in named if f"name:{name}" in row.get("bypass", [])]
-    return {"streams": passing} if passing else {}
-
-
-def _loops_in(one: Directive, sizes: Mapping[str, int]) -> bool:
-    return any(number != 1 and sizes[dim] > 1 for dim, (_, number) in factors_of(one.row, list(sizes)).items())
 
 
 def _design(
@@ -218,8 +206,7 @@ def _design(
     if not mapped:
         notes.assumed(project.at("mapping"), "no mapping is given; there is no design")
         return
-    nest = nest_of(mapped, sizes, notes)
-    if nest is None:
+    if (nest := of_mapping.nest_of(mapped, sizes, notes)) is None:
         return
     condensed = [name for name, own in stack.targets.items() if condenses(own)]
     _check_fanouts(nest, [level for level in stack.levels if level.name not in condensed], tables["hardware"], notes)
@@ -228,26 +215,17 @@ def _design(
     sparse = sparse_design(stack, places, dense, nest, older, notes)
     if sparse is None or notes.stops("design"):
         return
-    table: dict[str, Any] = {
-        "kind": "design",
-        "name": "imported",
-        "workload": _inlined(tables["workload"]),
-        "hardware": _inlined(tables["hardware"]),
-        "cost_model": tables["space"]["cost_model"],
-        "mapping": nest.table([level.name for level in stack.levels]),
-        "formats": dict(sparse.formats),
-        "beyond_format": "uncompressed",
-        **({"decoded": dict(sparse.decoded)} if sparse.decoded else {}),
-        "gate_skip": dict(sparse.mechanisms),
-    }
-    if sparse.pieces:
-        table["pieces"] = dict(sparse.pieces)
-    tables["design"] = table
+    inlined = (
+        {key: value for key, value in tables[part].items() if key != "kind"} for part in ("workload", "hardware")
+    )
+    tables["design"] = {
+        "kind": "design", "name": "imported", **dict(zip(("workload", "hardware"), inlined, strict=True)),
+        "cost_model": tables["space"]["cost_model"], "mapping": nest.table([level.name for level in stack.levels]),
+        "formats": dict(sparse.formats), "beyond_format": "uncompressed",
+        **({"decoded": dict(sparse.decoded)} if sparse.decoded else {}), "gate_skip": dict(sparse.mechanisms),
+        **({"pieces": dict(sparse.pieces)} if sparse.pieces else {}),
+    }  # fmt: skip
     notes.taken(mapped[0].row.source, f"mapping of {len(stack.levels)} levels")
-
-
-def _inlined(table: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in table.items() if key != "kind"}
 
 
 def _check_fanouts(nest: ProjectNest, levels: Sequence[Component], hardware: Mapping[str, Any], notes: Notes) -> None:
@@ -260,20 +238,13 @@ def _check_fanouts(nest: ProjectNest, levels: Sequence[Component], hardware: Map
             notes.missing(level.table.source, "more spatial iterations than instances", text)
 
 
-def _mapping_rows(project: YamlTable) -> list[YamlTable]:
-    found = project.get("mapping") or []
-    return project.rows("mapping") if isinstance(found, list) else project.table("mapping").rows("targets")
-
-
 def _tensors(project: YamlTable) -> dict[str, set[str]]:
     """Dimensions by tensor."""
     shape = project.table("problem").get("shape")
     if not isinstance(shape, YamlTable):
         return {}
-    found: dict[str, set[str]] = {}
-    for space in shape.rows("data_spaces"):
-        found[str(space.get("name"))] = set(re.findall(r"\w+", json.dumps(space.get("projection"))))
-    return found
+    spaces = shape.rows("data_spaces")
+    return {str(x.get("name")): set(re.findall(r"\w+", json.dumps(x.get("projection")))) for x in spaces}
 
 
 def _sizes(project: YamlTable) -> dict[str, int]:

@@ -23,34 +23,15 @@ SPREADING = "inter_{}_spatial"
 """What the front end of v0.4 calls the level that spreads a component or container."""
 KNOWN_KEYS = {
     *("width", "depth", "datawidth", "word_bits", "word_width", "block_size", "cluster_size", "entries", "sizeKB"),
-    *(
-        "memory_depth",
-        "memory_width",
-        "data_storage_depth",
-        "data_storage_width",
-        "metadata_storage_depth",
-        "metadata_storage_width",
-    ),
+    *(f"{what}_{part}" for what in ("memory", "data_storage", "metadata_storage") for part in ("depth", "width")),
     *("metadata_datawidth", "metadata_word_bits", "read_bandwidth", "write_bandwidth", "shared_bandwidth"),
-    *(
-        "decompression_supported",
-        "compression_supported",
-        "meshX",
-        "meshY",
-        "multiple_buffering",
-        "technology",
-        "global_cycle_seconds",
-    ),
+    *("decompression_supported", "compression_supported", "meshX", "meshY", "multiple_buffering", "technology"),
+    "global_cycle_seconds",
 }
 LEFT_OUT = {
     "min_utilization": "least utilisation of a level",
-    "network_read": "networks",
-    "network_fill": "networks",
-    "network_drain": "networks",
-    "network_update": "networks",
-    "energy_per_hop": "networks",
-    "wire_energy": "networks",
-    "router_energy": "networks",
+    **dict.fromkeys((f"network_{action}" for action in ("read", "fill", "drain", "update")), "networks"),
+    **dict.fromkeys(("energy_per_hop", "wire_energy", "router_energy"), "networks"),
     "addr_gen_energy": "energy of address generation",
     "power_gated_at": "power gating",
     "reduction_supported": "levels that cannot add partial sums",
@@ -58,7 +39,8 @@ LEFT_OUT = {
 }
 """What a level lacks here for keys that can change numbers, unless they have one of the values that mean nothing."""
 NO_EFFECT = (None, 0, "", "null", 1)
-COMPUTE = ("random_compute", "mac_random", "mult_random", "mac", "mult", "compute")
+PLAIN = ("mac", "mult", "compute")
+COMPUTE = ("random_compute", "mac_random", "mult_random", *PLAIN)
 ROWS: Mapping[str, tuple[str, ...]] = {
     "read": ("random_read", "read"),
     "write": ("random_fill", "random_write", "fill", "write"),
@@ -248,7 +230,7 @@ def hardware_table(project: YamlTable, stack: Stack, notes: Notes) -> dict[str, 
         if row["name"] not in hollow or row["name"] in acting:
             row["gate_skip"] = True
     mac: dict[str, Any] = {"name": compute.name, "gate_skip": True}
-    priced = prices.get(compute.name, {})
+    priced, architecture = prices.get(compute.name, {}), project.table("architecture").source
     full = _price(priced, COMPUTE)
     if full is None and prices:
         full = (compute.word_bits / 16) ** 2
@@ -256,31 +238,21 @@ def hardware_table(project: YamlTable, stack: Stack, notes: Notes) -> dict[str, 
     if full is None:
         notes.assumed(compute.table.source, f"{compute.name}: no energies are given; those of the technology are taken")
     else:
-        gated = _price(priced, ("mac_gated", "mult_gated", "compute_gated"))
-        skipped = _price(priced, ("mac_skipped", "mult_skipped", "compute_skipped"))
+        gated, skipped = (_price(priced, tuple(f"{x}_{how}" for x in PLAIN)) for how in ("gated", "skipped"))
         gated = full if gated is None else gated
         mac["energy"] = {"compute": full, "gated": gated, "skipped": gated if skipped is None else skipped}
         notes.taken(compute.table.source, f"{compute.name}: {full:g} pJ per compute")
     if not acting:
-        notes.assumed(
-            project.table("architecture").source,
-            "no level skips or gates; a search may let all but the outermost do so",
-        )
+        notes.assumed(architecture, "no level skips or gates; a search may let all but the outermost do so")
     technology = next((str(c.attributes["technology"]) for c in levels if c.attributes.get("technology")), "")
     if technology and not (full is not None and all("energy" in row for row in rows if row["name"] not in hollow)):
-        notes.assumed(
-            levels[0].attributes.at("technology"), f"{technology}: energies that are not given are those of 12nm"
-        )
+        text = f"{technology}: energies that are not given are those of 12nm"
+        notes.assumed(levels[0].attributes.at("technology"), text)
     cycle = compute.attributes.number("global_cycle_seconds")
     if not cycle:
-        notes.assumed(project.table("architecture").source, "a clock of 1 GHz; Timeloop counts in cycles")
-    return {
-        "kind": "hardware",
-        "clock": f"{1e-9 / (cycle or 1e-9):g} GHz",
-        "word_bits": compute.word_bits,
-        "levels": rows,
-        "compute": mac,
-    }
+        notes.assumed(architecture, "a clock of 1 GHz; Timeloop counts in cycles")
+    about = {"kind": "hardware", "clock": f"{1e-9 / (cycle or 1e-9):g} GHz", "word_bits": compute.word_bits}
+    return {**about, "levels": rows, "compute": mac}
 
 
 def _fanout(level: Component, child: Component, notes: Notes) -> dict[str, int]:
@@ -299,12 +271,8 @@ def _hollow(level: Component, child: Component, tensors: Sequence[str], notes: N
 def _level(
     level: Component, child: Component, bypass: list[str], prices: Mapping[str, Any], dated: bool, notes: Notes
 ) -> dict[str, Any]:
-    own, at = level.attributes, level.attributes.source
-    row: dict[str, Any] = {
-        "name": level.name,
-        "class": "dram" if level.unlimited else "sram",
-        "word_bits": level.word_bits,
-    }
+    own, at, kind = level.attributes, level.attributes.source, "dram" if level.unlimited else "sram"
+    row: dict[str, Any] = {"name": level.name, "class": kind, "word_bits": level.word_bits}
     words = None if level.unlimited else _words(level)
     if words is not None:
         copies = own.number("multiple_buffering") or 1
@@ -313,14 +281,11 @@ def _level(
     elif not level.unlimited:
         notes.assumed(at, f"{level.name}: no depth is given; it is taken to be unlimited")
     for key, name in {"read": "read_bandwidth", "write": "write_bandwidth", "shared": "bandwidth"}.items():
-        given = own.number(f"{key}_bandwidth")
-        if given:
+        if given := own.number(f"{key}_bandwidth"):
             row[name] = f"{given:g} words/cycle"
     row["metadata_width"] = max(1, level.metadata_width)
-    deep = own.number("metadata_storage_depth")
-    row["metadata_capacity"] = (
-        f"{int(deep * level.metadata_width)} bits" if deep and level.metadata_width else "unlimited"
-    )
+    metadata = (own.number("metadata_storage_depth") or 0) * level.metadata_width
+    row["metadata_capacity"] = f"{int(metadata)} bits" if metadata else "unlimited"
     row |= _fanout(level, child, notes)
     if bypass:
         row["bypass"] = [f"name:{tensor}" for tensor in bypass]
@@ -360,13 +325,10 @@ def _prices(project: YamlTable) -> tuple[dict[str, dict[str, float]], bool]:
     ert = project.table("ERT")
     found: dict[str, dict[str, float]] = {}
     for table in ert.rows("tables"):
-        name = str(table.get("name", ""))
-        last = re.sub(r"\[[^\[\]]*\]", "", name).rpartition(".")[2]
+        last = re.sub(r"\[[^\[\]]*\]", "", str(table.get("name", ""))).rpartition(".")[2]
         for row in table.rows("actions"):
-            energy = row.number("energy")
-            if energy is not None:
-                rows = found.setdefault(last, {})
-                action = str(row.get("name"))
+            if (energy := row.number("energy")) is not None:
+                rows, action = found.setdefault(last, {}), str(row.get("name"))
                 rows[action] = max(energy, rows.get(action, 0.0))
     return found, str(ert.get("version", "0.3")).strip("'\"") >= "0.4"
 

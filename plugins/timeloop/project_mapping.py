@@ -103,10 +103,9 @@ def constraint_rows(project: YamlTable, parts: Sequence[Component]) -> list[Yaml
 def bypass_of(rows: Sequence[Directive], tensors: Sequence[str]) -> dict[str, list[str]]:
     """Tensors that pass by, per target; a tensor that no list names is kept unless the list only says what is kept."""
     found: dict[str, list[str]] = {}
-    for one in rows:
-        if one.kind == "lists":
-            passed = told_of(one.row, tensors)[1]
-            found[one.target] = list(dict.fromkeys([*found.get(one.target, []), *passed]))
+    for one in (one for one in rows if one.kind == "lists"):
+        passed = told_of(one.row, tensors)[1]
+        found[one.target] = list(dict.fromkeys([*found.get(one.target, []), *passed]))
     return found
 
 
@@ -152,13 +151,9 @@ def factors_of(row: YamlTable, dims: Sequence[str]) -> dict[str, tuple[str, int]
 def order_of(row: YamlTable, dims: Sequence[str], complete: bool = True) -> list[str]:
     """Dimensions of the permutation, outer to inner; with `complete`, those that it leaves out are outside."""
     given = row.get("permutation") or ""
-    if isinstance(given, list):
-        inner = [str(name) for name in given]
-    else:
-        text = str(given)
-        inner = [name for name in re.split(r"[\s,]+", text) if name]
-        if not all(name in dims for name in inner):
-            inner = [letter for letter in text if letter not in " ,\t\n"]
+    inner = [str(name) for name in given] if isinstance(given, list) else re.findall(r"[^\s,]+", str(given))
+    if not isinstance(given, list) and not all(name in dims for name in inner):
+        inner = [letter for letter in str(given) if letter not in " ,\t\n"]
     for name in inner:
         if name not in dims or inner.count(name) > 1:
             raise error(row.at("permutation"), unknown("dimension", name, dims))
@@ -216,9 +211,8 @@ def nest_of(rows: Sequence[Directive], sizes: Mapping[str, int], notes: Notes) -
             text = f"factors of {dim} multiply up to {product}, its size is {size}"
             notes.missing(source, "factors that do not multiply up to the size", text)
             return None
-    return ProjectNest(
-        {key: tuple((dim, own[dim]) for dim in orders[key] if own.get(dim, 1) > 1) for key, own in given.items()}
-    )
+    inside = {key: [dim for dim in orders[key] if own.get(dim, 1) > 1] for key, own in given.items()}
+    return ProjectNest({key: tuple((dim, given[key][dim]) for dim in dims) for key, dims in inside.items()})
 
 
 # -------------------------------------------------------------------------------------------------------------- the space
@@ -257,22 +251,13 @@ def space_table(
             text = f"{one.target}: only the innermost loops are given"
             notes.missing(one.row.at("permutation"), "orders of some of the loops", text, "")
         notes.taken(one.row.source, f"{key}: constraints of {one.target}, {one.kind}")
-    told = {
-        (one.target, name)
-        for one in rows
-        if one.kind == "lists"
-        for names in told_of(one.row, tensors)
-        for name in names
-    }
+    lists = [(one.target, told_of(one.row, tensors)) for one in rows if one.kind == "lists"]
+    told = {(level, name) for level, (kept, passed) in lists for name in (*kept, *passed)}
     able = [level for level in levels[1:] if rows and level not in hollow]
     free = {level: [f"name:{name}" for name in tensors if (level, name) not in told] for level in able}
     free = {level: names for level, names in free.items() if names}
-    strategy = [
-        "formats",
-        *(["decoding"] if any(row.get("decodes") for row in hardware) else []),
-        *(["passing"] if free else []),
-        "gate-skip",
-    ]
+    decoding = ["decoding"] if any(row.get("decodes") for row in hardware) else []
+    strategy = ["formats", *decoding, *(["passing"] if free else []), "gate-skip"]
     table: dict[str, Any] = {"extends": "full", "segments": ["orders", "tiling", *strategy]}
     if factors or orders:
         idle = (f"L{levels.index(level) + 1}_T" for level in hollow)  # loops in time mean the same further out

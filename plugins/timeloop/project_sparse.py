@@ -84,17 +84,13 @@ def rank_list(space: YamlTable, level: Component, older: bool, notes: Notes) -> 
             raise error(row.at("format"), unknown("format", code, tuple(UNITS)))
         flat = row.get("flattened_rankIDs") or []
         dims = frozenset(str(name) for group in flat for name in (group if isinstance(group, list) else [group]))
-        metadata = row.number("metadata_word_bits")
-        payload = row.number("payload_word_bits")
+        metadata, payload = row.number("metadata_word_bits"), row.number("payload_word_bits")
         usual = 1 if code == "B" else level.metadata_word
         if (code in ("CP", "RLE") and metadata is None) or (code == "UOP" and payload is None):
             text = f"{level.name}: {code} without a width; {level.metadata_word} bits, as the level has them"
             notes.assumed(row.source, text)
-        rank = (
-            code,
-            0 if code == "UOP" else _adjusted(usual if metadata is None else metadata, level),
-            _adjusted(level.metadata_word if payload is None else payload, level),
-        )
+        bits = 0 if code == "UOP" else _adjusted(usual if metadata is None else metadata, level)
+        rank = (code, bits, _adjusted(level.metadata_word if payload is None else payload, level))
         ranks.append((rank, dims))
     order = str(space.get("rank_application_order", "outer-to-inner"))
     if order not in ("outer-to-inner", "inner-to-outer"):
@@ -212,15 +208,11 @@ def _piece(rank: Rank | None, older: bool) -> tuple[str, dict[str, Any]]:
         return "uncompressed", {}
     units, pointers = (text.replace("ceil(occupied)", "occupied") if older else text for text in UNITS[code])
     table = {
-        "type": "expression",
-        "compressed": code != "UOP",
-        "metadata": units,
-        "metadata_bits": str(metadata),
-        "payload": pointers,
-        "payload_bits": str(payload),
+        "type": "expression", "compressed": code != "UOP",
+        "metadata": units, "metadata_bits": str(metadata), "payload": pointers, "payload_bits": str(payload),
         **({"lists": LISTS[code]} if code in LISTS and metadata else {}),
         **({"entry_bits": str(metadata)} if code == "RLE" and metadata else {}),
-    }
+    }  # fmt: skip
     return f"{code.lower()}-{metadata}-{payload}", table
 
 
@@ -278,15 +270,14 @@ def sparse_design(
 ) -> SparseDesign | None:
     """Formats and mechanisms of a design; None, with notes, for what SparseMap does not have."""
     names, tensors, compute = [level.name for level in stack.levels], stack.tensors, stack.compute
+    none = YamlTable(YamlSource())
     pieces: dict[str, dict[str, Any]] = {"format": {}, "mechanism": {}}
     chosen: dict[str, TensorFormats] = {}
     failed = False
     lists: dict[str, dict[str, ListedRanks]] = {tensor: {} for tensor in tensors}
     for level in stack.levels:
-        spaces = (
-            stack.targets.get(level.name, YamlTable(YamlSource())).table("representation_format").rows("data_spaces")
-        )
-        for space in spaces:
+        target = stack.targets.get(level.name, none)
+        for space in target.table("representation_format").rows("data_spaces"):
             tensor = str(space.get("name"))
             if tensor not in lists:
                 raise error(space.at("name"), unknown("tensor", tensor, tuple(lists)))
@@ -297,22 +288,16 @@ def sparse_design(
         lists[tensor] = {name: listed for name, listed in lists[tensor].items() if name in storing}
         ranks = tensor_formats(tensor, dims, lists[tensor], storing, nest, names, notes)
         chosen[tensor], failed = ranks or TensorFormats(), failed or ranks is None
-    mechanisms: dict[str, dict[str, Any] | None] = {}
-    bare = [tensor for tensor in dense if not chosen[tensor].runs]
-    for place in names:
-        target = stack.targets.get(place, YamlTable(YamlSource()))
-        mechanisms[place] = mechanism(target, place, list(tensors), bare, notes)
-    unit = stack.targets.get(compute.name, YamlTable(YamlSource()))
+    bare, unit = [tensor for tensor in dense if not chosen[tensor].runs], stack.targets.get(compute.name, none)
+    mechanisms = {at: mechanism(stack.targets.get(at, none), at, list(tensors), bare, notes) for at in names}
     if unit.rows("action_optimization"):
         text = f"{compute.name}: an action with a leader"
         notes.missing(unit.at("action_optimization"), "a compute unit's action with a leader", text)
         mechanisms[compute.name] = None
     kinds = [ACTIONS.get(str(row.get("type")), "") for row in unit.rows("compute_optimization")]
     if kinds and mechanisms.get(compute.name, {}) is not None:
-        action = "skip" if "skip" in kinds else "gate"
-        mechanisms[compute.name] = {
-            "type": "filters", "action": action, "filters": [{"target": "operands", "leader": "operands"}]
-        }  # fmt: skip
+        action, filters = "skip" if "skip" in kinds else "gate", [{"target": "operands", "leader": "operands"}]
+        mechanisms[compute.name] = {"type": "filters", "action": action, "filters": filters}
         notes.taken(unit.at("compute_optimization"), f"{compute.name}: {action}s computes with an empty operand")
     if failed or any(table is None for table in mechanisms.values()):
         return None
@@ -325,11 +310,7 @@ def sparse_design(
             found[-1] = f"{name}-of-one-word", {**innermost, "of_one_word": True}
         pieces["format"] |= {name: table for name, table in found if table}
         formats[tensor] = ["uncompressed"] * (slots - len(found)) + [name for name, _ in found]
-    places: dict[str, str] = {}
-    for place in (*spots, compute.name):
-        table = mechanisms.get(place)
-        places[place] = f"{place}-actions" if table else "none"
-        if table:
-            pieces["mechanism"][places[place]] = table
+    places = {place: f"{place}-actions" if mechanisms.get(place) else "none" for place in (*spots, compute.name)}
+    pieces["mechanism"] = {name: mechanisms[place] or {} for place, name in places.items() if name != "none"}
     decoded = {tensor: ranks.decoded for tensor, ranks in chosen.items() if ranks.decoded}
     return SparseDesign(formats, decoded, places, {kind: tables for kind, tables in pieces.items() if tables})

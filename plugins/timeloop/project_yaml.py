@@ -166,14 +166,9 @@ def check_size(node: Any) -> None:
         count += len(level)
         if count > NODES:
             raise ValueError(f"holds more than {NODES:,} values")
-        level = [
-            part
-            for parent in level
-            if parent is not None and not isinstance(parent.value, str)
-            for child in parent.value
-            for part in (child if isinstance(child, tuple) else (child,))
-        ]
-        if not level:
+        parents = [parent.value for parent in level if parent is not None and not isinstance(parent.value, str)]
+        children = [child if isinstance(child, tuple) else (child,) for value in parents for child in value]
+        if not (level := [part for child in children for part in child]):
             return
     raise ValueError(f"is nested more than {DEPTH} deep")
 
@@ -225,10 +220,8 @@ def _value(loader: Any, node: Any, source: YamlSource, above: tuple[int, ...]) -
         return table
     if isinstance(node, yaml.SequenceNode):
         _tag(node, source, "seq")
-        places = [
-            YamlSource(source.file, child.start_mark.line + 1, f"{source.key}[{i}]")
-            for i, child in enumerate(node.value)
-        ]
+        lines = enumerate(child.start_mark.line + 1 for child in node.value)
+        places = [YamlSource(source.file, line, f"{source.key}[{i}]") for i, line in lines]
         return [_value(loader, child, place, above) for child, place in zip(node.value, places, strict=True)]
     if node.tag in SCALARS:
         try:
@@ -259,10 +252,9 @@ def merged(paths: list[Path]) -> YamlTable:
             elif key in whole and isinstance(whole[key], Mapping) and isinstance(value, Mapping) and key != "problem":
                 whole[key].update({name: item for name, item in value.items() if name not in whole[key]})
                 whole[key].lines.update(table[key].lines)
-            elif key in whole and whole[key] != value and key not in ("version",):
-                raise error(
-                    table.at(key), f"stands in another file too; name the files of one project, with one '{key}'"
-                )
+            elif key in whole and whole[key] != value and key != "version":
+                text = f"stands in another file too; name the files of one project, with one '{key}'"
+                raise error(table.at(key), text)
             else:
                 whole[key] = value
     return whole

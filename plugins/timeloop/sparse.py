@@ -17,7 +17,7 @@ import numpy as np
 
 from sparsemap.errors import DesignError
 from sparsemap.pieces.boundary import filters_of
-from sparsemap.pieces.contracts import Array, Fiber, Format, Mechanism, Units
+from sparsemap.pieces.contracts import Fiber, Format, Mechanism
 from sparsemap.problem.designs import Design, Rank
 from sparsemap.problem.levels import Level, Place
 from sparsemap.problem.problem import Problem
@@ -94,7 +94,9 @@ def rank_lists(design: Design, t: int, names: Names) -> list[list[dict[str, Any]
             found.append([])
             continue
         own = [i for i, rank in enumerate(ranks) if rank.loop.storage >= level]
-        rows = [] if own else [(codes[-1], _lone_bits(design.slots(t)[-1], spec, tensor), 0)]
+        lone = design.slots(t)[-1]  # the format of a tile of one word
+        alone = _whole(bits_of(lone, 1.0, 1.0, 1.0)[0], spec, tensor) if not own and lone.of_one_word else 0
+        rows = [] if own else [(codes[-1], alone, 0)]
         for i in own:
             metadata, payload = bits_of(ranks[i].format, ranks[i].length, inside[i], inside[own[0]] / inside[i])
             metadata = 0.0 if codes[i] == "UOP" else metadata
@@ -106,11 +108,6 @@ def rank_lists(design: Design, t: int, names: Names) -> list[list[dict[str, Any]
             if ranks[i].inner and ranks[i].loop.storage < design.decoded(t):
                 row["flattened-rankIDs"] = [[names.dims[dim] for dim in _flattened(ranks, i, tensor)]]
     return found
-
-
-def _lone_bits(chosen: Format, level: Level, tensor: str) -> int:
-    """Bits of metadata of a tile of one word."""
-    return _whole(bits_of(chosen, 1.0, 1.0, 1.0)[0], level, tensor) if chosen.of_one_word else 0
 
 
 def _flattened(ranks: Sequence[Rank], i: int, tensor: str) -> list[str]:
@@ -129,15 +126,11 @@ def code_of(chosen: Format) -> str | None:
     units, known = chosen.units(SAMPLES), {name: getattr(SAMPLES, name) for name in ("fibers", "length", "occupied")}
     for code, texts in UNITS.items():
         metadata, payload = (Expression.parse(text, {*known})(known) for text in texts)
-        if chosen.compressed == (code != "UOP") and _agrees(units, metadata, payload):
+        parts = ((units.metadata, units.metadata_bits, metadata), (units.payload, units.payload_bits, payload))
+        off = [np.where(np.asarray(bits) > 0, own - ref, 0.0) for own, bits, ref in parts]  # where they have a width
+        if chosen.compressed == (code != "UOP") and np.allclose(off, 0.0):
             return code
     return None
-
-
-def _agrees(units: Units, metadata: Array, payload: Array) -> bool:
-    """Whether the units are the same wherever they have a width."""
-    parts = ((units.metadata, units.metadata_bits, metadata), (units.payload, units.payload_bits, payload))
-    return all(np.allclose(np.where(np.asarray(bits) > 0, own - ref, 0.0), 0.0) for own, bits, ref in parts)
 
 
 def bits_of(chosen: Format, length: float, positions: float, slots: float) -> tuple[float, float]:
@@ -163,10 +156,8 @@ def _code(tensor: str, chosen: Format, packed: bool) -> str:
 def _whole(bits: float, level: Level, tensor: str) -> int:
     """A width as Timeloop takes it; another one it would change or refuse."""
     if bits != int(bits) or (bits > 0 and level.metadata_width % int(bits)):
-        raise DesignError(
-            f"tensor '{tensor}' at {level.name}: metadata of {bits:g} bits does not divide the metadata_width of "
-            f"{level.metadata_width}, as Timeloop requires"
-        )
+        what = f"metadata of {bits:g} bits does not divide the metadata_width of {level.metadata_width}"
+        raise DesignError(f"tensor '{tensor}' at {level.name}: {what}, as Timeloop requires")
     return int(bits)
 
 
@@ -226,11 +217,9 @@ def crashing(design: Design) -> str:
 
 def _actions(problem: Problem, place: Place, mechanism: Mechanism) -> list[dict[str, Any]]:
     names = [tensor.name for tensor in problem.tensors]
-    return [
-        {
-            "type": ACTIONS[rule.action],
-            "options": [{"target": names[target], "condition-on": [names[leader] for leader in leaders]}],
-        }
-        for rule, target, leaders in problem.filters(mechanism, place)
-        if rule.action in ACTIONS
+    filters = [found for found in problem.filters(mechanism, place) if found[0].action in ACTIONS]
+    options = [
+        [{"target": names[target], "condition-on": [names[x] for x in leaders]}] for _, target, leaders in filters
     ]
+    rules = zip(filters, options, strict=True)
+    return [{"type": ACTIONS[rule.action], "options": option} for (rule, *_), option in rules]

@@ -87,10 +87,7 @@ class Certified:
 def check(path: Path, registry: Registry) -> Certified:
     """`SpecError` if the file, or the design that it names, cannot be read."""
     table = _read(path)
-    given = table["problem"]
-    problem = load_problem(
-        given["workload"], given["hardware"], given["space"], given["objective"], given["cost_model"], registry=registry
-    )
+    problem = load_problem(**{kind: table["problem"][kind] for kind in OF_PROBLEM}, registry=registry)
     wrong = []
     score, within = float(table["score"]), float(table["within"])
     design = design_file.load(path.parent / str(table["design"]), registry)
@@ -153,9 +150,8 @@ def _read(path: Path) -> dict[str, Any]:
     for key, kind in NEEDED.items():
         value = table.get(key)
         if not isinstance(value, kind) or (kind is NUMBER and isinstance(value, bool)):
-            raise SpecError.at(
-                path, key, f"expected {KINDS[kind]}, found {'nothing' if value is None else repr(value)[:40]}"
-            )
+            found = "nothing" if value is None else repr(value)[:40]
+            raise SpecError.at(path, key, f"expected {KINDS[kind]}, found {found}")
     if strange := [key for key in OF_PROBLEM if not isinstance(table["problem"].get(key), dict)]:
         raise SpecError.at(path, f"problem.{strange[0]}", "expected a table")
     return table

@@ -21,8 +21,8 @@ from .simulate import Simulation, Trial, Walk
 from .tally import ACTIONS, Tally, energy_action, metadata_of
 
 EXECUTED = frozenset({
-    "gate-time", "positions", "drains", "sums", "holes", "filter-metadata", "stay", "run-lengths", "pointers", "overlap",
-    "imbalance", "vectors", "leakage", "gated", "network", "intersection",
+    "gate-time", "positions", "drains", "sums", "holes", "remainders", "filter-metadata", "stay", "run-lengths", "pointers",
+    "overlap", "imbalance", "vectors", "leakage", "gated", "network", "intersection",
 })  # fmt: skip
 """Charges that have an execution of their own; all others are functions of the executed counts."""
 
@@ -135,16 +135,11 @@ def executed_counts(sim: Simulation, tally: Tally, cycles: float) -> ChipCounts:
     def of_chip(name: str) -> np.ndarray:
         return np.array([tally.values.get((name, None, None), 0.0)])
 
+    moved = {"read": "read", "filled": "fill", "updated": "update"}
     return ChipCounts(
-        read=words("read"),
-        filled=words("fill"),
-        updated=words("update"),
-        metadata_read_bits=words("metadata_read"),
-        metadata_filled_bits=words("metadata_fill"),
-        metadata_updated_bits=words("metadata_update"),
-        computes=of_chip("compute"),
-        gated_computes=of_chip("gated_compute"),
-        skipped_computes=of_chip("skipped_compute"),
+        **{name: words(action) for name, action in moved.items()},
+        **{f"metadata_{name}_bits": words(metadata_of(action)) for name, action in moved.items()},
+        **{f"{kind}computes": of_chip(f"{kind}compute") for kind in ("", "gated_", "skipped_")},
         cycles=np.array([cycles]),
         instances=np.array([[float(sim.nest.instances(s))] for s in range(levels + 1)]),
     )
@@ -242,12 +237,10 @@ def spend(sim: Simulation, tally: Tally, residual: float = 0.0) -> None:
             return max(stated, residual * problem.energy_pj(level, energy_action(action.removeprefix("gated_"))))
         return stated
 
-    macs = {name: problem.mac_pj(name) for name in ("compute", "gated", "skipped")}
-    macs["gated"] = max(macs["gated"], residual * macs["compute"])
-    energy = sum(
-        values.get((name, None, None), 0.0) * macs[action]
-        for name, action in (("compute", "compute"), ("gated_compute", "gated"), ("skipped_compute", "skipped"))
-    )
+    actions = {"compute": "compute", "gated_compute": "gated", "skipped_compute": "skipped"}
+    macs = {name: problem.mac_pj(action) for name, action in actions.items()}
+    macs["gated_compute"] = max(macs["gated_compute"], residual * macs["compute"])
+    energy = sum(values.get((name, None, None), 0.0) * each for name, each in macs.items())
     for level, spec in enumerate(problem.levels):
         used = sim.nest.instances(level)
         share = min(used, spec.instances / spec.memory.cluster) / used
@@ -267,7 +260,7 @@ def time(sim: Simulation, tally: Tally, timed: Tally, busy_units: Array, compute
     `busy_units` (computes,): cycles of each unit; `compute_cycles`: those of the lanes with what they wait; absent: the mean
     of all lanes.
     """
-    mean = float(np.ceil(busy_units.sum() / sim.products.units))
+    mean = float(np.ceil(busy_units.sum() / sim.nest.units_at_work * (1.0 - 1e-12)))
     busiest = float(busy_units.max(initial=0))
     tally.add("busiest_unit", None, None, busiest, balance=busiest - mean)
     unit_cycles = mean if compute_cycles is None else float(np.ceil(compute_cycles))
@@ -279,9 +272,9 @@ def time(sim: Simulation, tally: Tally, timed: Tally, busy_units: Array, compute
         read = written = 0.0
         for t, chain in enumerate(sim.nest.chains):
             if level in chain:
+                moved = (timed.moved(level, t, *actions) for actions in (READS, WRITES))
                 for_reads, for_writes = (
-                    np.ceil((words + bits // spec.word_bits) / used) / busy
-                    for words, bits in (timed.moved(level, t, *READS), timed.moved(level, t, *WRITES))
+                    np.ceil((words + bits // spec.word_bits) / used) / busy for words, bits in moved
                 )
                 read, written = read + for_reads, written + for_writes
         slowdown = 1.0

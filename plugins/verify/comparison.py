@@ -95,21 +95,17 @@ class CountComparison:
         return None if found.reasons[0] else (float(found.energy_pj[0]), float(found.cycles[0]))
 
     def fidelities(self) -> tuple[ExecutedCost, ...]:
-        return tuple(
-            ExecutedCost(name, found, self._mean(name), self._mean(FULL))
-            for name, problem in self.models.items()
-            if self.paid and (found := self._analytic(problem)) is not None
-        )
+        costs = {name: self._analytic(problem) for name, problem in self.models.items()} if self.paid else {}
+        known = {name: cost for name, cost in costs.items() if cost is not None}
+        return tuple(ExecutedCost(name, cost, self._mean(name), self._mean(FULL)) for name, cost in known.items())
 
     def effects(self) -> tuple[ExecutedCost, ...]:
         """Of every charge of the last fidelity, in its order; none if the design is invalid under it."""
         if not self.paid or (whole := self._analytic(self.models[FULL])) is None:
             return ()
-        return tuple(
-            ExecutedCost(name, _less(whole, less), self._added(name))
-            for name, problem in self.less.items()
-            if (less := self._analytic(problem)) is not None
-        )
+        costs = {name: self._analytic(problem) for name, problem in self.less.items()}
+        known = {name: cost for name, cost in costs.items() if cost is not None}
+        return tuple(ExecutedCost(name, _less(whole, cost), self._added(name)) for name, cost in known.items())
 
     def lacking(self) -> tuple[ExecutedCost, ...]:
         """Of every charge of the last fidelity that the problem's own model does not have, so that it adds nothing there."""

@@ -40,15 +40,10 @@ def evaluate(problem: Problem, designs: Designs) -> Evaluation:
 def expected(sim: Simulation, evaluation: Evaluation, trials: int) -> Found:
     """Expected totals, and how far rounding to whole counts may take them from the mean of a perfect model."""
     detail: Any = evaluation.detail
-    values: dict[Key, float] = {
-        ("energy_pj", None, None): float(evaluation.energy_pj[0]),
-        ("cycles", None, None): float(evaluation.cycles[0]),
-        ("compute", None, None): float(detail.computes[0]),
-        ("gated_compute", None, None): float(detail.gated_computes[0]),
-        ("skipped_compute", None, None): float(detail.skipped_computes[0]),
-        ("compute_cycles", None, None): float(detail.compute_cycles[0]),
-        ("busiest_unit", None, None): float(detail.compute_cycles[0]),
-    }
+    columns = {"energy_pj": evaluation.energy_pj, "cycles": evaluation.cycles}
+    columns |= {f"{kind}compute": getattr(detail, f"{kind}computes") for kind in PREFIXES}
+    columns |= dict.fromkeys(("compute_cycles", "busiest_unit"), detail.compute_cycles)
+    values: dict[Key, float] = {(name, None, None): float(column[0]) for name, column in columns.items()}
     rounding: dict[Key, float] = dict.fromkeys(values, 0.0)
     # one count per rounded product: computes per acting operand, then the classes of 7.3
     acting = sum(sim.filtered(t, sim.nest.levels) > 0 for t in sim.nest.operands)
@@ -80,9 +75,8 @@ def _derived_rounding(sim: Simulation, rounding: dict[Key, float]) -> None:
             amount = amount / spec.metadata_width + sim.nest.instances(level)  # accesses are whole, too
         else:
             amount += (spec.memory.access_words - 1) * sim.nest.instances(level)
-        energy += amount * (
-            problem.energy_pj(level, energy_action(quantity)) + recoding_pj(sim, quantity, level, tensor)
-        )
+        price = problem.energy_pj(level, energy_action(quantity)) + recoding_pj(sim, quantity, level, tensor)
+        energy += amount * price
         if not quantity.startswith("skipped"):
             demand[level] += words / sim.nest.instances(level) + (1.0 if sim.packed_at(tensor, level) else 0.0)
     rounding["energy_pj", None, None] = energy

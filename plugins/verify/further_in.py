@@ -29,12 +29,12 @@ class FurtherIn:
     known: Unavoidable
     held: dict[tuple[int, ...], bool] = attrs.field(factory=dict)
     """Whether one of the levels inside that may hold a tile .."""
-    spread: dict[tuple[int, ...], list[tuple[int, ...]]] = attrs.field(factory=dict)
+    spread: dict[tuple[int, ...], list[tuple[float, ...]]] = attrs.field(factory=dict)
     """.. and how all of them may together."""
 
     def least_pj(self, tile: Sequence[int], innermost: str) -> float:
-        """pJ of what the level inside the outermost one hands on, over all tiles that its children may hold together; 0 where
-        there are further levels, or tensors that pass by."""
+        """pJ of what the level inside the outermost one hands on, and of accesses next to the units, over all tiles that its
+        children may hold together; 0 where there are further levels, or tensors that pass by."""
         problem, tensors = self.known.problem, self.known.tensors
         if len(problem.levels) != 3 or not all(problem.stores(t, s) for t in range(len(tensors)) for s in (1, 2)):
             return 0.0
@@ -47,15 +47,17 @@ class FurtherIn:
             for dim in [dim for dim in sizes if whole[dim] > extents[dim]] or [innermost] if ways else ():
                 counts = []
                 for t, own in enumerate(tensors):
-                    words = self._come(own, extents, whole, around, dim, innermost) * self.known.inside(t)
-                    words = max(words, touched(own.tensor, sizes) * self.known.inside(t))
+                    words = self._come(own, extents, whole, around, dim, innermost) * self.known.inside[t]
+                    words = max(words, touched(own.tensor, sizes) * self.known.inside[t])
                     count = min(words * met[t], every * own.others) * own.density
                     if own.tensor.output and "sums" in self.known.charges:
                         count = max(count / 2.0, min(own.words * own.density, words * met[t]))  # as in `costs`
                     counts.append(max(0.0, count * LESS - 1.0))
-                for way in ways:
-                    each = (self.known.each_handed(own, 1, copies) for own, copies in zip(tensors, way, strict=True))
-                    least = min(least, sum(n * pj for n, pj in zip(counts, each, strict=True)))
+                for units_pj, *way in ways:
+                    each = (
+                        self.known.each_handed(own, 1, int(copies)) for own, copies in zip(tensors, way, strict=True)
+                    )
+                    least = min(least, units_pj + sum(n * pj for n, pj in zip(counts, each, strict=True)))
         return least if least < math.inf else 0.0
 
     def _come(
@@ -76,19 +78,20 @@ class FurtherIn:
             return delivered(own.tensor, whole, around, innermost)
         return float(words_of(own.tensor, whole) * math.prod(around.values()))
 
-    def _together(self, tile: tuple[int, ...]) -> list[tuple[int, ...]]:
-        """The ways in which the children of the level inside the outermost one may hold it together, each a part of it: by
-        tensor, how many have the same words."""
+    def _together(self, tile: tuple[int, ...]) -> list[tuple[float, ...]]:
+        """The ways in which the children of the level inside the outermost one may hold it together, each a part of it: pJ of
+        accesses next to the units, and by tensor, how many have the same words."""
         if tile not in self.spread:
             limit, dims = float(self.known.problem.chip.fanout[1]), self.known.problem.dims
-            splits = (split for split in _parts(tile) if math.prod(split) <= limit)
-            some = [s for s in splits if self._child_fits(tuple(n // k for n, k in zip(tile, s, strict=True)))]
-            found = {
-                tuple(math.prod(k for dim, k in zip(dims, split, strict=True) if dim not in own.tensor.dims)
-                      for own in self.known.tensors) for split in some
-            }  # fmt: skip
+            still = [[dim not in own.tensor.dims for dim in dims] for own in self.known.tensors]
+            found = set[tuple[float, ...]]()
+            for split in (split for split in _parts(tile) if math.prod(split) <= limit):
+                own = tuple(n // k for n, k in zip(tile, split, strict=True))
+                if self._child_fits(own):
+                    alone = (math.prod(itertools.compress(split, some)) for some in still)
+                    found.add((self.known.units.least_pj(own), *alone))
             least = self.spread.setdefault(tile, [])
-            for way in sorted(found, key=math.prod):  # the others cost more
+            for way in sorted(found, key=sum):  # the others cost more
                 if not any(all(a <= b for a, b in zip(other, way, strict=True)) for other in least):
                     least.append(way)
         return self.spread[tile]
@@ -113,9 +116,8 @@ def delivered(tensor: Tensor, extents: dict[str, int], loops: dict[str, int], in
     for rank, width in zip(tensor.ranks, widths, strict=True):
         for dim, c in rank:
             if dim == innermost:
-                along = math.prod(
-                    loops[o] for o, other in rank if o == dim or other * extents[o] == 2 * c * extents[dim]
-                )
+                step = 2 * c * extents[dim]
+                along = math.prod(loops[o] for o, other in rank if o == dim or other * extents[o] == step)
                 along = along if loops[dim] > 1 else math.prod(loops[o] for o, _ in rank)
                 new = whole * min(1.0, c * extents[dim] / width)
                 return math.prod(loops.values()) / along * (whole + (along - 1) * new)

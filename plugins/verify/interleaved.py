@@ -61,23 +61,18 @@ class ChainVerification:
     def text(self) -> str:
         lines = [f"{len(self.room) + 1} layers in turns, {self.trials} trials"]
         for name, claim, found in zip(("energy pJ", "cycles"), self.claimed, self.executed, strict=True):
-            lines.append(
-                f"{name:10} claimed {four_digits(claim)}, executed {four_digits(found)} ({found / claim:.3f}x)"
-            )
+            told = four_digits(claim), four_digits(found)
+            lines.append(f"{name:10} claimed {told[0]}, executed {told[1]} ({found / claim:.3f}x)")
         lines.append(f"EDP        executed over claimed {self.ratio:.3f}x")
-        lines += [
-            f"between    {most:,} words at most, {room:,} kept"
-            for most, room in zip(self.most_words, self.room, strict=True)
-        ]
+        for most, room in zip(self.most_words, self.room, strict=True):
+            lines.append(f"between    {most:,} words at most, {room:,} kept")
         lines += [
             f"nonzeros   '{name}' counts on {percent(claim)} nonzeros, gets {percent(share)}: products have zeros of their own"
             for name, claim, share in self.gets
             if share < 0.99 * claim
         ]
-        lines.append(
-            "output     " + ("right, and no word between the layers was in another level" if self.correct else "WRONG")
-        )
-        return "\n".join(lines)
+        right = "right, and no word between the layers was in another level"
+        return "\n".join([*lines, f"output     {right if self.correct else 'WRONG'}"])
 
 
 @attrs.frozen(slots=False)

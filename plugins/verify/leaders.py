@@ -111,9 +111,8 @@ def guards(nest: ExecutedNest, timed: bool = False) -> dict[tuple[int, int], Gua
     `timed`: those alone that save the time of what they remove.
     """
     found: dict[tuple[int, int], tuple[float, Guard]] = {}
-    for place, acting, mechanism, rule, target, followed in sorted(
-        filters(nest), key=lambda one: (one.rule.action == SKIP, -one.level)
-    ):
+    in_turn = sorted(filters(nest), key=lambda one: (one.rule.action == SKIP, -one.level))
+    for place, acting, mechanism, rule, target, followed in in_turn:
         if timed and rule.passes:
             continue
         blind = mechanism.needs_metadata(place)

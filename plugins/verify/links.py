@@ -187,12 +187,17 @@ class Sent:
         steps, owners, words = (np.concatenate(column) for column in zip(*parts, strict=True))
         return steps, owners, words
 
-    def distinct(self) -> float:
-        """Different words that each owner ever handles, all owners together."""
+    def distinct(self, boxes: Boxes | None = None) -> float:
+        """Different words that each owner ever handles, all owners together; with `boxes` those among them."""
         link = self.link
         if link.nest.plain(link.tensor):
             events, receivers = np.nonzero(self.first)
             at = link.steps[self.rows[events]] + link.places[self.receivers[receivers]]
-            return float(len(np.unique(self.owners[receivers] * link.size + flat(at, link.shape))) * link.tile_words)
+            once = np.unique(self.owners[receivers] * link.size + flat(at, link.shape)) % link.size
+            if boxes is None:
+                return float(len(once) * link.tile_words)
+            sums = boxes.sums(link.widths)
+            return float(sums[np.unravel_index(once, link.shape)].sum())
         _, receivers, words = self.words()
-        return float(len(np.unique(self.owners[receivers] * link.size + words)))
+        found = np.unique(self.owners[receivers] * link.size + words) % link.size
+        return float(len(found) if boxes is None else boxes.values.reshape(-1)[found].sum())

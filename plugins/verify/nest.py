@@ -32,6 +32,51 @@ class ExecutedNest(Design):
         return tuple(int(self.problem.sizes[dim]) for dim in self.problem.dims)
 
     @cached_property
+    def ends(self) -> tuple[int, ...]:
+        """Positions of every dimension that there are: fewer than its loops have, if these end with the data (`remainders`)."""
+        charges = {charge.type_name for charge in getattr(self.problem.cost_model, "charges", ())}
+        given = self.problem.loops.sizes if "remainders" in charges else self.problem.sizes
+        return tuple(int(given[dim]) for dim in self.problem.dims)
+
+    @property
+    def ragged(self) -> bool:
+        return self.ends != self.sizes
+
+    def exists(self, level: int, rows: slice = slice(None)) -> Array:
+        """(steps, instances) bool: the tile of a level begins before the end of the data."""
+        steps, places = self._begins(level)
+        found = np.ones((len(steps[rows]), len(places)), dtype=bool)
+        for axis, end in enumerate(self.ends):
+            if end < self.sizes[axis]:
+                found &= steps[rows, axis, None] + places[:, axis] < end
+        return found
+
+    def _begins(self, level: int) -> tuple[Array, Array]:
+        if level not in self._known_begins:
+            self._known_begins[level] = self.offsets(level, False), self.offsets(level, True)
+        return self._known_begins[level]
+
+    @cached_property
+    def _known_begins(self) -> dict[int, tuple[Array, Array]]:
+        return {}
+
+    @cached_property
+    def units_at_work(self) -> float:
+        """Compute units at a step, on average over those that take place."""
+        if not self.ragged:
+            return float(self.instances(self.levels))
+        taken = (self._begins(self.levels)[0] < np.array(self.ends)).all(axis=1)
+        return math.prod(self.ends) / int(taken.sum())
+
+    def behind(self, tensor: int) -> Array | None:
+        """(ranks) bool: positions of a tensor that no iteration has; None: there are none."""
+        if not self.ragged:
+            return None
+        found = np.ones(self.shape(tensor), dtype=bool)
+        found[tuple(slice(0, width) for width in self.widths(tensor, np.array(self.ends)))] = False
+        return found if found.any() else None
+
+    @cached_property
     def levels(self) -> int:
         """S, the number of storage levels."""
         return len(self.problem.levels)
@@ -132,17 +177,32 @@ class ExecutedNest(Design):
     def gaps(self) -> tuple[Array | None, ...]:
         """Per tensor, (ranks) bool: positions of an operand that are padding, or that no compute takes; None: none is."""
         found: list[Array | None] = []
-        for tensor in self.problem.tensors:
+        ends = dict(zip(self.problem.dims, self.ends, strict=True))
+        for t, tensor in enumerate(self.problem.tensors):
             there = np.ones((), dtype=bool)
-            for rank in () if tensor.output else tensor.words(self.problem.sizes):
+            for rank in () if tensor.output else tensor.words(ends):
                 there = there[..., None] & rank
-            found.append(None if there.all() else np.broadcast_to(~there, tensor.shape(self.problem.sizes)))
+            gaps = None if there.all() else np.broadcast_to(~there, tensor.shape(ends))
+            behind = None if tensor.output else self.behind(t)
+            if behind is not None:
+                behind[tuple(slice(0, width) for width in tensor.shape(ends) or (1,))] = False if gaps is None else gaps
+            found.append(gaps if behind is None else behind)
         return tuple(found)
 
     @cached_property
     def occupancies(self) -> tuple[Occupancy, ...]:
         """Per tensor, what its density says of tiles."""
         return tuple(tensor.density.occupancy(self.shape(t)) for t, tensor in enumerate(self.problem.tensors))
+
+    def drawn(self, tensor: int, rng: np.random.Generator) -> Array:
+        """(ranks) bool: the nonzeros of one draw; none lies behind the end of the data."""
+        if not self.ragged:
+            return np.asarray(self.occupancies[tensor].draw(rng), dtype=bool).reshape(self.shape(tensor))
+        own, widths = self.problem.tensors[tensor], self.widths(tensor, np.array(self.ends))
+        some = own.density.occupancy(own.shape(dict(zip(self.problem.dims, self.ends, strict=True)))).draw(rng)
+        found = np.zeros(self.shape(tensor), dtype=bool)
+        found[tuple(slice(0, width) for width in widths)] = np.asarray(some, dtype=bool).reshape(widths)
+        return found
 
 
 class Boxes:

@@ -27,8 +27,13 @@ def count_outputs(sim: Simulation, walk: Walk) -> None:
         final = [walk.contents[out].stored if one else None for one in packed]
         want, take = walk.active[out, child]
 
-        def moved(sent: tuple[Sent, Sent], link: Link = link, packed: list[bool] = packed) -> Array:
-            whole = _whole_tiles(sent)
+        behind = sim.nest.behind(out)
+        words = None if behind is None else Boxes(~behind)
+
+        def moved(
+            sent: tuple[Sent, Sent], link: Link = link, packed: list[bool] = packed, words: Boxes | None = words
+        ) -> Array:
+            whole = _whole_tiles(sent, words)
             some = _partial_sums(sim, link, sent, done) if packed[0] else whole
             return np.array([*some[:2], *(some if packed[1] else whole)[2:]])
 
@@ -99,11 +104,11 @@ def _of_all(
     return updates, updates * _share(sim, "read", "update", link.parent), children.total(held) * back
 
 
-def _whole_tiles(sent: tuple[Sent, Sent]) -> tuple[float, float, float, float]:
-    """Updates, reads, fills, and words that leave the children, if all words of a tile move."""
+def _whole_tiles(sent: tuple[Sent, Sent], words: Boxes | None) -> tuple[float, float, float, float]:
+    """Updates, reads, fills, and words that leave the children, if all `words` of a tile move."""
     groups, children = sent
-    updates, leave = groups.read_words(), children.total()
-    return updates, updates - groups.distinct(), leave - children.distinct(), leave
+    updates, leave = groups.read_words(words), children.total(words)
+    return updates, updates - groups.distinct(words), leave - children.distinct(words), leave
 
 
 def _partial_sums(

@@ -157,12 +157,15 @@ class Products:
         nest, out = self.nest, self.nest.output
         words = [s[rows, None] + p for s, p in zip(self.step_words, self.place_words, strict=True)]
         shape = words[out].shape
+        exists = nest.exists(nest.levels, rows) if nest.ragged else np.ones(shape, dtype=bool)
         wanted: list[Array | None] = []
         allowed: list[Array | None] = []
         for t, (link, guard) in enumerate(zip(self.links, self.guards, strict=True)):
             wanted.append(self._outer(active[t], link, rows))
+            if nest.ragged:
+                wanted[t] = exists if wanted[t] is None else wanted[t] & exists
             allowed.append(wanted[t] if guard is None else guard.leave(wanted[t], contents, rows, rng))
-        alive, offered = np.ones(shape, dtype=bool), np.ones(shape, dtype=bool)
+        alive, offered = exists.copy(), exists.copy()
         there = []
         lanes, busy = np.ones(shape, dtype=bool), np.ones(shape, dtype=bool)
         passes = dict[int, Array]()
@@ -292,9 +295,9 @@ class Products:
 def reference_output(nest: ExecutedNest, values: Sequence[Array]) -> Array:
     """The dense product in plain order of the dimensions, flat; it knows nothing of the nest."""
     found = np.zeros(math.prod(nest.shape(nest.output)))
-    computes = math.prod(nest.sizes)
+    computes = math.prod(nest.ends)
     for start in range(0, computes, CHUNK):
-        points = np.stack(np.unravel_index(np.arange(start, min(start + CHUNK, computes)), nest.sizes), axis=1)
+        points = np.stack(np.unravel_index(np.arange(start, min(start + CHUNK, computes)), nest.ends), axis=1)
         word = [flat(points @ move.T, nest.shape(t)) for t, move in enumerate(nest.access)]
         result = math.prod((values[t][word[t]] for t in nest.operands), start=np.ones(len(points)))
         found += np.bincount(word[nest.output], result, len(found))

@@ -113,10 +113,8 @@ class Verification:
     def missed(self) -> dict[str, tuple[float, float]]:
         """By charge that the cost model lacks, what execution adds for it, of the claimed energy and cycles."""
         claim = self.row("energy_pj").expected, self.row("cycles").expected
-        shares = {
-            x.name: tuple(part / whole for part, whole in zip(x.executed, claim, strict=True)) for x in self.lacking
-        }
-        return {name: (energy, cycles) for name, (energy, cycles) in shares.items() if energy or cycles}
+        shares = {x.name: (x.executed[0] / claim[0], x.executed[1] / claim[1]) for x in self.lacking}
+        return {name: both for name, both in shares.items() if any(both)}
 
     def row(self, quantity: str, level: str = "", tensor: str = "") -> CountRow:
         for row in self.rows:
@@ -133,10 +131,11 @@ class Verification:
         names = ("quantity", "level", "tensor", "expected", "mean", "stderr", "margin", "deviation", "verdict")
         rows = [{name: getattr(row, name) for name in names} | {"causes": dict(row.causes)} for row in self.rows]
         head = {"title": self.title, "trials": self.trials, "seed": self.seed, "output_correct": self.correct}
-        models, charges = (
-            [{kind: x.name, "analytic": list(x.analytic), "executed": list(x.executed)} for x in found]
-            for kind, found in (("cost_model", self.fidelities), ("charge", self.effects))
-        )
+
+        def told(kind: str, costs: Sequence[ExecutedCost]) -> list[dict[str, object]]:
+            return [{kind: x.name, "analytic": list(x.analytic), "executed": list(x.executed)} for x in costs]
+
+        models, charges = told("cost_model", self.fidelities), told("charge", self.effects)
         found = {**head, "rows": rows, "notes": list(self.notes), "cost_models": models, "charges": charges}
         return found | {"missed": {name: list(shares) for name, shares in self.missed.items()}}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -123,21 +124,12 @@ def _rows(
                 energy[name] = energy.get(name, 0.0) + accesses * per
         if quantity == "energy_pj":
             parts = energy
-        found.append(
-            CountRow(
-                quantity=quantity,
-                level="" if level is None else sim.problem.levels[level].name,
-                tensor="" if tensor is None else sim.problem.tensors[tensor].name,
-                expected=goal,
-                mean=mean,
-                stderr=stderr,
-                trials=count,
-                rounding=rounding.get(key, 0.0),
-                noise=spread(rests)[1],
-                parts=tuple((name, amount) for name, amount in sorted(parts.items()) if amount),
-                rest=_rest(sim, key),
-            )
-        )
+        where = "" if level is None else sim.problem.levels[level].name
+        whose = "" if tensor is None else sim.problem.tensors[tensor].name
+        known = tuple((name, amount) for name, amount in sorted(parts.items()) if amount)
+        slack = {"rounding": rounding.get(key, 0.0), "noise": spread(rests)[1]}
+        more: Any = {"parts": known, "rest": _rest(sim, key), **slack}
+        found.append(CountRow(quantity, where, whose, goal, mean, stderr, count, **more))
     return tuple(found)
 
 

@@ -80,9 +80,8 @@ def shortened(problem: Problem, designs: Designs, computes: int) -> tuple[Proble
     lanes, then temporal ones, from the outside, and at last the other spatial ones. Every loop stays a loop. Where there
     are fewer lanes, words per cycle and leakage shrink with them."""
     bounds = designs.columns["bounds"][:, :, 0].copy()
-    spatial, temporal = (
-        [i for i, x in enumerate(problem.mapping_levels) if x.spatial == kind] for kind in (True, False)
-    )
+    levels = list(enumerate(problem.mapping_levels))
+    spatial, temporal = ([i for i, level in levels if level.spatial == kind] for kind in (True, False))
     for groups, lanes in ((spatial, LANES), (temporal, 1), (spatial, 1)):
         for group in groups:
             least = lanes if groups is spatial else 0

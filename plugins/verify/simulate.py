@@ -86,20 +86,12 @@ class Simulation:
             raise DesignError(f"verify does not execute words of {', '.join(linked)} that neighbours hand on")
         self.packed = tuple(is_packed(nest, t) for t in range(len(nest.access)))
         self.guards = guards(nest)
-        self.links = {
-            (t, child): Link(nest, t, parent, child)
-            for t in range(len(nest.access))
-            for parent, child in pairwise(nest.stored(t))
-        }
+        pairs = [(t, *both) for t in range(len(nest.access)) for both in pairwise(nest.stored(t))]
+        self.links = {(t, child): Link(nest, t, parent, child) for t, parent, child in pairs}
         """By tensor and child level."""
         self.products = Products(nest, self._packed_inside, self.guards)
-        self.ranks = {
-            (t, s): ExecutedRanks(nest, t, s)
-            for t in range(len(nest.access))
-            if self.packed[t]
-            for s in nest.stored(t)
-            if s <= nest.decoded(t)
-        }
+        kept = [(t, s) for t in np.flatnonzero(self.packed).tolist() for s in nest.stored(t) if s <= nest.decoded(t)]
+        self.ranks = {(t, s): ExecutedRanks(nest, t, s) for t, s in kept}
         """By tensor and level, with those of the tiles that are decoded on their way."""
         for (t, s), ranks in self.ranks.items():
             if s == nest.stored(t)[0] and not ranks.built and store_zeros(ranks.formats):
@@ -180,7 +172,7 @@ class Simulation:
             if given is not None:
                 values[t], masks[t] = given[t], (given[t] != 0).reshape(nest.shape(t))
                 continue
-            masks[t] = np.asarray(nest.occupancies[t].draw(rng), dtype=bool).reshape(nest.shape(t))
+            masks[t] = nest.drawn(t, rng)
             # positive, so that no sum cancels; whole numbers, so that sums are exact
             values[t] = np.where(masks[t], rng.integers(1, 10, masks[t].shape), 0).reshape(-1).astype(np.float64)
         expected = reference_output(nest, values)
@@ -273,6 +265,8 @@ class Simulation:
             for parent, level in pairwise(self.nest.stored(t)):
                 link, guard = self.links[t, level], guards.get((t, parent))
                 want = now if now is None else self._spread(now, parent, level)
+                if self.nest.ragged:
+                    want = self.nest.exists(level) if want is None else want & self.nest.exists(level)
                 now = want if guard is None else guard.leave(want, contents, slice(None), rng)
                 active[t, level] = want, now
                 if t != self.nest.output:
@@ -307,7 +301,7 @@ def count_operand(
     tally.add("fill", link.child, t, children.total(held))
     if link.overlapping:
         tally.add("read", parent, t, 0.0, Q2=read - groups.total(boxes))
-    if take is None:
+    if take is None or (link.nest.ragged and guard is None and take is want):
         return
     more = link.more_often(link.by_group(take))
     all_groups, all_children = link.sent(None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -14,6 +15,7 @@ from sparsemap.pieces.contracts import Array, Tensor
 
 from .further_in import LESS, FurtherIn, delivered, touched
 from .hierarchies import cheapest, words_of
+from .next_to_units import NextToUnits
 
 
 @attrs.frozen
@@ -49,6 +51,7 @@ class Unavoidable:
     formats: tuple[Format, ...]
     fullest: dict[tuple[int, ...], float] = attrs.field(factory=dict)
     """Bits of the fullest tiles that were asked for, by tensor and extents."""
+    units: NextToUnits = attrs.field(init=False, default=attrs.Factory(lambda self: NextToUnits(self), takes_self=True))
     further: FurtherIn = attrs.field(init=False, default=attrs.Factory(lambda self: FurtherIn(self), takes_self=True))
 
     @classmethod
@@ -82,13 +85,8 @@ class Unavoidable:
     def skips(self) -> bool:
         """Whether some mechanism spares a compute its cycle, at any place."""
         problem, slow = self.problem, {"gate"} if "gate-time" in self.charges else set()
-        rules = (
-            rule
-            for place in problem.places
-            for mechanism in problem.candidates("mechanism")
-            for rule, _, _ in problem.filters(mechanism, place)
-        )
-        return any(rule.action not in slow for rule in rules)
+        pairs = itertools.product(problem.candidates("mechanism"), problem.places)
+        return any(rule.action not in slow for pair in pairs for rule, *_ in problem.filters(*pair))
 
     def fits(self, tile: Sequence[int], level: int = 1) -> bool:
         """Whether a design may hold it in a level, the one inside the outermost one."""
@@ -140,7 +138,7 @@ class Unavoidable:
             told, d = own.told(extents, self.coded), own.density
             kept = d * (own.others if filtered else 1.0) * LESS
             below = problem.stores(t, 1)
-            moved = max(0.0, delivered(own.tensor, extents, loops, innermost) if below else 0.0) * self.inside(t)
+            moved = max(0.0, delivered(own.tensor, extents, loops, innermost) if below else 0.0) * self.inside[t]
             if own.tensor.output and below and not filtered and "sums" in self.charges:
                 spent, back, come = self._sums(own, max(moved, own.words), told)
                 pj, read, written = pj + spent, read + back, written + come
@@ -154,36 +152,37 @@ class Unavoidable:
                 written += arrive * min(1.0 + told / word, 1.0 / d)
                 read += again * min(1.0 + told / word, 1.0 / d)
             else:
-                sent = max(moved, touched(own.tensor, problem.sizes) * self.inside(t)) * kept
+                sent = max(moved, touched(own.tensor, problem.sizes) * self.inside[t]) * kept
                 pj += sent * (_each(price, "read", 0, told, width, d) + (float(price["write"][1]) if below else 0.0))
                 read += sent * min(1.0 + told / word, 1.0 / d)
             handed += self._handed_on(t, moved)
+        handed += self.units.least_pj([problem.sizes[dim] for dim in problem.dims])
         pj += max(handed, self.further.least_pj(tile, innermost) if closely else 0.0)
-        computes = float(math.prod(problem.sizes[dim] for dim in problem.dims))
-        left = math.prod(own.density for own in self.tensors) * (1.0 - 1e-5)
-        actual, last = max(0.0, computes * left - 4.0), len(problem.levels) - 1
+        computes, actual, last = self.units.computes, self.units.actual, len(problem.levels) - 1
         pj += actual * float(chip.mac_pj["compute"])
         lanes, instances = float(chip.fanout[last]), float(chip.instances[last])
-        for t, own in enumerate(self.tensors):  # one access serves no more computes than there are lanes
-            if last and problem.stores(t, last):
-                served = actual if own.tensor.output else computes * own.density * own.others * self.inside(t)
-                count = max(0.0, served * LESS / lanes - 4.0 * instances)
-                pj += count * float(price["write" if own.tensor.output else "read"][last])
-                if own.tensor.output:  # an instance reads each sum back but for the first time
-                    pj += max(0.0, count - own.words * instances - 4.0 * instances) * float(price["read"][last])
-        limits = (
-            (read, chip.read_bandwidth[0]),
-            (written, chip.write_bandwidth[0]),
-            (read + written, chip.bandwidth[0]),
-        )
-        cycles = max(math.floor(words / float(limit) * LESS) for words, limit in limits)
+        limits = float(chip.read_bandwidth[0]), float(chip.write_bandwidth[0]), float(chip.bandwidth[0])
+        loads = zip((read, written, read + written), limits, strict=True)
+        cycles = max(math.floor(words / limit * LESS) for words, limit in loads)
         steps = actual if self.skips or "positions" not in self.charges else computes
         cycles = max(cycles, math.floor(steps / (lanes * instances) * LESS))
         if "leakage" in self.charges:
             counts = [1 + (int(n) - 1) * float(off) for n, off in zip(chip.instances[:-1], chip.asleep, strict=True)]
             milliwatts = sum(n * float(each) for n, each in zip(counts, chip.leakage_mw, strict=True))
             pj += cycles * milliwatts * 1e9 / float(chip.clock_hz)
-        return pj, float(cycles)
+        return pj * self.ends, math.floor(cycles * self.ends)
+
+    @property
+    def ends(self) -> float:
+        """Of what loops do that end where their bounds say, those that end with the data do no less. Sums come back at least in
+        every other turn, and the last turn may be one of these."""
+        given, sizes = self.problem.loops.sizes, self.problem.sizes
+        if "remainders" not in self.charges or given == sizes:
+            return 1.0
+        output = next(tensor for tensor in self.problem.tensors if tensor.output)
+        kept = math.prod(given[dim] / sizes[dim] for dim in output.dims)
+        summed = math.prod(given[dim] / sizes[dim] for dim in sizes if dim not in output.dims)
+        return max(0.0, kept * (2.0 * summed - 1.0)) * LESS
 
     def met(self, t: int, extents: Mapping[str, int]) -> float:
         """The share of accesses to a tensor that filters leave at least, whose words serve the computes of a tile: those for
@@ -215,12 +214,12 @@ class Unavoidable:
         length = math.sqrt(leaves * below) * (1.5 * (root - 1.0) + root - copies / math.sqrt(leaves))
         return length * float(chip.wire_pj_per_bit_mm) * float(chip.word_bits[level]) * LESS
 
-    def inside(self, t: int) -> float:
-        """Of what tiles of an operand bring, words are no smaller a share."""
-        tensor = self.tensors[t].tensor
-        if tensor.output or "holes" not in self.charges:
-            return 1.0
-        return math.prod(float(there.mean()) for there in tensor.words(self.problem.sizes))
+    @cached_property
+    def inside(self) -> list[float]:
+        """By tensor: of what tiles of an operand bring, words are no smaller a share."""
+        holes, sizes = "holes" in self.charges, self.problem.sizes
+        words = [own.tensor.words(sizes) if holes and not own.tensor.output else () for own in self.tensors]
+        return [math.prod(float(there.mean()) for there in ranks) for ranks in words]
 
     def _sums(self, own: OneTensor, moved: float, told: float) -> tuple[float, float, float]:
         """pJ, words read and words written of sums that come to the outermost level so often and go back but for the first
@@ -248,7 +247,7 @@ class Unavoidable:
     def _handed_on(self, t: int, moved: float) -> float:
         """pJ of the levels between the outermost and the innermost one: what has come to them goes on at least once."""
         problem, own, pj = self.problem, self.tensors[t], 0.0
-        once = touched(own.tensor, problem.sizes) * self.inside(t)
+        once = touched(own.tensor, problem.sizes) * self.inside[t]
         count = max(0.0, max(moved, once) * own.density * own.others * LESS - 1.0)
         if own.tensor.output and "sums" in self.charges:
             count = max(0.0, once * min(own.density, self.met(t, problem.sizes)) * LESS - 1.0)

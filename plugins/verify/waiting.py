@@ -227,12 +227,10 @@ class LaneWaiting:
                     made.words, made.parts = made.words.sum(axis=1, keepdims=True) / link.parents, 1.0
                     spread = link.parents / len(link.leads)
                 at = [lanes.lead // (self.units // instances) for instances in (link.parents, len(link.places))]
-                ways = []
-                for cycles, there, here in zip(
-                    self._cycles(link, counts), ports[link.parent], ports[h][::-1], strict=True
-                ):
-                    ways.append((End(cycles[0], there, at[0]), End(spread * cycles[1], here, at[1])))
-                made.bring, made.take = ways
+                made.bring, made.take = (
+                    (End(cycles[0], there, at[0]), End(spread * cycles[1], here, at[1]))
+                    for cycles, there, here in zip(self._cycles(link, counts), ports[link.parent], ports[h][::-1], strict=True)
+                )  # fmt: skip
         return sorted(found.values(), key=lambda tiles: tiles.level)
 
     def _ports(self, level: int, together: bool) -> tuple[list[Port], list[Port]]:

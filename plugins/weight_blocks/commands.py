@@ -124,7 +124,9 @@ def compile_command(
     machine, nodes = CoreMesh.of(spec, registry, chosen), nodes_of(piece, registry, base, file)
     try:
         kept = read_masks(masks) if masks else None
-        layers = layers_of(nodes, sparsity, kept, machine.block, machine.columns)
+        layers = layers_of(
+            nodes, sparsity, kept, machine.block, machine.columns, rectified=piece.rectified, returned=piece.outputs
+        )
     except SpecError as error:
         raise error.within("", file) from None
     choose = SplitSearch(registry, spec, budget, **about_search) if budget else None

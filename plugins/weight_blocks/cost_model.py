@@ -69,10 +69,9 @@ class Aie2Time(CostModel):
         steps = known.steps(splits)
         valid, clock = reasons == 0, known.cut.machine.clock_hz
         moved, computed, whole = energies(known, problem, steps)
-        cycles = np.where(valid, steps.total * clock, np.inf)
-        energy = np.where(valid, whole, np.inf)
+        costs = {"energy_pj": np.where(valid, whole, np.inf), "cycles": np.where(valid, steps.total * clock, np.inf)}
         if not detail:
-            return Evaluation({"energy_pj": energy, "cycles": cycles}, reasons, tuple(REASONS))
+            return Evaluation(costs, reasons, tuple(REASONS))
         between = np.maximum(steps.of["LOADFM"], steps.of["WRITEFM"]) + steps.of["LOADWM"]
         found = Detail(
             energy_pj=moved,
@@ -80,7 +79,7 @@ class Aie2Time(CostModel):
             level_cycles=np.stack([steps.loads + steps.of["WRITE"], between, np.zeros_like(between)]) * clock,
             compute_cycles=steps.of["COMP"] * clock,
         )
-        return Evaluation({"energy_pj": energy, "cycles": cycles}, reasons, tuple(REASONS), found)
+        return Evaluation(costs, reasons, tuple(REASONS), found)
 
     def lower_bound(self, problem: Problem) -> Evaluation | None:
         """Activations and kept weights through the channels once, and the kept multiply-adds on all cores."""
@@ -200,10 +199,8 @@ class ConvProblem:
     def _tiled(self, splits: Splits) -> Any:
         """(3, B) bytes of activations that all tiles load and write, and that the largest one holds."""
         layer, machine = self.cut.layer, self.cut.machine
-        inside, outside = (
-            machine.row_bytes(layer.width, layer.channels),
-            machine.row_bytes(layer.out_width, layer.out_channels),
-        )
+        sizes = (layer.width, layer.channels), (layer.out_width, layer.out_channels)
+        inside, outside = (machine.row_bytes(*size) for size in sizes)
         heights, inverse = np.unique(-(-layer.out_height // np.asarray(splits.tiles)), return_inverse=True)
         found = []
         for rows in heights.tolist():
@@ -217,8 +214,7 @@ def _layer(problem: Problem, machine: CoreMesh) -> MeshLayer:
     """The layer of a convolution or of a fully connected layer, with the kept blocks of its weights."""
     piece: Any = problem.workload
     file = problem.files.get("workload", "")
-    given: tuple[int, ...]
-    made: tuple[int, ...]
+    given, made = tuple[int, ...](), tuple[int, ...]()
     if piece.type_name == "conv2d":
         image = [end - first for first, end in piece.inside]
         given, made, outputs = (piece.c, *image), (piece.k, piece.p, piece.q), piece.k
@@ -251,11 +247,9 @@ def _with_blocks(layer: MeshLayer, weights: Occupancy, conv: bool) -> MeshLayer:
     if not draws or (draws[0] != draws[1]).any():
         tile = (outs, ins, *layer.kernel) if conv else (ins, outs)
         return attrs.evolve(layer, density=1 - weights.empty(tile))
-    tensor = (
-        draws[0]
-        if conv
-        else draws[0].T.reshape(layer.out_channels, *layer.kernel, layer.channels).transpose(0, 3, 1, 2)
-    )
+    tensor = draws[0]
+    if not conv:
+        tensor = tensor.T.reshape(layer.out_channels, *layer.kernel, layer.channels).transpose(0, 3, 1, 2)
     rows, columns = layer.blocks
     edges = [(0, rows * outs - len(tensor)), (0, columns * ins - tensor.shape[1]), (0, 0), (0, 0)]
     mask: Array = np.any(np.pad(tensor, edges).reshape(rows, outs, columns, ins, -1), axis=(1, 3, 4))

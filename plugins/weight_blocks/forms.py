@@ -86,10 +86,9 @@ def _check_buffers(load: Instruction, compute: Instruction, write: Instruction, 
         for field in fields:
             if len(getattr(one, field)) != count:
                 raise broken(one, f"{field} has {len(getattr(one, field))} entries, expected {count}")
-    if compute.parts != load.parts or len(load.tensor) != len(load.address):
-        raise broken(
-            compute if compute.parts != load.parts else load, "parts, tensors or addresses are not of one number"
-        )
+    for one, unlike in ((compute, compute.parts != load.parts), (load, len(load.tensor) != len(load.address))):
+        if unlike:
+            raise broken(one, "parts, tensors or addresses are not of one number")
     if (len(write.tensor), len(write.address)) != (1, 1):
         raise broken(write, "expected one tensor with one address")
 
@@ -110,10 +109,9 @@ def _check_geometry(
             raise broken(one, f"moves tiles of other sizes than {' x '.join(map(str, tile))}, which are computed")
         if not 1 <= one.cores <= cores[1]:
             raise broken(one, f"is for {one.cores} rows of cores of {cores[1]}")
-    if [stride * step for step in _steps(write)] != _steps(load):
-        raise broken(
-            load, f"goes on by {_steps(load)} rows and columns, outputs by {_steps(write)} with stride {stride}"
-        )
+    here, there = _steps(load), _steps(write)
+    if [stride * step for step in there] != here:
+        raise broken(load, f"goes on by {here} rows and columns, outputs by {there} with stride {stride}")
     if convolves and (load.channels[0], load.channels[2:], load.cores) != (0, (0, 0), 1):
         raise broken(load, "inputs of a convolution are broadcast from the first channel on")
     if not convolves and (load.channels, load.cores) != (write.channels, write.cores):

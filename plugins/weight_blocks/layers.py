@@ -50,6 +50,8 @@ class MeshLayer:
     """How often the paper's listings run the layer, with the quirk of that name."""
     relu: bool = True
     """Whether negative outputs of a convolution or a sum become zero."""
+    returned: bool = False
+    """Whether it is an output of the network, although layers read it."""
     block: Block = BLOCK
 
     @property

@@ -74,10 +74,8 @@ class Aie2Core(MemoryLevel):
                 raise SpecError.at("", f"{name}_address", f"is {start}, where another buffer ends at {end} only")
             end = start + size
             if end > core:
-                text = (
-                    f"ends at byte {end:,} of {core:,}: buffers of inputs and outputs are two each, that of weights one"
-                )
-                raise SpecError.at("", f"{name}_buffer", text)
+                text = "buffers of inputs and outputs are two each, that of weights one"
+                raise SpecError.at("", f"{name}_buffer", f"ends at byte {end:,} of {core:,}: {text}")
 
     @property
     def layout(self) -> tuple[tuple[int, int], ...]:

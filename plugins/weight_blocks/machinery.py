@@ -174,11 +174,8 @@ class Machinery:
     def load_pass(self, one: Instruction) -> None:
         """A pass of weights to every memory tile."""
         stored = self.weights[one.layer].stored if one.layer in self.weights else np.zeros((1, 0))
-        if (
-            len(one.address) != 1
-            or len(one.bytes) != 1
-            or not 0 <= one.offset < one.offset + one.bytes[0] <= stored.shape[1]
-        ):
+        single, last = (len(one.address), len(one.bytes)) == (1, 1), one.offset + sum(one.bytes)
+        if not single or not 0 <= one.offset < last <= stored.shape[1]:
             raise self.broken(one, f"DDR has {stored.shape[1]:,} bytes of weights, not those from {one.offset:,} on")
         at, (size,) = one.address[0], one.bytes
         if at < 0 or at + size > self.machine.memtile:
@@ -210,10 +207,8 @@ class Machinery:
         if found is None:
             raise self.broken(one, f"reads a buffer (lock {lock}) that is not full")
         if found != (start, start + size):
-            text = (
-                f"reads {size:,} bytes at 0x{start:04X}, lock {lock} guards {found[1] - found[0]:,} at 0x{found[0]:04X}"
-            )
-            raise self.broken(one, text)
+            guarded = f"lock {lock} guards {found[1] - found[0]:,} at 0x{found[0]:04X}"
+            raise self.broken(one, f"reads {size:,} bytes at 0x{start:04X}, {guarded}")
 
     def load_records(self, one: Instruction, part: int = 0) -> None:
         """A record to every row of cores, broadcast to its columns."""

@@ -88,12 +88,8 @@ def holes(held: Iterable[TilePlace], capacity: int) -> list[TilePlace]:
 
 
 def fit(
-    sizes: Sequence[tuple[str, int]],
-    held: Sequence[TilePlace],
-    staying: Sequence[TilePlace],
-    capacity: int,
-    alignment: int,
-) -> list[TilePlace] | None:
+    sizes: Sequence[tuple[str, int]], held: Sequence[TilePlace], staying: Sequence[TilePlace], capacity: int, alignment: int
+) -> list[TilePlace] | None:  # fmt: skip
     """A place for each tensor and size beside what is held, or None if they do not fit one by one.
 
     Each goes to the end of a hole where it leaves the largest hole once only what is `staying` and these are left.
@@ -215,10 +211,8 @@ class Allocator:
         for tiles in (2**k for k in range(7) if 2**k <= most) if listed else range(1, most + 1):
             rows = -(-layer.out_height // tiles)
             windows = [high - low for low, high in tile_windows(layer, rows)]
-            sizes = [
-                *((name, self.size(name, max(windows))) for name in inputs),
-                (layer.name, self.size(layer.name, rows)),
-            ]
+            sizes = [(name, self.size(name, max(windows))) for name in inputs]
+            sizes.append((layer.name, self.size(layer.name, rows)))
             load = sum(self.size(name, sum(windows)) for name in sources)
             for passes in every:
                 again = len(windows) if passes > 1 else 1
@@ -233,12 +227,6 @@ class Allocator:
             raise SpecError.at("", f"layer {layer.name}", f"does not fit in the memory tiles with {MOST_TILES} tiles")
         (*places, output), weights, room = found
         write = self.size(layer.name) + sum(place.size for place in evicted)
-        where: dict[str, Any] = {
-            "inputs": tuple(places),
-            "output": output,
-            "weights": weights,
-            "room": room,
-            "evicted": evicted,
-        }
-        moved: dict[str, Any] = {"load": load, "loaded": sources, "write": write, "stored": True}
+        where: Any = {"inputs": tuple(places), "output": output, "weights": weights, "room": room, "evicted": evicted}
+        moved: Any = {"load": load, "loaded": sources, "write": write, "stored": True}
         return Placement(tiles=count, passes=passes, spilled=True, **where, **moved)

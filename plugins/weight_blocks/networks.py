@@ -38,11 +38,14 @@ def layers_of(
     masks: Mapping[str, Array] | None = None,
     block: Block = BLOCK,
     columns: int = 1,
+    rectified: Collection[str] | None = None,
+    returned: Collection[str] = (),
 ) -> list[MeshLayer]:
     """The layers of a network in its order, with so many of the blocks pruned; `SpecError` with all that are not supported.
 
     The first convolution, and a fully connected layer that ends a network of convolutions, stay dense. Rows of words are
-    images with at least `columns` columns, so that columns of cores share them.
+    images with at least `columns` columns, so that columns of cores share them. `rectified` and `returned` name the layers
+    with a ReLU and those whose outputs are the network's.
     """
     mistakes: list[Mistake] = []
     layers: list[MeshLayer] = []
@@ -54,7 +57,9 @@ def layers_of(
     _check_concats(layers)
     types = {node.name: node.piece.type_name for node in nodes}
     images = "conv2d" in types.values()
-    layers = [attrs.evolve(layer, relu=_rectified(layer, layers, types, images)) for layer in layers]
+    if rectified is None:
+        rectified = [layer.name for layer in layers if _rectified(layer, layers, types, images)]
+    layers = [attrs.evolve(one, relu=one.name in rectified, returned=one.name in returned) for one in layers]
     convs = [layer.name for layer in layers if layer.op == "conv"]
     first = next((name for name in convs if types[name] == "conv2d"), "")
     last = convs[-1] if convs and images and types[convs[-1]] == "linear" else ""
@@ -62,8 +67,8 @@ def layers_of(
 
 
 def _rectified(layer: MeshLayer, layers: Sequence[MeshLayer], types: Mapping[str, str], images: bool) -> bool:
-    """Networks do not say where ReLUs are: behind convolutions that no sum reads, sums of images, and fully connected layers
-    that only such layers read."""
+    """Where ReLUs are if the network does not say so: behind convolutions that no sum reads, sums of images, and fully
+    connected layers that only such layers read."""
     readers = [other for other in layers if layer.name in other.inputs]
     if types[layer.name] == "linear":
         return bool(readers) and all(types[other.name] == "linear" for other in readers)

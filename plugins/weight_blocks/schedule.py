@@ -121,7 +121,7 @@ def compile_layers(
 
 
 def outputs_of(layers: Sequence[MeshLayer], slices: Mapping[str, TensorSlice]) -> dict[str, tuple[str, ...]]:
-    """What no layer reads, each as the tensors that it joins."""
+    """What no layer reads, and what the network returns besides, each as the tensors that it joins."""
 
     def whole(name: str) -> str:
         return slices[name].tensor if name in slices else name
@@ -129,7 +129,8 @@ def outputs_of(layers: Sequence[MeshLayer], slices: Mapping[str, TensorSlice]) -
     read = {tensor for layer in layers for name in layer.inputs for tensor in (name, whole(name))}
     concats = {layer.name: layer.inputs for layer in layers if layer.op == "concat"}
     made = dict.fromkeys(whole(layer.name) for layer in layers)
-    return {name: expanded([name], concats) for name in made if name not in read}
+    returned = {layer.name for layer in layers if layer.returned}
+    return {name: expanded([name], concats) for name in made if name not in read or name in returned}
 
 
 def repeats_of(layer: MeshLayer, layers: Sequence[MeshLayer], columns: int) -> int:
@@ -154,10 +155,8 @@ def least_weights(cut: Cut, passes: int) -> int:
         rule = cut.rule()
         chunks = -(-cut.layer.padded_out_channels // rule.co) * cut.parts(rule.ci)
         return math.ceil(-(-chunks // cut.machine.columns) * cut.chunk_bytes(rule.co, rule.ci) / passes)
-    sizes = (
-        float(pass_bytes(cut, Splits(co, cut.channels, 1, 1, passes))) for co in (cut.layer.grain, cut.row_channels)
-    )
-    return int(min(*sizes, cut.machine.memtile + 1))
+    splits = (Splits(co, cut.channels, 1, 1, passes) for co in (cut.layer.grain, cut.row_channels))
+    return int(min(*(float(pass_bytes(cut, one)) for one in splits), cut.machine.memtile + 1))
 
 
 def pass_bytes(cut: Cut, splits: Splits) -> Any:
@@ -220,7 +219,8 @@ def chains(schedule: Schedule, layers: Sequence[MeshLayer]) -> list[list[MeshLay
     for layer in layers:
         fits = layer.name in spilled and len(layer.inputs) == 1 and not layer.is_global
         last = found[-1][-1] if found and found[-1] else None
-        if fits and last is not None and layer.inputs == (last.name,) and readers[last.name] == [layer.name]:
+        alone = last is not None and not last.returned and readers.get(last.name) == [layer.name]
+        if fits and last is not None and alone and layer.inputs == (last.name,):
             found[-1].append(layer)
         else:
             found.append([layer] if fits else [])
@@ -244,11 +244,7 @@ def split(chain: Sequence[MeshLayer], count: int) -> tuple[list[MeshLayer], dict
         slices[source] = TensorSlice(chain[0].inputs[0], low, high - low)
         for layer, (begin, end), (start, stop) in zip(chain, windows, windows[1:], strict=False):
             above = max(0, layer.padding[0] - start * layer.stride)
-            shape: dict[str, Any] = {
-                "height": end - begin,
-                "out_height": stop - start,
-                "padding": (above, layer.padding[1]),
-            }
+            shape: Any = {"height": end - begin, "out_height": stop - start, "padding": (above, layer.padding[1])}
             layers.append(attrs.evolve(layer, name=f"{layer.name}@{number}", inputs=(source,), **shape))
             source = layers[-1].name
         slices[source] = TensorSlice(chain[-1].name, first, last - first)

@@ -50,10 +50,8 @@ def write_schedule(folder: Path, name: str, hardware: str, schedule: Schedule) -
         "layers": layers,
         "instructions": [attrs.asdict(one, filter=lambda field, value: value != field.default) for one in instructions],
     }
-    lines = [
-        {"layer": one["name"]} | {key: one[key] for key in (*SIZES, *SPLIT, "seconds")} | one["durations"]
-        for one in layers
-    ]
+    keys = (*SIZES, *SPLIT, "seconds")
+    lines = [{"layer": one["name"]} | {key: one[key] for key in keys} | one["durations"] for one in layers]
     texts = {
         folder / LAYERS: csv_text(lines),
         folder / LISTING: listing(schedule, instructions),
@@ -108,13 +106,9 @@ def _kept(one: LayerPlan) -> dict[str, Any]:
     layer, profile = one.cut.layer, one.profile
     outs, ins = layer.block
     split = {"rows": one.cut.machine.rows, "out_blocks": one.splits.co // outs, "in_blocks": one.splits.ci // ins}
-    return {
-        **({} if layer.mask is None else {"mask": layer.mask.astype(int).tolist()}),
-        "blocks": list(layer.blocks),
-        "split": split,
-        "kept": profile.counts.tolist(),
-        "padding": profile.padding / max(1, int(profile.counts.sum())),
-    }
+    found: dict[str, Any] = {} if layer.mask is None else {"mask": layer.mask.astype(int).tolist()}
+    found |= {"blocks": list(layer.blocks), "split": split, "kept": profile.counts.tolist()}
+    return found | {"padding": profile.padding / max(1, int(profile.counts.sum()))}
 
 
 def listing(schedule: Schedule, instructions: Sequence[Instruction]) -> str:
@@ -233,32 +227,25 @@ def _check_sizes(layer: MeshLayer, given: Sequence[tuple[int, int, int]], made: 
     image, out = (layer.height, layer.width), made[:2]
     for size, kernel, pad, count in zip(image, layer.kernel, layer.padding, out, strict=True):
         if not 0 <= pad < kernel or (count - 1) * layer.stride - pad >= size:
-            raise SpecError.at(
-                "", "kernel", f"a window of {kernel} does not go {count} times over {size} with {pad} before"
-            )
+            text = f"a window of {kernel} does not go {count} times over {size} with {pad} before"
+            raise SpecError.at("", "kernel", text)
     if not 0 <= layer.density <= 1:
         raise SpecError.at("", "density", f"is {layer.density}, expected 0 to 1")
 
 
 def _layer(
-    entry: Mapping[str, Any],
-    machine: CoreMesh,
-    masks: Mapping[str, Array],
-    shapes: Mapping[str, tuple[int, int, int]],
+    entry: Mapping[str, Any], machine: CoreMesh, masks: Mapping[str, Array], shapes: Mapping[str, tuple[int, int, int]]
 ) -> CompiledLayer:
-    keys = ("seconds", "volumes")
-    own = [field.name for cls in (MeshLayer, Splits) for field in attrs.fields(cls) if field.name != "mask"]
-    for key in (*own, *keys):
+    of_layer, of_splits = ([x.name for x in attrs.fields(cls) if x.name != "mask"] for cls in (MeshLayer, Splits))
+    for key in (*of_layer, *of_splits, "seconds", "volumes"):
         if key not in entry:
             raise SpecError.at("", key, "missing")
-    table = {field.name: entry[field.name] for field in attrs.fields(MeshLayer) if field.name != "mask"}
-    name = Reader().read(str, table["name"])
-    layer = attrs.evolve(Reader().read(MeshLayer, table), mask=masks.get(name), block=machine.block)
-    splits = Splits(**Reader().read(dict[str, int], {f.name: entry[f.name] for f in attrs.fields(Splits)}))
-    sizes = {
-        key: getattr(layer, key) for key in ("height", "width", "channels", "out_height", "out_width", "out_channels")
-    }
-    for key, value in (sizes | attrs.asdict(splits) | {"stride": layer.stride, "kernel": min(layer.kernel)}).items():
+    layer = Reader().read(MeshLayer, {key: entry[key] for key in of_layer})
+    layer = attrs.evolve(layer, mask=masks.get(layer.name), block=machine.block)
+    splits = Splits(**Reader().read(dict[str, int], {key: entry[key] for key in of_splits}))
+    names = ("height", "width", "channels", "out_height", "out_width", "out_channels", "stride")
+    sizes = {key: getattr(layer, key) for key in names} | {"kernel": min(layer.kernel)}
+    for key, value in (sizes | attrs.asdict(splits)).items():
         if value < 1:
             raise SpecError.at("", key, f"is {value}, expected at least 1")
     for key in (layer.name, *layer.inputs):

@@ -71,15 +71,9 @@ class SubVolume(Segment):
         known = ConvProblem.of(problem)
         co, ci, rows, *tilings = designs.columns["subvolume"].astype(np.int64).tolist()
         try:
-            return np.array(
-                [
-                    [known.cut.chunk_choices.index(value) for value in co],
-                    [known.cut.part_choices.index(value) for value in ci],
-                    rows,
-                    [known.tilings.index(both) for both in zip(*tilings, strict=True)],
-                ],
-                np.int64,
-            )
+            chunks, parts = map(known.cut.chunk_choices.index, co), map(known.cut.part_choices.index, ci)
+            both = map(known.tilings.index, zip(*tilings, strict=True))
+            return np.array([[*chunks], [*parts], rows, [*both]], np.int64)
         except ValueError as error:
             raise DesignError(f"a sub-volume that the layer cannot be divided into: {error}") from None
 

@@ -64,19 +64,10 @@ class SimulationOutcome:
 
     def table(self) -> dict[str, Any]:
         """Plain data."""
-        return {
-            "network": self.network,
-            "layers": len(self.equal),
-            "bit_equal": sum(self.equal.values()),
-            "different": self.different,
-            "off": list(self.off),
-            "block_pixels": self.tally.blocks,
-            "peak_bytes": self.tally.peak,
-            "reach": self.tally.reach,
-            "estimate_s": self.seconds,
-            "events_s": self.events,
-            "one_buffer_s": self.single,
-        }
+        equal = {"layers": len(self.equal), "bit_equal": sum(self.equal.values()), "different": self.different}
+        moved = {"block_pixels": self.tally.blocks, "peak_bytes": self.tally.peak, "reach": self.tally.reach}
+        times = {"estimate_s": self.seconds, "events_s": self.events, "one_buffer_s": self.single}
+        return {"network": self.network, **equal, "off": list(self.off), **moved, **times}
 
     def text(self) -> str:
         rows = []
@@ -165,22 +156,15 @@ def given_weights(compiled: Compiled, arrays: Mapping[str, Array]) -> dict[str, 
         base, kind = (base, kind) if kind in ("bias", "shift") else (name.removesuffix(".weight"), "weights")
         layer = next((one.cut.layer for key, one in compiled.layers.items() if key.partition("@")[0] == base), None)
         if layer is None:
-            raise SparseMapError(
-                f"weights: {unknown('layer', base, {key.partition('@')[0] for key in compiled.layers})}"
-            )
-        limit = np.iinfo("int32" if kind == "bias" else "int8")
-        shape = {
-            "weights": (layer.out_channels, layer.channels, *layer.kernel),
-            "bias": (layer.out_channels,),
-            "shift": (),
-        }
-        if array.dtype.kind not in "iu" or array.size != math.prod(shape[kind]):
-            raise SparseMapError(
-                f"weights: {name} has {array.dtype} and shape {array.shape}, expected whole {shape[kind]}"
-            )
+            known = {key.partition("@")[0] for key in compiled.layers}
+            raise SparseMapError(f"weights: {unknown('layer', base, known)}")
+        limit, outs = np.iinfo("int32" if kind == "bias" else "int8"), (layer.out_channels,)
+        shape = {"weights": (*outs, layer.channels, *layer.kernel), "bias": outs, "shift": ()}[kind]
+        if array.dtype.kind not in "iu" or array.size != math.prod(shape):
+            raise SparseMapError(f"weights: {name} has {array.dtype} and shape {array.shape}, expected whole {shape}")
         if array.min() < (0 if kind == "shift" else limit.min) or array.max() > (31 if kind == "shift" else limit.max):
             raise SparseMapError(f"weights: {name} has values outside of {limit.dtype}")
-        own = array.reshape(shape[kind]).astype(limit.dtype)
+        own = array.reshape(shape).astype(limit.dtype)
         found.setdefault(base, {})[kind] = own.transpose(0, 2, 3, 1) if kind == "weights" else own
     if missing := [base for base in found if "weights" not in found[base]]:
         raise SparseMapError(f"weights: none of layer {missing[0]}")
@@ -216,9 +200,8 @@ def _check_groups(compiled: Compiled) -> None:
             raise broken_at(number, one, f"there is no layer {one.layer}")
         layer = compiled.layers[one.layer].cut.layer
         if one.iterations > (most := layer.out_height * layer.out_channels):
-            raise broken_at(
-                number, one, f"has {one.iterations:,} iterations, its layer makes {most:,} rows of a channel"
-            )
+            text = f"has {one.iterations:,} iterations, its layer makes {most:,} rows of a channel"
+            raise broken_at(number, one, text)
     first = 0
     for group in groups(compiled.instructions):
         check_together(group, partial(broken_at, first))
@@ -285,13 +268,9 @@ def _run(machinery: Machinery, group: Sequence[Instruction]) -> None:
         if weights:
             _in_parts(machinery, group, loaded, computed)
         else:
-            written = partial(machinery.write_outputs, write)
-            agents: list[tuple[Instruction, Callable[[int], None]]] = [
-                (write, written),
-                (compute, computed),
-                (load, loaded),
-            ]
-            _by_locks(machinery, agents)
+            _by_locks(
+                machinery, [(write, partial(machinery.write_outputs, write)), (compute, computed), (load, loaded)]
+            )
     except (IndexError, ValueError, ZeroDivisionError, MemoryError, OverflowError, TypeError) as error:
         raise machinery.broken(now, f"cannot be executed: {error}") from error
 

@@ -138,13 +138,10 @@ class Cut:
             while candidates[-1] % (2 * self.layer.grain) == 0:
                 candidates.append(candidates[-1] // 2)
         least = candidates[-1]
-        pairs = [
-            *((co, self.channels) for co in candidates),
-            *((least, ci) for ci in channel_divisors(self.channels, self.layer.grain)),
-        ]
-        return next(
-            (pair for pair in pairs if self.chunk_bytes(*pair) <= self.machine.weights), (least, self.layer.grain)
-        )
+        parts = channel_divisors(self.channels, self.layer.grain)
+        pairs = [*((co, self.channels) for co in candidates), *((least, ci) for ci in parts)]
+        fits = (pair for pair in pairs if self.chunk_bytes(*pair) <= self.machine.weights)
+        return next(fits, (least, self.layer.grain))
 
     @cached_property
     def charged_channels(self) -> int:
@@ -162,10 +159,8 @@ class Cut:
         without_halo = -(-layer.width // self.machine.columns) if split else layer.width
         strided = layer.kernel == (1, 1) and layer.stride > 1 and self.charged_channels < layer.padded_out_channels
         first = without_halo if strided else self.in_columns
-        for width, count in [
-            (first, channels),
-            *((without_halo, c) for c in channel_divisors(channels, self.layer.grain)),
-        ]:
+        fewer = ((without_halo, c) for c in channel_divisors(channels, self.layer.grain))
+        for width, count in [(first, channels), *fewer]:
             held = self.machine.inputs // (round_up(width, WIDTH) * (charged or count))
             rows = -(-(held - layer.kernel[0]) // layer.stride) + 1
             if held and rows >= 1:
@@ -212,10 +207,8 @@ class Cut:
         """(B,) bool by buffer: which sub-volumes a core cannot hold."""
         machine, channels = self.machine, splits.ci if self.convolves else splits.co * self.operands
         outputs = splits.rows * self.out_columns * splits.co
-        found = {
-            "core-input": self.in_rows(splits.rows) * self.in_columns * channels > machine.inputs,
-            "core-output": outputs > machine.outputs,
-        }
+        inputs = self.in_rows(splits.rows) * self.in_columns * channels
+        found = {"core-input": inputs > machine.inputs, "core-output": outputs > machine.outputs}
         if self.convolves:
             held = by_pair(splits, lambda co, ci: float(self.profile(co, ci).bytes.max()))
             found["core-weights"] = held > machine.weights

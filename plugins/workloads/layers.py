@@ -100,10 +100,8 @@ class Window(LayerWorkload):
             shape = tensor.shape(seen.sizes)
             if tensor.density.occupancy(shape).by_shape:
                 if tensor.name != self.weights:
-                    text = (
-                        f"a density of type '{tensor.density.type_name}' is of an image, not of the windows written out"
-                    )
-                    raise SpecError.at("", f"density.{tensor.name}", text)
+                    text = f"of type '{tensor.density.type_name}' is of an image, not of the windows written out"
+                    raise SpecError.at("", f"density.{tensor.name}", f"a density {text}")
                 table = {"type": "flattened", "of": tensor.density, "shape": list(shape)}
                 density[tensor.name] = registry.build("density", table)
         return self._parsed(*self.product(), {"P": 1.0, "Q": 1.0, **density}, registry)
@@ -197,11 +195,8 @@ class Conv2d(Window):
 
     def product(self) -> tuple[str, dict[str, int]]:
         g, groups = _several("g", self.groups)
-        dims = {
-            "m": self.batch * self.p * self.q,
-            "k": self.c // self.groups * self.r * self.s,
-            "n": self.k // self.groups,
-        }
+        k, n = self.c // self.groups * self.r * self.s, self.k // self.groups
+        dims = {"m": self.batch * self.p * self.q, "k": k, "n": n}
         return f"Z[{g}m, n] = P[{g}m, k] * Q[{g}n, k]", {**groups, **dims}
 
     def shape(self, inputs: Sequence[Shape]) -> Shape:

@@ -29,6 +29,7 @@ from ..problem.network import nodes_of
 from ..problem.problem import OPERANDS, OUTPUT, Problem
 from ..spec import toml_io
 from ..spec.structuring import SpecTable, join
+from ..study.cells import MORE
 
 logger = logging.getLogger("sparsemap")
 
@@ -37,17 +38,17 @@ def check_files(files: Sequence[str], registry: Registry) -> Iterator[tuple[str,
     """The mistakes of each spec file; the files may name each other's pieces, which join the registry."""
     read = [(file, _read(file)) for file in files]
     for file, table in read:
+        if not isinstance(table, Mapping):
+            continue
         with suppress(SpecError):  # mistakes are found below
-            if isinstance(table, Mapping):
-                registry.headed(table, file)
-                try:
-                    registry.add_spec(table, Origin("", shown(file)))
-                except SpecError as error:  # a name that is taken is no mistake of a file that is used by its path
-                    first = registry.origin(table["kind"], table["name"]).file
-                    if not (os.path.exists(first) and os.path.samefile(first, file)):
-                        logger.warning(
-                            "%s: fine by its path; in a plugin it stops every command: %s", shown(file), error
-                        )
+            registry.headed(table, file)
+            try:
+                registry.add_spec(table, Origin("", shown(file)))
+            except SpecError as error:  # a name that is taken is no mistake of a file that is used by its path
+                first = registry.origin(table["kind"], table["name"]).file
+                if not (os.path.exists(first) and os.path.samefile(first, file)):
+                    text = "%s: fine by its path; in a plugin it stops every command: %s"
+                    logger.warning(text, shown(file), error)
     for file, table in read:
         yield file, Check(registry, shown(file), Path(file)).table(table) if isinstance(table, Mapping) else table
 
@@ -231,7 +232,7 @@ class Check:
             for index, value in enumerate(getattr(piece, key)):
                 self.attempt(partial(self.named, kind, value, f"{key}[{index}]"))
         self.attempt(partial(self.unit_tensors, piece))
-        for kind, key in (("format", "formats"), ("mechanism", "mechanisms")):
+        for key, kind in MORE.items():
             for index, names in enumerate(getattr(piece, key)):
                 for at, name in enumerate(names):
                     self.attempt(partial(self.named, kind, name, f"{key}[{index}][{at}]"))

@@ -51,9 +51,8 @@ class Description:
         for text in dict.fromkeys((self.description, *self.about_type.split("\n\n"))):
             lines += textwrap.wrap(text, width)
         lines.append("")
-        plugin = " ".join(part for part in ("plugin", self.origin["plugin"], self.origin["version"]) if part)
-        where = [plugin] if self.origin["plugin"] else []
-        lines += [f"from    {', '.join(filter(None, [*where, self.origin['file']]))}"]
+        plugin = f"plugin {self.origin['plugin']} {self.origin['version']}".rstrip() if self.origin["plugin"] else ""
+        lines += [f"from    {', '.join(filter(None, [plugin, self.origin['file']]))}"]
         if self.source:
             lines += textwrap.wrap(f"source  {self.source}", width, subsequent_indent=" " * 8)
         for state, heading in (("required", "required"), ("set", "set"), ("default", "by default")):
@@ -91,16 +90,9 @@ def described(registry: Registry, kind: str, name: str) -> Description:
         fields.append(FieldText(key, table.get(key, value), "set" if key in table else state, field.doc))
     extra = [key for key in table if key not in (*known, *HEADER, *RESERVED)]
     fields += [FieldText(key, table[key], "set", "") for key in extra]
-    return Description(
-        kind=kind,
-        name=name,
-        type_name=table["type"],
-        description=str(table.get("description", "")),
-        about_type="\n\n".join(paragraphs(cls)),
-        source=str(table.get("source", "")),
-        origin={"plugin": origin.plugin, "version": origin.version, "file": origin.file},
-        fields=tuple(fields),
-    )
+    texts = (str(table.get("description", "")), "\n\n".join(paragraphs(cls)), str(table.get("source", "")))
+    where = {"plugin": origin.plugin, "version": origin.version, "file": origin.file}
+    return Description(kind, name, table["type"], *texts, where, tuple(fields))
 
 
 def toml_text(value: Any, indent: int = 0) -> str:

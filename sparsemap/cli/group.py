@@ -84,7 +84,7 @@ class Verbs(click.Group):
             click.echo("interrupted", err=True)
             ctx.exit(INTERRUPTED)
         except BaseException as error:
-            from ..pieces.boundary import plugin_line, raised_in
+            from ..pieces.faults import plugin_line, raised_in
 
             named, verb = raised_in(error, error.__traceback__), ctx.invoked_subcommand
             meant = isinstance(error, OF_CLICK) or not isinstance(error, Exception)
@@ -104,7 +104,9 @@ class Verbs(click.Group):
         self._add(MODULES)
         self._with_plugins, built_in = True, set(self.commands)
         self._add(_of_built_in_plugins())
-        if _others_installed():
+        from ..pieces.installed import entry_points
+
+        if os.environ.get("SPARSEMAP_PLUGIN_DIRS") or entry_points():  # that are not built in
             from ..pieces.boundary import guarded
             from ..pieces.loading import load
 
@@ -130,13 +132,6 @@ def _fail_for_system(error: OSError) -> NoReturn:
     _fail(system_error_text(error))
 
 
-def _others_installed() -> bool:
-    """Whether there are plugins that are not built in."""
-    from ..pieces.installed import entry_points
-
-    return bool(os.environ.get("SPARSEMAP_PLUGIN_DIRS") or entry_points())
-
-
 def _of_built_in_plugins() -> Iterator[str]:
     """The modules `commands` of the built-in plugins, which hold their verbs: plugins take several times as long to load."""
     spec = find_spec("sparsemap_plugins")
@@ -148,14 +143,9 @@ def _of_built_in_plugins() -> Iterator[str]:
 
 def plugin_dirs(verb: Callable[..., Any]) -> Callable[..., Any]:
     """The option `--plugin-dir`."""
-    return click.option(
-        "plugin_dirs",
-        "--plugin-dir",
-        multiple=True,
-        metavar="DIR",
-        type=click.Path(),
-        help="Folder with plugins; may be given several times. Those in SPARSEMAP_PLUGIN_DIRS are loaded as well.",
-    )(verb)
+    about = "Folder with plugins; may be given several times. Those in SPARSEMAP_PLUGIN_DIRS are loaded as well."
+    names = "plugin_dirs", "--plugin-dir"
+    return click.option(*names, multiple=True, metavar="DIR", type=click.Path(), help=about)(verb)
 
 
 def completing(kind: str) -> Callable[..., list[str]]:
@@ -173,10 +163,9 @@ report_option = click.option("--report", is_flag=True, help=f"Also write {defaul
 
 def names_with_texts(texts: Mapping[str, str], indent: str = "") -> str:
     """A line per name for the end of a help page, with its text beside it; long ones go on below, within 78 columns."""
-    lines = [
-        textwrap.wrap(f"{name:16} {text}", 76 - len(indent), subsequent_indent=" " * 17) for name, text in texts.items()
-    ]
-    return "\n".join(indent + line for found in lines for line in found)
+    lines = [f"{name:16} {text}" for name, text in texts.items()]
+    wrapped = [textwrap.wrap(line, 76 - len(indent), subsequent_indent=" " * 17) for line in lines]
+    return "\n".join(indent + line for found in wrapped for line in found)
 
 
 json_option = click.option("as_json", "--json", is_flag=True, help="Print JSON.")

@@ -38,11 +38,9 @@ def cli(ctx: click.Context, traceback: bool) -> None:
 @click.argument("workload", shell_complete=completing("workload"))
 @click.argument("hardware", required=False, shell_complete=completing("hardware"))
 @click.option(
-    "--objective",
-    default=defaults.OBJECTIVE,
-    show_default=True,
+    "--objective", default=defaults.OBJECTIVE, show_default=True,
     help='Name, expression such as "energy_pj * cycles**2", or several: pareto:energy,delay.',
-)
+)  # fmt: skip
 @click.option(
     "--searcher",
     shell_complete=completing("searcher"),
@@ -55,20 +53,14 @@ def cli(ctx: click.Context, traceback: bool) -> None:
 @click.option("--cost-model", help=f"Name or TOML file.  [default: what the space asks for, or {defaults.COST_MODEL}]")
 @click.option("--budget", default=20_000, show_default=True, type=click.IntRange(min=1), help="Designs to evaluate.")
 @click.option(
-    "--count",
-    default="all",
-    show_default=True,
-    type=click.Choice(["all", "valid"]),
+    "--count", default="all", show_default=True, type=click.Choice(["all", "valid"]),
     help="Which designs count against the budget; with valid, invalid ones cost nothing.",
-)
+)  # fmt: skip
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0))
 @click.option(
-    "--start",
-    multiple=True,
-    type=click.Path(),
-    metavar="PATH",
+    "--start", multiple=True, type=click.Path(), metavar="PATH",
     help="Design file or folder of results to start from, of this problem or similar ones; may be given several times.",
-)
+)  # fmt: skip
 @click.option("--start-count", default=3, show_default=True, type=click.IntRange(min=1), help="Of how many designs.")
 @click.option(
     "--start-metric", default="edit", show_default=True, metavar="edit|log", help="What tells the most similar ones."
@@ -77,46 +69,23 @@ def cli(ctx: click.Context, traceback: bool) -> None:
 @plugin_dirs
 @click.option("--out", type=click.Path(file_okay=False), metavar="DIR", help="Folder for design, history and result.")
 @click.option(
-    "--execute",
-    default=0,
-    show_default=True,
-    type=click.IntRange(0, 16),
-    metavar="K",
+    "--execute", default=0, show_default=True, type=click.IntRange(0, 16), metavar="K",
     help="Execute the best K designs on sampled tensors, and rank them by what that needs.",
-)
+)  # fmt: skip
 @click.option(
-    "--prove",
-    type=click.FloatRange(min=1.0),
-    metavar="FACTOR",
+    "--prove", type=click.FloatRange(min=1.0), metavar="FACTOR",
     help="Search until the best design is proved to be within this factor of the optimum, such as 1.02, or the budget ends.",
-)
+)  # fmt: skip
 @click.option("--overwrite", is_flag=True, help="Discard a stopped search in DIR, or the result of another one.")
 @report_option
 @click.option("as_json", "--json", is_flag=True, help="Print the result as JSON, and nothing else to stdout.")
 @click.option("--quiet", "-q", is_flag=True, help="No progress, and a single line about the best design.")
 def search(
-    workload: str,
-    hardware: str | None,
-    objective: str,
-    searcher: str | None,
-    space: str | None,
-    cost_model: str | None,
-    budget: int,
-    count: str,
-    seed: int,
-    start: tuple[str, ...],
-    start_count: int,
-    start_metric: str,
-    no_fill: bool,
-    plugin_dirs: tuple[str, ...],
-    out: str | None,
-    execute: int,
-    prove: float | None,
-    overwrite: bool,
-    report: bool,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+    workload: str, hardware: str | None, objective: str, searcher: str | None, space: str | None, cost_model: str | None,
+    budget: int, count: str, seed: int, start: tuple[str, ...], start_count: int, start_metric: str, no_fill: bool,
+    plugin_dirs: tuple[str, ...], out: str | None, execute: int, prove: float | None, overwrite: bool, report: bool,
+    as_json: bool, quiet: bool,
+) -> None:  # fmt: skip
     """Search for the best design of WORKLOAD on HARDWARE.
 
     Both are names (see `sparsemap list workload`) or TOML files, or WORKLOAD alone is the folder of a project, as
@@ -153,12 +122,8 @@ def search(
         logging.getLogger("sparsemap").warning("%s: %s", problem.hardware.name, forgotten)
     how: Any = searcher
     if prove is not None:
-        how = {
-            "type": defaults.PROVER,
-            "name": defaults.PROVER,
-            "within": prove,
-            "searcher": searcher or default_searcher(problem),
-        }
+        how = {"type": defaults.PROVER, "name": defaults.PROVER, "within": prove}
+        how["searcher"] = searcher or default_searcher(problem)
     if project_design:
         found = searcher_of(problem, how or default_searcher(problem))
         if found.takes_migrants:
@@ -173,18 +138,15 @@ def search(
         chosen = start_of(problem, start, start_metric, start_count, not no_fill, seed)
     try:
         with cli_output.search_progress(budget, quiet, problem.objective.unit) as progress:
+            given = problem, Budget(budget, count=count), seed, how, progress
             if out:
                 from ..searching.folder import search_into, unfinished
 
                 if unfinished(out) and not (overwrite or quiet):
                     cli_output.say(f"resuming the search in {out}")
-                result = search_into(
-                    out, problem, Budget(budget, count=count), seed, how, progress, overwrite, chosen, execute
-                )
+                result = search_into(out, *given, overwrite, chosen, execute)
             else:
-                result = run_search(
-                    problem, Budget(budget, count=count), seed, how, progress, start=chosen, execute=execute
-                )
+                result = run_search(*given, start=chosen, execute=execute)
     except (PluginError, SearchStopped) as error:
         if error.result is not None and error.result.best is not None:
             from .study import say_place

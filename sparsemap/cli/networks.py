@@ -39,14 +39,9 @@ def described_network(registry: Registry, name: str) -> tuple[str, dict[str, Any
     """What `sparsemap describe` prints of a network: a line per layer and the totals, as text and as plain data."""
     network, base, file = network_of(registry, name)
     nodes = nodes_of(network, registry, base, file)
-    rows = [_row(node) for node in nodes]
-    searched = [node for node in nodes if node.loops]
-    totals = {
-        "layers": sum(node.repeat for node in searched),
-        "distinct": len(distinct(nodes)),
-        "macs": sum(node.repeat * node.macs for node in searched),
-        "weights": sum(node.repeat * node.weights for node in searched),
-    }
+    rows, searched = [_row(node) for node in nodes], [node for node in nodes if node.loops]
+    totals = {"layers": sum(node.repeat for node in searched), "distinct": len(distinct(nodes))}
+    totals |= {key: sum(node.repeat * getattr(node, key) for node in searched) for key in ("macs", "weights")}
     lines = [f"network {network.name}", *filter(None, [network.description]), "", f"from    {file}"]
     source = f"source  {network.source}" if network.source else ""
     lines += [*textwrap.wrap(source, cli_output.width(), subsequent_indent=" " * 8), ""]
@@ -61,16 +56,9 @@ ROW = ("name", "type", "sizes", "shape", "repeat", "macs", "weights")
 
 
 def _row(node: Node) -> dict[str, Any]:
-    return {
-        "name": node.name,
-        "type": node.piece.type_name,
-        "sizes": dict(node.loops.sizes) if node.loops else {},
-        "shape": list(node.shape),
-        "repeat": node.repeat,
-        "macs": node.macs,
-        "weights": node.weights,
-        "inputs": list(node.inputs),
-    }
+    sizes = dict(node.loops.sizes) if node.loops else {}
+    counts = {"repeat": node.repeat, "macs": node.macs, "weights": node.weights, "inputs": list(node.inputs)}
+    return {"name": node.name, "type": node.piece.type_name, "sizes": sizes, "shape": list(node.shape), **counts}
 
 
 def _shown(value: Any) -> str:
@@ -115,15 +103,13 @@ def run_network(hardware: str, given: Mapping[str, Any], as_json: bool, quiet: b
             lines = [lines[0] + again, *fused.totals_text().splitlines()]
         click.echo("\n".join(cli_output.wrapped(line, " " * 9) for line in lines))
     write_command(out)
-    if out and not quiet:
-        cli_output.say(f"{', '.join(NETWORK_FILES)} and a folder per search are in {out}")
-    if not (out or quiet):
-        cli_output.say("nothing was kept; --out DIR keeps designs and tables")
-    failed = {layer.searched: layer for layer in result.layers if layer.energy_pj is None}
-    if failed:
+    if not quiet:
+        kept = f"{', '.join(NETWORK_FILES)} and a folder per search are in {out}"
+        cli_output.say(kept if out else "nothing was kept; --out DIR keeps designs and tables")
+    if failed := {layer.searched: layer for layer in result.layers if layer.energy_pj is None}:
         say_reasons((name, layer.error if layer.evaluations else "") for name, layer in failed.items())
-        names = ", ".join(failed)
-        cli_output.say(f"{len(failed)} of {result.searches} searches ended without a design: {names}", "red")
+        text = f"{len(failed)} of {result.searches} searches ended without a design: {', '.join(failed)}"
+        cli_output.say(text, "red")
         raise SystemExit(2)
 
 
@@ -237,14 +223,9 @@ def study_of(study: str | dict[str, Any], plugin_dirs: tuple[str, ...]) -> tuple
 
 
 def outcomes_of(
-    study: str | dict[str, Any],
-    plugin_dirs: tuple[str, ...],
-    out: str | None,
-    quiet: bool,
-    jobs: int,
-    cluster: str,
+    study: str | dict[str, Any], plugin_dirs: tuple[str, ...], out: str | None, quiet: bool, jobs: int, cluster: str,
     overwrite: bool,
-) -> tuple[list[Outcome], str]:
+) -> tuple[list[Outcome], str]:  # fmt: skip
     """Runs a study with progress, unless it has mistakes; what came out, and the folder in which it is."""
     from ..study.cells import cells_of, folder_of
     from ..study.study import run_study
@@ -273,13 +254,13 @@ def tell(outcomes: list[Outcome], folder: str, files: tuple[str, ...], quiet: bo
 
     without = (one for one in outcomes if one.state in ("done", "kept") and one.numbers.get("edp") is None)
     say_reasons((one.cell.name, no_design(one.numbers)) for one in without)
-    counts = {state: sum(outcome.state == state for outcome in outcomes) for state in ("kept", "failed")}
+    kept, failed = (sum(outcome.state == state for outcome in outcomes) for state in ("kept", "failed"))
     if not quiet:
-        kept = f", {counts['kept']} kept from earlier" if counts["kept"] else ""
+        earlier = f", {kept} kept from earlier" if kept else ""
         clocks = ", edp_js in J * s" * (len({outcome.cell.hardware for outcome in outcomes}) > 1)
         cli_output.say(
-            f"{len(outcomes)} cells{kept}; edp in pJ * cycles{clocks}; {' and '.join(files)} are in {folder}"
+            f"{len(outcomes)} cells{earlier}; edp in pJ * cycles{clocks}; {' and '.join(files)} are in {folder}"
         )
-    if counts["failed"]:
-        cli_output.say(f"{counts['failed']} of {len(outcomes)} cells failed", "red")
+    if failed:
+        cli_output.say(f"{failed} of {len(outcomes)} cells failed", "red")
         raise SystemExit(2)

@@ -166,11 +166,8 @@ def search_progress(budget: int, quiet: bool, unit: str = "") -> Iterator[Callab
             return
 
         def report(snapshot: Snapshot) -> None:
-            best = (
-                f"best {snapshot.best_score:.3e} {unit}".rstrip()
-                if snapshot.best_score < float("inf")
-                else "nothing valid yet"
-            )
+            best = f"best {snapshot.best_score:.3e} {unit}".rstrip()
+            best = best if snapshot.best_score < float("inf") else "nothing valid yet"
             best += f"   within {snapshot.gap:.3f}x" if snapshot.gap else ""
             text = f"designs   {best}   {percent(snapshot.valid_fraction)} valid"
             update(snapshot.evaluations, snapshot.budget, text)

@@ -48,15 +48,15 @@ def list_(kind: str | None, plugin_dirs: tuple[str, ...], as_json: bool) -> None
         answer(kinds if as_json else None, [table])
         return
     kind = kind if kind in registry.kinds() else _singular(kind, registry)
-    rows = [[name, _one_line_about(registry, kind, name)] for name in _natural(registry.names(kind))]
+    # mm2 before mm10
+    names = sorted(registry.names(kind), key=lambda x: [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", x)])
+    rows = [[name, _one_line_about(registry, kind, name)] for name in names]
     if as_json:
         click.echo(json.dumps(dict(rows), indent=2))
-    elif rows:
+        return
+    if rows:
         click.echo(cli_output.table(rows))
-    types = [
-        [name, first_sentence(cls)] for name, cls in registry.types(kind).items() if name not in registry.names(kind)
-    ]
-    if types and not as_json:
+    if types := [[name, first_sentence(cls)] for name, cls in registry.types(kind).items() if name not in names]:
         click.echo(("\n" if rows else "") + "types, which a spec gives their fields\n" + cli_output.table(types))
 
 
@@ -65,18 +65,12 @@ def _singular(kind: str, registry: Registry) -> str:
     return kind[:-1] if kind.endswith("s") and kind[:-1] in registry.kinds() else kind
 
 
-def _natural(names: Iterable[str]) -> list[str]:
-    """mm2 before mm10."""
-    return sorted(names, key=lambda name: [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", name)])
-
-
 def _one_line_about(registry: Registry, kind: str, name: str) -> str:
     """The description of a piece, or the first line of its class's."""
     from .keys import first_sentence
 
     table = registry.spec(kind, name)
-    own = table.get("description")
-    return str(own) if own else first_sentence(registry.type(kind, table["type"]))
+    return str(table.get("description") or first_sentence(registry.type(kind, table["type"])))
 
 
 @click.command()

@@ -13,7 +13,7 @@ import attrs
 from ..errors import a
 from ..pieces.contracts.base import Naming
 from ..pieces.registry import Registry
-from ..spec.structuring import expected
+from ..spec.wording import expected
 from .describe import toml_text
 from .keys import HEADER, LATER, Key, first_sentence, keys_of
 

@@ -53,12 +53,8 @@ def schema(registry: Registry, kind: str) -> Schema:
     else:
         registry.types(kind)  # which says that there is no such kind
         top = {"required": ["kind", "name"], **writer.table(kind, whole=True)}
-    return {
-        "$schema": DRAFT,
-        "title": f"SparseMap: {kind}",
-        **top,
-        "definitions": dict(sorted(writer.definitions.items())),
-    }
+    definitions = dict(sorted(writer.definitions.items()))
+    return {"$schema": DRAFT, "title": f"SparseMap: {kind}", **top, "definitions": definitions}
 
 
 def text(value: Schema) -> str:
@@ -136,16 +132,12 @@ class Writer:
     def case(self, kind: str, name: str, own: Mapping[str, Key], type_key: str, whole: bool, default: str) -> Schema:
         """When a table is of one type, and what it then has."""
         registry, several = self.registry, len(self.registry.types(kind)) > 1
-        mine = [each for each in registry.names(kind) if registry.spec(kind, each)["type"] == name]
-        mine = sorted({*mine, name})
+        mine = sorted({name, *(x for x in registry.names(kind) if registry.spec(kind, x)["type"] == name)})
         without: Schema = {"not": {"required": [type_key]}}
         when: list[Schema] = [{"required": [type_key], "properties": {type_key: {"enum": mine}}}]
         when += [{**without, "required": ["extends"], "properties": {"extends": {"enum": mine}}}]
-        when += (
-            [{"not": {"anyOf": [{"required": [type_key]}, {"required": ["extends"]}]}}]
-            if name == default and whole
-            else []
-        )
+        if name == default and whole:
+            when.append({"not": {"anyOf": [{"required": [type_key]}, {"required": ["extends"]}]}})
         then: Schema = {"propertyNames": {"enum": ["kind", type_key, "extends", "override", *own]}} if several else {}
         required = [key for key, about in own.items() if about.default is attrs.NOTHING]
         if whole and required:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,10 +35,8 @@ def evaluate(design: str, plugin_dirs: tuple[str, ...], as_json: bool) -> None:
 
     result, problem, reasons = design_result(design, loaded(plugin_dirs))
     if as_json:
-        found = result.to_dict()
-        shown = {
-            key: found[key] for key in ("workload", "hardware", "objective", *NUMBERS, "scenarios") if key in found
-        }
+        keys, found = ("workload", "hardware", "objective", *NUMBERS, "scenarios"), result.to_dict()
+        shown = {key: found[key] for key in keys if key in found}
         click.echo(json.dumps({"valid": not reasons, **shown, "reasons": list(reasons)}, indent=2))
     elif reasons:
         lacks = result.shortfalls or reasons
@@ -68,14 +67,12 @@ def valid_design(path: str, registry: Registry, scenario: str = "") -> tuple[Res
         raise SearchError(f"{path}: the design is not valid: {', '.join(reasons)}")
     if not scenario:
         return result, problem
-    there = result.found.scenarios
-    if not there:
+    if not (there := result.found.scenarios):
         text = "needs a workload with a range of densities, and an objective such as robust:edp"
         raise SearchError(f"{path}: the design has no scenarios; that {text}")
     if scenario not in there:
         raise SearchError(f"{path}: {unknown('scenario', scenario, there)}")
-    best = there[scenario]
-    if not math.isfinite(best.energy_pj):
+    if not math.isfinite((best := there[scenario]).energy_pj):
         raise SearchError(f"{path}: the design does not fit in scenario {scenario}")
     return result_of(best.problem, best), best.problem
 
@@ -84,19 +81,13 @@ def designs_in(path: str) -> dict[str, str]:
     """The design that a path names, by no name; by layer or cell those below any other folder."""
     from ..searching.result import DESIGN_FILE
 
-    folder = Path(path)
+    folder, order = Path(path), dict[str, int]()
     below = [] if (folder / DESIGN_FILE).exists() else [file.parent for file in folder.glob(f"**/{DESIGN_FILE}")]
-    order = {name: at for at, name in enumerate(_layers(folder))}
+    with suppress(OSError, ValueError, LookupError):  # the layers of a network have an order
+        rows = json.loads((folder / "network.json").read_text("utf-8"))["layers"]
+        order = {row["searched"]: at for at, row in enumerate(rows)}
     below.sort(key=lambda one: (order.get(one.name, len(order)), str(one)))
     return {str(one.relative_to(folder)): str(one) for one in below} or {"": path}
-
-
-def _layers(folder: Path) -> list[str]:
-    """The layers of a network in their order."""
-    try:
-        return [row["searched"] for row in json.loads((folder / "network.json").read_text("utf-8"))["layers"]]
-    except (OSError, ValueError, LookupError):
-        return []
 
 
 class Reports(click.Group):

@@ -11,16 +11,12 @@ from .output import fitted
 
 def space_table(problem: Problem) -> dict[str, Any]:
     """The same as plain data, with the range of every gene."""
-    found = problem.space
-    segments = {
-        name: {
-            "about": segment.explain(problem),
-            "genes": {
-                gene: [int(low), int(high)] for gene, low, high in zip(genes.names, genes.low, genes.high, strict=True)
-            },
-        }
-        for (name, segment), genes in zip(found.segments.items(), found.segment_genes.values(), strict=True)
-    }
+    segments = {}
+    for name, segment in problem.space.segments.items():
+        genes = problem.space.segment_genes[name]
+        ranges = zip(genes.low.tolist(), genes.high.tolist(), strict=True)
+        genes_by_name = dict(zip(genes.names, map(list, ranges), strict=True))
+        segments[name] = {"about": segment.explain(problem), "genes": genes_by_name}
     levels = [level.name for level in problem.mapping_levels]
     padded = {dim: list(sizes) for dim, sizes in problem.padded.items()}
     return {"mapping_levels": levels, "segments": segments, "padded": padded}

@@ -66,30 +66,24 @@ OF_NETWORKS = (
 )
 @click.option("--seed", type=click.IntRange(min=0), help="Of a network.  [default: 0]")
 @click.option(
-    "--warm-start",
-    metavar="edit|log|previous|off",
+    "--warm-start", metavar="edit|log|previous|off",
     help="Start the layers of a network from designs of the most similar ones before them, or of the previous one.  "
     "[default: edit, if the searcher takes designs]",
-)
+)  # fmt: skip
 @click.option(
-    "--start",
-    multiple=True,
-    type=click.Path(),
-    metavar="PATH",
+    "--start", multiple=True, type=click.Path(), metavar="PATH",
     help="Designs for layers of a network to start from: a file, or a folder of results such as that of another run.",
-)
+)  # fmt: skip
 @click.option("--fuse", is_flag=True, default=None, help="Plan which tensors of a network stay on chip between layers.")
 @click.option(
-    "--operations",
-    type=click.Choice(["counted", "fused", "free"]),
+    "--operations", type=click.Choice(["counted", "fused", "free"]),
     help="With --fuse: operations such as additions cost what they read and write; or what they read besides the layer "
     "before, where they work word by word; or nothing.  [default: counted]",
-)
+)  # fmt: skip
 @click.option(
-    "--formats",
-    type=click.Choice(["free", "matched"]),
+    "--formats", type=click.Choice(["free", "matched"]),
     help="With --fuse: whether tensors are read in the format in which they are written.  [default: matched]",
-)
+)  # fmt: skip
 @report_option
 @_study_options
 def run(as_json: bool, quiet: bool, hardware: str | None, report: bool, **given: Any) -> None:
@@ -121,14 +115,15 @@ def run(as_json: bool, quiet: bool, hardware: str | None, report: bool, **given:
         if report and not given["out"]:
             raise click.UsageError("--report needs a folder for the report: --out DIR")
         report = report and can_report(given["plugin_dirs"])
+        failed: SystemExit | None = None
         try:
             run_network(hardware, of_network, as_json, quiet, **given)
-        except SystemExit:  # some layers have no design
-            if report:
-                write_report(given["out"], given["plugin_dirs"])
-            raise
+        except SystemExit as error:
+            failed = error  # some layers have no design
         if report:
             write_report(given["out"], given["plugin_dirs"])
+        if failed:
+            raise failed
         return
     if of_network:
         option = next(iter(of_network)).replace("_", "-")
@@ -141,10 +136,9 @@ def run(as_json: bool, quiet: bool, hardware: str | None, report: bool, **given:
     elif not quiet:
         head, *shown = shown_rows(rows)
         head = [SHORT.get(name, name) for name in head]
-        less = [head.index(SHORT[name]) for name in ("valid_fraction", "evaluations")] + [head.index("cycles")]
-        less += [
-            i for i, cells in enumerate(zip(*shown, strict=True)) if i < head.index("seed") and len(set(cells)) == 1
-        ]
+        less = [head.index(name) for name in (SHORT["valid_fraction"], SHORT["evaluations"], "cycles")]
+        columns = list(zip(*shown, strict=True))[: head.index("seed")]
+        less += [i for i, cells in enumerate(columns) if len(set(cells)) == 1]
         click.echo(cli_output.table([head, *shown], "<" * head.index("seed") + ">", less=less))
         if "time" in head:
             click.echo("\n" + cli_output.wrapped(compared(rows, by="hardware").verdict))
@@ -160,22 +154,14 @@ def run(as_json: bool, quiet: bool, hardware: str | None, report: bool, **given:
 @_study_options
 @reference_option
 @click.option(
-    "--by",
-    default="",
-    metavar="COLUMN,...",
+    "--by", default="", metavar="COLUMN,...",
     help="What is compared: formats, mechanisms, space, cost_model, searcher or hardware.  [default: what NAME is of, or the "
     "first of these that varies]  Then what the means are of, such as workload.  [default: hardware]",
-)
+)  # fmt: skip
 def compare(
-    study: str,
-    plugin_dirs: tuple[str, ...],
-    out: str | None,
-    as_json: bool,
-    quiet: bool,
-    reference: str,
-    by: str,
+    study: str, plugin_dirs: tuple[str, ...], out: str | None, as_json: bool, quiet: bool, reference: str, by: str,
     **given: Any,
-) -> None:
+) -> None:  # fmt: skip
     """Run a study and compare its searchers, or its formats, spaces, cost models or hardware.
 
     Prints what every variant costs, its ratio to that of the reference (by default the default searcher, or the variant
@@ -246,9 +232,8 @@ def say_place(result: Result, out: str | None) -> None:
     if out and (place := result.place(out)) != Path(out):
         from . import output as cli_output
 
-        cli_output.say(
-            f"this search did not end: what it found is in {place}, and the complete result in {out} stays", "yellow"
-        )
+        text = f"this search did not end: what it found is in {place}, and the complete result in {out} stays"
+        cli_output.say(text, "yellow")
 
 
 def can_report(plugin_dirs: tuple[str, ...]) -> bool:
@@ -261,26 +246,18 @@ def write_report(folder: str, plugin_dirs: tuple[str, ...]) -> None:
     _page((Path(folder),), plugin_dirs, "no report was written")
 
 
-def _chips(ctx: click.Context, option: click.Parameter, names: tuple[str, ...]) -> str:
-    from .networks import known_hardware
-
-    return known_hardware(names) if names else ""
-
-
 def run_options(verb: Any) -> Any:
     """Options of verbs that write a network: `hardware` that it is then run on (`run_written`), and `designs`."""
-    of_run = click.option(
-        "--run",
-        "hardware",
-        multiple=True,
-        callback=_chips,
-        metavar="HARDWARE,...",
-        help="Run the network on these, with a report of all.",
-    )
-    designs = click.option(
-        "--designs", type=click.IntRange(1), help="Of --run: the budget of each layer.  [default: 20000]"
-    )
-    return of_run(designs(verb))
+
+    def chips(ctx: click.Context, option: click.Parameter, names: tuple[str, ...]) -> str:
+        from .networks import known_hardware
+
+        return known_hardware(names) if names else ""
+
+    about: dict[str, Any] = {"multiple": True, "callback": chips, "metavar": "HARDWARE,..."}
+    of_run = click.option("--run", "hardware", help="Run the network on these, with a report of all.", **about)
+    text = "Of --run: the budget of each layer.  [default: 20000]"
+    return of_run(click.option("--designs", type=click.IntRange(1), help=text)(verb))
 
 
 def run_written(network: Path, hardware: str, designs: int | None, out: Path, overwrite: bool = False) -> None:

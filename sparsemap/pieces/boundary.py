@@ -9,21 +9,14 @@ operator, not the searcher that calls it. So a call needs a block of its own onl
 
 from __future__ import annotations
 
-import inspect
-import os
-import sys
-import traceback
 from collections.abc import Mapping, Sequence
 from functools import cache
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 import numpy as np
-import pluggy
 
-from ..errors import DesignError, EvaluationError, Mistake, PluginError, SearchError, SpecError, readable
-from ..files import shown
+from ..errors import DesignError, EvaluationError, PluginError, SearchError, SpecError
 
 if TYPE_CHECKING:  # contracts may use this module
     from ..problem.chip import Chip
@@ -53,58 +46,16 @@ class guarded:
         if error is None or isinstance(error, PASSED_ON):
             return
         inside = trace.tb_next if trace is not None else None  # without the frame of the block itself
-        if not isinstance(self.piece, str):
-            raise raised_in(error, inside) or wrong(self.piece, self.method, _text(error)) from error
-        where = plugin_line(inside, (os.path.dirname(pluggy.__file__),))
-        raise PluginError([Mistake(where, self.piece, f"{self.method} {_text(error)}")]) from error
+        from .faults import fault_of
+
+        raise fault_of(self.piece, self.method, error, inside) from error
 
 
 def wrong(piece: of.Piece, method: str, text: str, line: Line | None = None) -> PluginError:
     """The error for a method that broke its contract, at the line of its definition unless another is given."""
-    return PluginError([Mistake(_shown(line or _definition(piece, method)), _named(piece), f"{method} {text}")])
+    from .faults import fault
 
-
-def raised_in(error: BaseException, trace: TracebackType | None) -> PluginError | None:
-    """The error that names the innermost piece in whose method something was raised, and who called it; or None."""
-    from .contracts import Piece
-
-    calls: list[list[tuple[Any, str, Line]]] = []  # by piece: whose method, its name, line
-    for frame, number in traceback.walk_tb(trace):
-        owner = frame.f_locals.get("self")
-        if isinstance(owner, Piece) and not (calls and calls[-1][0][0] is owner):
-            calls.append([])
-        if calls:
-            calls[-1].append((owner, frame.f_code.co_name, (frame.f_code.co_filename, number)))
-    if not calls:
-        return None
-    (piece, method, line), text = _call(calls[-1]), _text(error)
-    if len(calls) > 1:
-        caller, _, call_line = _call(calls[-2])
-        text += f"; called by {_named(caller)} ({_shown(call_line)})"
-    return wrong(piece, method, text, line)
-
-
-def _call(frames: Sequence[tuple[Any, str, Line]]) -> tuple[of.Piece, str, Line]:
-    """A piece, its first method in its own folder, and the last line there: not those of its contract."""
-    piece, folder = frames[0][0], _folder(frames[0][0])
-    own = [frame for frame in frames if _lies_in(frame[2][0], folder)] or frames[:1]
-    return piece, next((name for owner, name, _ in own if owner is piece), frames[0][1]), own[-1][2]
-
-
-def plugin_line(trace: TracebackType | None, ours: tuple[str, ...]) -> str:
-    """`FILE, line N` of a plugin, not of what it calls nor of what calls it, whose paths start with `ours`; or empty."""
-    calls = [(frame.f_code.co_filename, number) for frame, number in traceback.walk_tb(trace)]
-    calls = [line for line in calls if not line[0].startswith(ours)]
-    return _shown(_innermost(calls, os.path.dirname(calls[0][0]))) if calls else ""
-
-
-def yield_line(piece: of.Piece, generator: Any) -> Line | None:
-    """Where the generator that a piece has returned waits, in the piece's own code."""
-    calls: list[Line] = []
-    while (frame := getattr(generator, "gi_frame", None)) is not None:
-        calls.append((frame.f_code.co_filename, frame.f_lineno))
-        generator = generator.gi_yieldfrom
-    return _innermost(calls, _folder(piece)) if calls else None
+    return fault(piece, method, text, line)
 
 
 T = TypeVar("T")
@@ -117,15 +68,13 @@ def locked(given: T) -> T:
     A piece that writes to what it is given would change numbers that others compute with.
     """
     value: Any = given
-    if isinstance(value, np.ndarray):
-        if not value.flags.writeable:
-            return given
-        view = value.view()
+    if isinstance(value, np.ndarray) and value.flags.writeable:
+        view: Any = value.view()
         view.flags.writeable = False
-        return view  # type: ignore[return-value]
+        return view
+    if isinstance(value, Mapping):
+        return {key: locked(item) for key, item in value.items()}  # type: ignore[return-value]
     if not attrs.has(type(value)):
-        if isinstance(value, Mapping):
-            return {key: locked(item) for key, item in value.items()}  # type: ignore[return-value]
         return value
     names = _array_fields(type(value))  # type: ignore[arg-type]
     fields = {name: getattr(value, name) for name in names}
@@ -267,42 +216,3 @@ def described(value: Any) -> str:
     if shape is None:
         return f"a value of type {type(value).__name__}"
     return f"{'a masked' if isinstance(value, np.ma.MaskedArray) else 'an'} array of shape {shape}"
-
-
-def _named(piece: of.Piece) -> str:
-    return f"{piece.kind.replace('-', ' ')} '{piece.name or piece.type_name or type(piece).__name__}'"
-
-
-def _text(error: BaseException) -> str:
-    try:
-        words = readable(" ".join(str(error).split()), 500)
-    except Exception:  # its __str__ is broken as well
-        words = ""
-    if isinstance(error, EvaluationError):  # a check of ours says what is wrong
-        return f"gave wrong values: {words}"
-    return f"raised {type(error).__name__}" + (f": {words}" if words else "")
-
-
-def _folder(piece: of.Piece) -> str:
-    """The folder of the module that defines a piece's class; "" if it is in no file."""
-    return os.path.dirname(getattr(sys.modules.get(type(piece).__module__), "__file__", None) or "")
-
-
-def _innermost(calls: Sequence[Line], folder: str) -> Line:
-    """The last of these lines that lies in a folder, or else the first of all."""
-    return next((line for line in reversed(calls) if _lies_in(line[0], folder)), calls[0])
-
-
-def _lies_in(file: str, folder: str) -> bool:
-    return bool(folder) and file.startswith(folder + os.sep)
-
-
-def _definition(piece: of.Piece, method: str) -> Line | None:
-    """Where a method of a piece is written."""
-    function: Any = getattr(type(piece), method, None)
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    return (code.co_filename, code.co_firstlineno) if code is not None else None
-
-
-def _shown(line: Line | None) -> str:
-    return f"{shown(line[0])}, line {line[1]}" if line is not None else ""

@@ -24,8 +24,7 @@ MAC_ACTIONS = ("compute", "gated", "skipped")
 
 
 def _actions(_: object, __: object, energies: Mapping[str, float]) -> None:
-    wrong = [key for key in energies if key not in MAC_ACTIONS]
-    if wrong:
+    if wrong := [key for key in energies if key not in MAC_ACTIONS]:
         raise SpecError([Mistake("", key, unknown("action", key, MAC_ACTIONS)) for key in wrong])
 
 
@@ -235,3 +234,7 @@ class Network(Piece):
     """Samples at a time, for all layers that do not say otherwise."""
     defaults: Mapping[str, Table] = attrs.field(factory=dict)
     """By type of layer, what its keys are where the layer does not set them, such as densities."""
+    outputs: tuple[str, ...] = ()
+    """Layers whose outputs are the network's although others read them; those that none reads always are."""
+    rectified: tuple[str, ...] | None = None
+    """Layers of whose output negative words become zero before anybody reads it; absent: nobody has said so."""

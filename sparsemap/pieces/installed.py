@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,29 +18,20 @@ METADATA = ("dist-info", "egg-info")
 
 def entry_points() -> list[EntryPoint]:
     """Those of our group. `importlib.metadata` takes longer to import than all verbs: only where there may be any."""
-    if not any(map(_may_announce, sys.path)) and not any(_finds_packages(finder) for finder in sys.meta_path):
+    # finders that know of packages which do not lie in folders of the path
+    others = (finder for finder in sys.meta_path if finder is not PathFinder and hasattr(finder, "find_distributions"))
+    if not any(map(_may_announce, sys.path)) and not any(others):
         return []
     from importlib import metadata
 
     return list(metadata.entry_points(group=PROJECT))
 
 
-def _finds_packages(finder: object) -> bool:
-    """Whether a finder knows of packages that do not lie in folders of the path."""
-    return finder is not PathFinder and hasattr(finder, "find_distributions")
-
-
 def _may_announce(place: str) -> bool:
     """Whether an entry of the path is no folder, or one with a package that names our group."""
     try:
-        return any(f"[{PROJECT}]".encode() in file.read_bytes() for file in _entry_files(place or os.curdir))
+        packages = [entry.path for entry in os.scandir(place or os.curdir) if entry.name.lower().endswith(METADATA)]
+        files = [file for package in packages if (file := Path(package, "entry_points.txt")).exists()]
+        return any(f"[{PROJECT}]".encode() in file.read_bytes() for file in files)
     except OSError:
         return os.path.exists(place)
-
-
-def _entry_files(folder: str) -> Iterator[Path]:
-    for entry in os.scandir(folder):
-        if entry.name.lower().endswith(METADATA) and os.path.exists(
-            file := os.path.join(entry.path, "entry_points.txt")
-        ):
-            yield Path(file)

@@ -8,7 +8,6 @@ are read when they are asked for.
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -18,7 +17,6 @@ import pkgutil
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -30,7 +28,6 @@ from ..errors import Mistake, PluginError, SpecError, listed, nearest, shortened
 from ..files import class_line, shown
 from ..spec import toml_io
 from . import hookspecs
-from .boundary import plugin_line
 from .contracts import Piece
 from .data_specs import DESIGN_KIND, Hardware, Network, SpaceSpec, Study
 from .installed import entry_points
@@ -122,7 +119,11 @@ def _class_at(package: _Package, hook: str, contract: type[Piece], name: str, pl
 
 def _not_imported(error: BaseException, name: str) -> str:
     """Why a plugin cannot be imported, with the line in it, and how to go on."""
-    line = plugin_line(error.__traceback__, ("<", __file__, pkgutil.__file__, os.path.dirname(importlib.__file__)))
+    from .faults import plugin_line
+
+    line = plugin_line(
+        error.__traceback__, ("<", *map(os.path.dirname, (__file__, importlib.__file__)), pkgutil.__file__)
+    )
     cause = f"{type(error).__name__}: {error}" + (f" ({line})" if line else "")
     return f"cannot be imported: {cause}; {DISABLE_VARIABLE}={name} goes on without it"
 
@@ -172,8 +173,7 @@ class _Loader:
         below = list(_plugin_folders(folder)) if folder.is_dir() else []
         for plugin in below:
             self._add_folder(plugin)
-        loose = [toml for toml in sorted(folder.glob("*.toml")) if _is_spec(toml)]
-        if loose:
+        if loose := [toml for toml in sorted(folder.glob("*.toml")) if _is_spec(toml)]:
             self._add(folder.resolve().name, shown(folder), "", loose)
         if not below and not loose:
             text = "no plugin in this folder; expected sub-folders with __init__.py or TOML files, or TOML files"
@@ -182,13 +182,14 @@ class _Loader:
             self.plugin_mistakes.append(Mistake(shown(folder), "", text))
 
     def _add_folder(self, folder: Path, version: str = "", imported: Callable[[], Any] | None = None) -> None:
-        source = folder / "__init__.py"
+        source, found = folder / "__init__.py", folder
         if source.exists():
-            self._add(
-                folder.resolve().name, shown(source), version, _tomls(folder), imported or partial(_import, source)
-            )
-        else:
-            self._add(folder.resolve().name, shown(folder), version, _tomls(folder))
+            found = source
+            if imported is None:
+                from .foreign import package_in
+
+                imported = partial(package_in, source)
+        self._add(folder.resolve().name, shown(found), version, _tomls(folder), imported)
 
     def _add(
         self, name: str, file: str, version: str, tomls: Iterable[Path], imported: Callable[[], Any] | None = None
@@ -204,7 +205,9 @@ class _Loader:
                 self.wrong(package, _not_imported(error, name))
                 return
             version = version or str(getattr(module, "__version__", ""))
-            package = attrs.evolve(package, module=module, version=version, file=_file_of(module) or file)
+            modules = (module, sys.modules.get(type(module).__module__))
+            own = next(filter(None, (getattr(one, "__file__", None) for one in modules)), None)
+            package = attrs.evolve(package, module=module, version=version, file=shown(own) if own else file)
         other = self.packages.setdefault(name, package)
         if (other.file, other.module) != (package.file, package.module):
             self.wrong(package, f"has the name of the plugin in {other.file}; rename one")
@@ -223,7 +226,11 @@ class _Loader:
         for package in self.packages.values():
             hooks = self._hooks(package)
             own = (*package.tomls, *self._hooked_tomls(package, hooks))
-            contents = "" if package.name in self.builtin else _contents(package.module, own)
+            contents = ""
+            if package.name not in self.builtin:
+                from .foreign import digest_of
+
+                contents = digest_of(package.module, own)
             registry.plugins += (Plugin(package.name, package.file, package.version, tuple(sorted(hooks)), contents),)
             origin = Origin(package.name, package.file, package.version)
             for hook, function in hooks.items():
@@ -252,7 +259,6 @@ class _Loader:
 
     def _add_spec(self, registry: Registry, path: Path, origin: Origin, named: bool) -> None:
         """Those of SparseMap itself by kind and name alone; others are read, so that what is wrong is told at once."""
-
         head = toml_io.head(path) if origin.plugin in self.builtin else None
         if head is not None and head[0] in registry.kinds():
             registry.add_spec_name(*head, Spec(origin, lambda: registry.headed(toml_io.read(path), origin.file)))
@@ -291,6 +297,8 @@ class _Loader:
         try:
             items = function()
         except FAILURES as error:
+            from .faults import plugin_line
+
             line = plugin_line(error.__traceback__, (__file__,))
             self.wrong(package, f"{hook} raised {type(error).__name__}: {error} ({line})")
             return []
@@ -373,49 +381,8 @@ def _tomls(folder: Path) -> Iterator[Path]:
         yield from (toml for toml in map(Path(path).joinpath, sorted(files)) if _is_spec(toml))
 
 
-def _import(source: Path) -> Any:
-    """The package in a folder that is on no path, under a name of its own, so that two folders cannot get mixed up."""
-    source = source.resolve()
-    digest = hashlib.sha256(str(source).encode()).hexdigest()[:8]
-    name = f"sparsemap_plugin_{re.sub(r'[^0-9a-zA-Z]', '_', source.parent.name)}_{digest}"
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, source, submodule_search_locations=[str(source.parent)])
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{source} cannot be imported")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # before it runs, so that its own modules find it
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        for loaded in [key for key in sys.modules if key == name or key.startswith(f"{name}.")]:
-            del sys.modules[loaded]
-        raise
-    return module
-
-
-def _contents(module: Any, tomls: Iterable[Path]) -> str:
-    """A digest of the files of a plugin: its TOML files, and the modules of its package."""
-    files = set(tomls)
-    source = Path(getattr(module, "__file__", None) or "")
-    if source.name == "__init__.py":
-        files |= {*source.parent.rglob("*.py"), *source.parent.rglob("*.toml")}
-    elif source.is_file():
-        files.add(source)
-    digest = hashlib.sha256()
-    for path in sorted(files):
-        with suppress(OSError):
-            digest.update(path.name.encode(errors="surrogatepass") + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]
-
-
 def _short(value: Any) -> str:
     return f"class {value.__name__}" if isinstance(value, type) else shortened(value)
-
-
-def _file_of(module: Any) -> str:
-    file = getattr(module, "__file__", None) or getattr(sys.modules.get(type(module).__module__), "__file__", None)
-    return shown(file) if file else ""
 
 
 def _words(contracts: tuple[type[Piece], ...]) -> str:

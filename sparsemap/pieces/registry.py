@@ -21,7 +21,6 @@ from ..errors import Mistake, PluginError, SpecError, a, listed, nearest, placed
 from ..files import shown
 from ..spec import toml_io
 from ..spec.structuring import Reader, SpecTable, expected_found, keys
-from .boundary import plugin_line
 from .contracts import Piece
 
 OURS = ("<", str(Path(__file__).parents[1]), os.path.dirname(attrs.__file__), os.path.dirname(cattrs.__file__))
@@ -322,6 +321,8 @@ class Registry:
             origin = self.type_origin(kind, cls.type_name)
             raise PluginError(attrs.evolve(item, file=item.file or origin.file) for item in error.mistakes) from error
         except Exception as error:
+            from .faults import plugin_line
+
             line = plugin_line(error.__traceback__, OURS)
             file = line or self.type_origin(kind, cls.type_name).file
             text = f"cannot be built: {type(error).__name__}: {error}"

@@ -39,17 +39,16 @@ def lay_out(tiles: Array, formats: Sequence[Format], padding: bool = True, every
     all fibers below positions that are there, as a decoder needs them, empty ones too."""
     exists: Array = np.ones(len(tiles), dtype=bool)
     first = next((form for form in formats if form.compressed), None)
-    every = first is not None and first.padded and padding  # the first compressed rank stores empty fibers, too
-    below = False
+    every = every_fiber or (first is not None and first.padded and padding)  # which stores empty fibers, too
     fibers, positions = [], []
     for rank, form in enumerate(formats):
         occupied: Any = tiles.any(axis=tuple(range(rank + 2, tiles.ndim)))
-        found = exists if below or every or every_fiber else exists & occupied.any(axis=-1)
+        found = exists if every else exists & occupied.any(axis=-1)
         if form.compressed:
             kept: Array = _kept(occupied, found, form, padding)
-            below, every = True, False
+            every = True  # below it
         else:
-            kept = np.ones_like(occupied) if below or every or every_fiber else occupied
+            kept = np.ones_like(occupied) if every else occupied
         exists = kept & found[..., None]
         fibers.append(found)
         positions.append(exists)
@@ -104,10 +103,8 @@ class Coding:
         shapes = []
         for rank, form in enumerate(formats):
             count = math.ceil(lengths[rank] / block_of(form, lengths[rank]))
-            share = usual[rank] if usual else 0.5
-            shapes.append(
-                RankShape.of(count, math.prod(lengths[rank:]), outer, share, exact, even[rank] if even else 0)
-            )
+            share, alike = usual[rank] if usual else 0.5, even[rank] if even else 0
+            shapes.append(RankShape.of(count, math.prod(lengths[rank:]), outer, share, exact, alike))
             outer = outer_of(form, more[rank])
         return cls(tuple(formats), tuple(lengths), tuple(more), tuple(shapes))
 

@@ -14,8 +14,7 @@ MOST_VALUES = 1000
 
 
 def check_choices(_: object, __: object, choices: Mapping[str, tuple[Any, ...]]) -> None:
-    empty = [key for key, values in choices.items() if not values]
-    if empty:
+    if empty := [key for key, values in choices.items() if not values]:
         raise SpecError([Mistake("", key, "has no value to choose from, expected at least 1") for key in empty])
 
 
@@ -28,15 +27,10 @@ def _values(table: Mapping[str, Any], path: str) -> list[Any]:
     low, unit_text = _number(table["low"], path)
     high, other = _number(table["high"], path)
     step, factor = table.get("step"), table.get("factor")
-    by = factor if step is None else step
+    by: Any = factor if step is None else step
     least = 1 if step is None else 0
-    if (
-        unit_text != other
-        or isinstance(by, bool)
-        or not isinstance(by, int | float)
-        or not by > least
-        or not 0 < low <= high
-    ):
+    grows = isinstance(by, int | float) and not isinstance(by, bool) and by > least
+    if unit_text != other or not grows or not 0 < low <= high:
         wanted = "0 < low <= high in the same unit, and a factor above 1 or a step above 0"
         raise SpecError.at("", path, f"is {dict(table)!r}, expected {wanted}")
     values: list[Any] = []
@@ -53,9 +47,8 @@ def _number(value: Any, path: str) -> tuple[float, str]:
         return float(value), ""
     found = re.fullmatch(r"\s*([0-9.]+)\s*(\D.*?)\s*", value) if isinstance(value, str) else None
     if found is None:
-        raise SpecError.at(
-            "", path, f"has {value!r} as an end of its range, expected a number, with a unit if it has one"
-        )
+        text = f"has {value!r} as an end of its range, expected a number, with a unit if it has one"
+        raise SpecError.at("", path, text)
     return float(found[1]), found[2]
 
 
@@ -74,11 +67,6 @@ def without_choices(value: Any, path: str, found: dict[str, Any]) -> Any:
         }
     if isinstance(value, list | tuple):
         names = [item.get("name", str(i)) if isinstance(item, Mapping) else str(i) for i, item in enumerate(value)]
-        kept = []
-        for name, item in zip(names, value, strict=True):
-            item = without_choices(item, f"{path}.{name}", found)
-            present = item.pop("present", True) if isinstance(item, dict) else True
-            if present:
-                kept.append(item)
-        return kept
+        items = [without_choices(item, f"{path}.{name}", found) for name, item in zip(names, value, strict=True)]
+        return [item for item in items if not isinstance(item, dict) or item.pop("present", True)]
     return value

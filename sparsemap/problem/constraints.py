@@ -69,13 +69,10 @@ def _rules(constraints: tuple[str, ...], chip: Chip, known: Iterable[str]) -> It
         try:
             yield text, plain, Expression.parse(plain, known)
         except ValueError as error:
-            wanted = (
-                f"costs, and {', '.join(SIZES)} of {', '.join(chip.names)}, numbers without units (capacity in bits)"
-            )
-            wanted += "; write >= or <=" if re.search("=[<>]", text) else ""
-            raise SpecError.at(
-                "", "constraints", f"{text!r}: {str(error).replace('__', '.')}; may use {wanted}"
-            ) from None
+            wanted = f"costs, and {', '.join(SIZES)} of {', '.join(chip.names)}"
+            wanted += ", numbers without units (capacity in bits)" + "; write >= or <=" * bool(re.search("=[<>]", text))
+            told = f"{text!r}: {str(error).replace('__', '.')}; may use {wanted}"
+            raise SpecError.at("", "constraints", told) from None
 
 
 def _plain(name: str) -> str:

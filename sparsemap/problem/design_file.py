@@ -79,9 +79,7 @@ def dump(
         table["padding"] = {dim: size for dim, (_, size) in problem.padded.items()}
     if "bounds" in columns and "order" in columns:
         groups = zip(problem.mapping_levels, design.groups, strict=True)
-        table["mapping"] = {
-            level.name: [f"{loop.dim}={loop.bound}" for loop in loops if loop.bound > 1] for level, loops in groups
-        }
+        table["mapping"] = {x.name: [f"{y.dim}={y.bound}" for y in loops if y.bound > 1] for x, loops in groups}
     if "formats" in columns:
         table["beyond_format"] = _used(design.beyond, pieces, problem)
         table["formats"] = {
@@ -139,9 +137,8 @@ def load(path: str | os.PathLike[str], registry: Registry) -> Design:
         if not os.path.lexists(path):
             below = next((name.parent for name in sorted(folder.glob(f"*/{defaults.DESIGN_FILE}"))), None)
             guess = f"; name the folder of one of its designs, such as {shown(below)}" if below else ""
-            raise SpecError.at(
-                shown(folder), "", f"has no {defaults.DESIGN_FILE}, as the folder of a search has{guess}"
-            )
+            text = f"has no {defaults.DESIGN_FILE}, as the folder of a search has{guess}"
+            raise SpecError.at(shown(folder), "", text)
     return structure(SpecTable.of(toml_io.read(path, "design"), shown(path)), registry, shown(path))
 
 

@@ -71,9 +71,8 @@ class Evaluator:
         """Evaluates decoded designs in one block, in every scenario of the problem as well. `EvaluationError` where a
         searcher asks for it, past its budget."""
         if _PROPOSING.get():
-            raise EvaluationError(
-                "a searcher evaluates designs by yielding their genomes, which count against its budget"
-            )
+            text = "a searcher evaluates designs by yielding their genomes, which count against its budget"
+            raise EvaluationError(text)
         found = evaluated(designs, self.problem, detail)
         if self.problem.scenarios:
             from .scenarios import with_scenarios
@@ -143,7 +142,6 @@ def checked(evaluation: Evaluation, count: int, model: CostModel, method: str = 
     bad = np.flatnonzero(valid & ~good)
     if bad.size:
         text = " and ".join(f"{name} {costs[name][bad[0]]:g}" for name in costs.own)
-        raise wrong(
-            model, method, f"returned {text} for a valid design, expected numbers from 0 on with a finite product"
-        )
+        text = f"returned {text} for a valid design, expected numbers from 0 on with a finite product"
+        raise wrong(model, method, text)
     return evaluation

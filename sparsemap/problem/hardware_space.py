@@ -70,10 +70,8 @@ def wrong_choices(hardware: Hardware, registry: Registry, file: str) -> list[Mis
         first, _, rest = path.partition(".")
         name, _, key = rest.partition(".")
         if first == "levels" and not (name in known and key):
-            said = (
-                unknown("level", name, [*map(str, known)]) if key or name not in known else "expected levels.NAME.KEY"
-            )
-            found.append(Mistake(file, f"choices.{path}", said))
+            strange = unknown("level", name, [*map(str, known)]) if key or name not in known else ""
+            found.append(Mistake(file, f"choices.{path}", strange or "expected levels.NAME.KEY"))
             continue
         for value in values:
             try:

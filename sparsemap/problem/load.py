@@ -61,9 +61,8 @@ def make_problem(
     more: Mapping[str, Sequence[str]] | None = None,
 ) -> Problem:
     """The problem of these parts; `file` is where tables among them stand."""
-    built = {
-        kind: piece_of(registry, kind, part, file) for kind, part in (("workload", workload), ("hardware", hardware))
-    }
+    given = {"workload": workload, "hardware": hardware}
+    built = {kind: piece_of(registry, kind, part, file) for kind, part in given.items()}
     space = space or built["hardware"].space or defaults.SPACE
     built["space"] = piece_of(registry, "space", space, file)
     added: dict[str, Iterable[str]] = {**(more or {})}
@@ -116,10 +115,8 @@ def objective_of(registry: Registry, value: Any, file: str = "", costs: Collecti
         found = registry.build("objective", f"({value})" if named else value, file)
     else:
         found = piece_of(registry, "objective", value, file)
-    if mistakes := [
-        Mistake(file, "objective", unknown("cost", name, known)) for name in found.costs if name not in known
-    ]:
-        raise SpecError(mistakes)
+    if strange := [unknown("cost", name, known) for name in found.costs if name not in known]:
+        raise SpecError([Mistake(file, "objective", text) for text in strange])
     return found
 
 

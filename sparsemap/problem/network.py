@@ -57,9 +57,7 @@ class Node:
     @cached_property
     def densities(self) -> dict[str, float]:
         """The share of nonzeros of every operand, the expected one where it is a range."""
-        return {
-            tensor.name: tensor.density.occupancy(shape).density for tensor, shape in self._tensors if not tensor.output
-        }
+        return {t.name: t.density.occupancy(shape).density for t, shape in self._tensors if not t.output}
 
     @cached_property
     def content(self) -> str:
@@ -98,6 +96,10 @@ def nodes_of(network: Network, registry: Registry, base: Path = Path("."), file:
                 raise SpecError.at("", "name", f"'{name}' is also the name of {other}")
             node = _node(network, registry, base, name, table, names[:index])
             nodes[name] = _connected(network, node, nodes, registry) if network.input and not mistakes else node
+    for key, given in (("outputs", network.outputs), ("rectified", network.rectified or ())):
+        for place, name in enumerate(given):
+            if name not in names:
+                mistakes += SpecError.at("", f"{key}[{place}]", unknown("layer", name, names)).mistakes
     if mistakes:
         raise SpecError(mistakes).within("", file)
     return tuple(nodes.values())
@@ -126,9 +128,8 @@ def _node(
     inputs = tuple(table.get("inputs", before[-1:] or [INPUT]))
     for place, text in enumerate(inputs):
         if text not in (*before, INPUT):
-            raise SpecError.at(
-                "", f"inputs[{place}]", unknown("layer before this one", text, dict.fromkeys([*before, INPUT]))
-            )
+            strange = unknown("layer before this one", text, dict.fromkeys([*before, INPUT]))
+            raise SpecError.at("", f"inputs[{place}]", strange)
     piece = _piece(network, registry, base, name, table)
     return Node(name, piece, piece.loops(registry) if isinstance(piece, Workload) else None, inputs, repeat)
 
@@ -147,9 +148,8 @@ def _piece(
             raise SpecError.at("", "workload", text)
         value = located("workload", table["workload"], base)
         with placed("workload"):
-            found = (
-                registry.build("workload", value) if isinstance(value, Mapping) else registry.resolve("workload", value)
-            )
+            read = registry.build if isinstance(value, Mapping) else registry.resolve
+            found = read("workload", value)
         return attrs.evolve(found, name=name)
     kind = _kind(registry, table["type"])
     given = dict(network.defaults.get(table["type"], {}))

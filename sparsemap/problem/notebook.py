@@ -18,9 +18,7 @@ def html_of(problem: Problem) -> str:
             f"{name} {' x '.join(map(str, shapes[name]))}, {100 * share:.3g} % nonzero"
             for name, share in densities.items()
         ),
-        "levels": ", ".join(
-            f"{level.name} {units.format_bits(level.capacity_bits)} x {level.instances:,}" for level in problem.levels
-        ),
+        "levels": ", ".join(f"{x.name} {units.format_bits(x.capacity_bits)} x {x.instances:,}" for x in problem.levels),
         "compute units": f"{problem.compute_instances:,} {problem.compute_name}",
         "space": f"{problem.space_spec.name}, {len(problem.space)} genes",
         "cost model": problem.cost_model.name,

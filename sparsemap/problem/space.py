@@ -73,20 +73,11 @@ class Space:
         for name, segment in segments.items():
             for column in segment.provides:
                 providers.setdefault(column, []).append(name)
-        mistakes = [
-            Mistake(
-                file,
-                "segments",
-                f"cost model '{model.name}' needs column '{column}'; no segment of space '{self.spec.name}' provides it",
-            )
-            for column in model.needs
-            if column not in providers
-        ]
-        mistakes += [
-            Mistake(file, "segments", f"column '{column}' is provided twice, by {' and '.join(names)}")
-            for column, names in providers.items()
-            if len(names) > 1
-        ]
+        where = f"no segment of space '{self.spec.name}' provides it"
+        wrong = [f"cost model '{model.name}' needs column '{x}'; {where}" for x in model.needs if x not in providers]
+        twice = {column: " and ".join(names) for column, names in providers.items() if len(names) > 1}
+        wrong += [f"column '{column}' is provided twice, by {names}" for column, names in twice.items()]
+        mistakes = [Mistake(file, "segments", text) for text in wrong]
         if mistakes:
             raise SpecError(mistakes)
 

@@ -167,10 +167,8 @@ class Best:
     @property
     def scenario_numbers(self) -> dict[str, dict[str, float]]:
         """The same by scenario; what is infinite there is left out."""
-        return {
-            name: {key: value for key, value in there.numbers.items() if math.isfinite(value)}
-            for name, there in self.scenarios.items()
-        }
+        every = {name: there.numbers.items() for name, there in self.scenarios.items()}
+        return {name: {key: value for key, value in found if math.isfinite(value)} for name, found in every.items()}
 
     def text(self, folder: Path | None = None) -> str:
         """The design as a TOML file, with paths of data files relative to the `folder` that it is for, or else whole;

@@ -59,9 +59,8 @@ class Breakdown:
                 parts = {problem.tensors[t].name: float(np.asarray(by_tensor)[t, index, 0]) for t in kept}
             spent = sum(parts.values()) if by_tensor is not None else None
             rows.append(LevelCosts(level.name, spent, parts, _at(by_level, index, 0)))
-        name = problem.compute_name
         spent, busy = _at(detail.compute_energy_pj, 0), _at(detail.compute_cycles, 0)
-        rows.append(LevelCosts(name, spent, {}, busy))
+        rows.append(LevelCosts(problem.compute_name, spent, {}, busy))
         charges = {name: float(np.ravel(each)[0]) for name, each in detail.charges_pj.items()}
         used = _at(detail.instances_used, -1, 0)
         return cls._whole(rows, energy_pj, cycles, charges, used and used / problem.compute_instances)
@@ -81,7 +80,7 @@ class Breakdown:
         energy_pj: float,
         cycles: float,
         charges: Mapping[str, float],
-        units_used: float | None = None,
+        used: float | None,
     ) -> Breakdown:
         """With a charge more for the energy that is in no row and no charge."""
         named = {name: pj for name, pj in charges.items() if pj}
@@ -90,7 +89,7 @@ class Breakdown:
             rest = energy_pj - math.fsum([*spent, *named.values()])
             if abs(rest) > ROUNDING * energy_pj:
                 named[UNNAMED] = named.get(UNNAMED, 0.0) + rest
-        return cls(tuple(rows), energy_pj, cycles, named if spent else {}, units_used)
+        return cls(tuple(rows), energy_pj, cycles, named if spent else {}, used)
 
     @property
     def known(self) -> bool:
@@ -106,9 +105,8 @@ class Breakdown:
     def energies(self) -> dict[str, dict[str, float]]:
         """pJ by level, compute units and charge, and there by tensor, `computes` or `charges`; they add up to the energy.
         Empty where the cost model gives no energies by level."""
-        spent = {
-            row.name: dict(row.by_tensor) or {COMPUTES: row.energy_pj} for row in self.rows if row.energy_pj is not None
-        }
+        rows = [row for row in self.rows if row.energy_pj is not None]
+        spent = {row.name: dict(row.by_tensor) or {COMPUTES: row.energy_pj or 0.0} for row in rows}
         for name, pj in self.charges.items():
             spent[name if name not in spent else f"charge {name}"] = {CHARGES: pj}
         return spent
@@ -148,11 +146,10 @@ class Breakdown:
         rows |= {name: {"energy_pj": parts[CHARGES]} for name, parts in self.energies.items() if name not in rows}
         if self.waiting_cycles:
             rows[WAITING] = {"cycles": self.waiting_cycles}
-        names = dict.fromkeys(key for row in rows.values() for key in row if key not in ("energy_pj", "cycles"))
+        last = ("energy_pj", "cycles")
+        columns = [*dict.fromkeys(key for row in rows.values() for key in row if key not in last), *last]
         index = pandas.Index(list(rows), name="level")
-        return pandas.DataFrame(
-            list(rows.values()), index=index, columns=[*names, "energy_pj", "cycles"], dtype="float64"
-        )
+        return pandas.DataFrame(list(rows.values()), index=index, columns=columns, dtype="float64")
 
 
 def _at(values: Any, *index: int) -> float | None:

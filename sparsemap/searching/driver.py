@@ -21,7 +21,7 @@ import attrs
 import numpy as np
 
 from ..errors import EvaluationError, PluginError, SearchError
-from ..pieces.boundary import described, guarded, locked, wrong, yield_line
+from ..pieces.boundary import described, guarded, locked, wrong
 from ..pieces.contracts import Genomes, Proposals, Scored, Searcher
 from ..pieces.contracts.base import Array
 from ..pieces.defaults import SEARCHER
@@ -237,11 +237,9 @@ class Search:
         return self.earlier + time.perf_counter() - self._started
 
     def snapshot(self) -> Snapshot:
-        archive = self.archive
-        gap = gap_of(archive.score, self.problem.bound) if archive.genome is not None and not archive.plain else None
-        return Snapshot(
-            archive.evaluations, self.budget.total, archive.score, archive.valid_fraction, self.seconds, gap
-        )
+        known, total = self.archive, self.budget.total
+        gap = gap_of(known.score, self.problem.bound) if known.genome is not None and not known.plain else None
+        return Snapshot(known.evaluations, total, known.score, known.valid_fraction, self.seconds, gap)
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -267,28 +265,15 @@ class Search:
             proof = proof_of(self)
             bound = bound if proof is None or best is None else max(bound or 0.0, proof.bound)
         return result_of(
-            problem,
-            best,
-            front=front_of(problem, archive),
-            hull=tuple(archive.hull.corners),
-            shortfalls=lacking,
-            history=tuple(archive.history.rows),
-            evaluations=archive.evaluations,
-            budget=self.budget.total,
-            count=self.budget.count,
-            proposed=archive.proposed,
-            valid_fraction=archive.valid_fraction,
+            problem, best, front=front_of(problem, archive), hull=tuple(archive.hull.corners), shortfalls=lacking,
+            history=tuple(archive.history.rows), evaluations=archive.evaluations, proposed=archive.proposed,
+            valid_fraction=archive.valid_fraction, budget=self.budget.total, count=self.budget.count,
             rejects=dict(sorted(archive.rejects.items(), key=lambda item: (-item[1], item[0]))),
-            seed=self.seed,
-            seconds=self.seconds,
             searcher=OWN if 0 < self.own == archive.proposed else self.searcher.name or self.searcher.type_name,
-            start=self.started,
-            bound=bound,
-            bound_costs={key: float(column.min()) for key, column in least.items()},
-            proof=proof,
-            interrupted=self.interrupted,
+            seed=self.seed, seconds=self.seconds, interrupted=self.interrupted, start=self.started, proof=proof,
+            bound=bound, bound_costs={key: float(column.min()) for key, column in least.items()},
             asked=(problem, self.searcher, self.budget, self.seed, self.start, own),
-        )
+        )  # fmt: skip
 
     def _advance(self) -> Genomes | None:
         """The next batch that the searcher yields, checked and cut to the budget; None when it returns."""
@@ -321,6 +306,8 @@ class Search:
             raise self._wrong(f"yielded wrong genomes: {error}") from error
 
     def _wrong(self, text: str) -> PluginError:
+        from ..pieces.faults import yield_line
+
         return wrong(self.searcher, "search", text, yield_line(self.searcher, self._proposals))
 
 

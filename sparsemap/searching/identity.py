@@ -36,14 +36,9 @@ def identity_of(
     """What a search is: another value anywhere in it is another search. `own`: what tells one by a program's own designs."""
     from .. import __version__
 
-    pieces: dict[str, Piece] = {
-        "workload": problem.workload,
-        "hardware": problem.hardware,
-        "space": problem.space_spec,
-        "objective": problem.objective,
-        "cost_model": problem.cost_model,
-        "searcher": searcher,
-    }
+    names = ("workload", "hardware", "objective", "cost_model")
+    pieces: dict[str, Piece] = {name: getattr(problem, name) for name in names}
+    pieces |= {"space": problem.space_spec, "searcher": searcher}
     used = (*pieces.values(), *(tensor.density for tensor in problem.tensors), problem.space.candidates)
     if_any = {
         "count": "valid" if budget_of(budget).count == "valid" else "",

@@ -168,9 +168,8 @@ class Journal:
         costs, reasons = self._names = tuple(names[0]), tuple(names[1])
         words = np.frombuffer(body[name_bytes:], "<u8").reshape(several, len(costs) + 1, count)
         numbers, bits = words[:, :-1].view("<f8").astype(np.float64), words[:, -1].astype(np.uint64)
-        whole, *parts = (
-            Evaluation(dict(zip(costs, each, strict=True)), bits[i], reasons) for i, each in enumerate(numbers)
-        )
+        columns = (dict(zip(costs, each, strict=True)) for each in numbers)
+        whole, *parts = (Evaluation(each, own, reasons) for each, own in zip(columns, bits, strict=True))
         self.seconds = seconds
         self.records += 1
         self._end = self._file.tell()
@@ -207,10 +206,8 @@ class Journal:
                 owner = _owner_in(file)
                 file.close()
                 if time.monotonic() > deadline:
-                    text = (
-                        f"{self.path}: another search is writing it, {owner}; wait for its end or choose another folder"
-                    )
-                    error = JournalBusy(text)
+                    text = f"another search is writing it, {owner}; wait for its end or choose another folder"
+                    error = JournalBusy(f"{self.path}: {text}")
                     error.owner = owner
                     raise error from None
                 time.sleep(0.05)
@@ -293,9 +290,8 @@ def checked(recorded: Evaluation, again: Evaluation, path: Path) -> None:
 
 
 def _same(one: Evaluation, two: Evaluation) -> bool:
-    close = one.costs.own.keys() == two.costs.own.keys() and all(
-        np.allclose(cost, two.costs[name], rtol=1e-9, atol=0.0) for name, cost in one.costs.own.items()
-    )
+    costs, known = one.costs.own, two.costs.own
+    close = costs.keys() == known.keys() and all(np.allclose(costs[x], known[x], rtol=1e-9, atol=0.0) for x in costs)
     alike = all(_same(part, two.scenarios[name]) for name, part in one.scenarios.items())
     return close and alike and one.reject_counts() == two.reject_counts()
 

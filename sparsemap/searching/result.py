@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import math
 import platform
-import shutil
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
-from ..errors import DesignError, PluginError, SearchError, need
-from ..files import csv_text, percent, write_texts
+from ..errors import SearchError, need
 from ..pieces.contracts import plain
 from ..pieces.contracts.base import Array
-from ..pieces.defaults import CERTIFICATE_FILE, COMMAND_FILE, DESIGN_FILE, REPORT
+from ..pieces.defaults import DESIGN_FILE as DESIGN_FILE
 from ..pieces.registry import Registry
-from ..problem.costs import BASIC
 from ..problem.problem import Problem
 from .archive import Row
-from .best import Best, gap_of, relative_to
+from .best import Best, gap_of
 from .breakdown import Breakdown
 from .budget import PROPOSALS
 from .hull import Corner
@@ -40,13 +34,6 @@ PARTIAL_FOLDER = "partial"
 """Where the files of a search, a network or a study that did not end go, below the complete ones."""
 RESULT_FILE = "result.json"
 TIMING_FILE = "timing.csv"
-HISTORY = {"evaluations": np.int64, "best_score": np.float64, "valid": np.int64, "mean_score": np.float64}
-"""Columns of a history with their types."""
-AS_THEY_ARE = (
-    "bound", "gap", "evaluations", "budget", "count", "proposed", "valid_fraction", "seed", "seconds", "workload",
-    "hardware", "space", "searcher", "objective", "interrupted",
-)  # fmt: skip
-"""What `result.json` has of a `Result` without a change."""
 
 
 @attrs.frozen(eq=False, kw_only=True, repr=False)
@@ -102,21 +89,15 @@ class Result:
     """Dimensions that the encoding padded: name -> (given size, searched size)."""
 
     def __repr__(self) -> str:
-        best = f"no valid design among {self.evaluations:,}" if self.best is None else self.best.headline
-        near = f", within {self.gap:.2f}x of the optimum" if self.gap else ""
-        near = f", {self.gap:.3f}x of a bound that is broken" if self.broken_bound else near
-        search = (
-            f"{self.evaluations:,} designs, {percent(self.valid_fraction)} valid, {self.searcher}, seed {self.seed}"
-        )
-        return f"Result({self.workload} on {self.hardware}: {best}{near}{f'; {search}' if self.searcher else ''})"
+        from .written import headline
+
+        return headline(self)
 
     def _repr_html_(self) -> str:
         """For notebooks: the report that `sparsemap search` prints; the short form where there is none."""
-        from html import escape
+        from .written import html
 
-        registry = self.best.problem.registry if self.best is not None else None
-        shown = registry is not None and registry.has("exporter", REPORT)
-        return f"<pre style='line-height:1.25'>{escape(self.report(REPORT) if shown else repr(self))}</pre>"
+        return html(self)
 
     @property
     def identity(self) -> Mapping[str, Any]:
@@ -161,7 +142,9 @@ class Result:
     def arrays(self) -> dict[str, Array]:
         """The history as arrays, a number per batch: `evaluations` and `valid` int64, `best_score` and `mean_score`
         float64 (infinite, or NaN, where nothing was valid)."""
-        return {key: np.array([getattr(row, key) for row in self.history], kind) for key, kind in HISTORY.items()}
+        from .written import arrays
+
+        return arrays(self)
 
     def to_pandas(self) -> Any:
         """The history as a data frame, a row per batch; `breakdown().to_pandas()` has the energies of the best design."""
@@ -170,48 +153,9 @@ class Result:
     def to_dict(self, folder: Path | None = None) -> dict[str, Any]:
         """Plain data for JSON; infinity and NaN become None. Paths are relative to the `folder` that it is for, and only a
         folder has an identity."""
-        numbers = self.best.numbers if self.best else dict.fromkeys(("edp", *BASIC, "score"))
-        scenarios = {
-            name: {key: _plain(x) for key, x in there.numbers.items()}
-            | {"bound": there.problem.bound, "gap": there.gap}
-            for name, there in (self.best.scenarios if self.best else {}).items()
-        }
-        if_any = {
-            "broken_bound": self.broken_bound,
-            "costs": {key: _plain(cost) for key, cost in self.best.costs.items()} if self.best else {},
-            "bound_costs": dict(self.bound_costs),
-            "chosen": self.best.design.chosen if self.best else {},
-            "given_up": self.given_up,
-            "executed": [one.to_dict() for one in self.executed],
-            "proof": self.proof.to_dict() if self.proof else {},
-            "fidelities": self.best.fidelities if self.best else {},
-            "scenarios": scenarios,
-            "front": [{"objectives": x.objectives, **x.numbers, "genome": x.genome.tolist()} for x in self.front],
-            "hull": [{"energy_pj": e, "cycles": c, "genome": genome.tolist()} for e, c, genome in self.hull],
-            "start": [{**row, "file": relative_to(folder or Path(), row["file"])} for row in self.start],
-            "versions": dict(self.versions),
-            "identity": dict(self.identity) if folder or isinstance(self.asked, Mapping) else {},
-        }
-        return {
-            **{key: _plain(value) for key, value in numbers.items()},
-            **{key: getattr(self, key) for key in AS_THEY_ARE},
-            "padded": {dim: list(sizes) for dim, sizes in self.padded.items()},
-            "rejects": dict(self.rejects),
-            "shortfalls": [{key: _plain(v) for key, v in attrs.asdict(s).items()} for s in self.shortfalls],
-            "genome": self.best.genome.tolist() if self.best else None,
-            **self._levels(),
-            **{key: value for key, value in if_any.items() if value},
-        }
+        from .written import table
 
-    def _levels(self) -> dict[str, Any]:
-        """What limits the best design, and its energies in pJ and cycles by level; nothing where they are not known.
-
-        A cost model that fails when it is asked for details does not cost the result.
-        """
-        with suppress(PluginError):
-            if self.best is not None and (found := self.breakdown()).known:
-                return found.to_dict()
-        return {}
+        return table(self, folder)
 
     def report(self, name: str, width: int = 80) -> str:
         """The text of a report, such as "summary" or "loop-nest", see `sparsemap list exporter`."""
@@ -221,16 +165,15 @@ class Result:
     def place(self, folder: Path | str) -> Path:
         """Where `write` puts the files: into the folder, or below it into `partial` if this result is that of an
         interrupted search and the folder holds a complete one."""
-        folder = Path(folder)
-        return folder / PARTIAL_FOLDER if self.interrupted and _says_interrupted(folder) is False else folder
+        from .written import place
+
+        return place(self, Path(folder))
 
     def files(self, folder: Path | str) -> list[Path]:
         """The files that `write` has made, those in the folder `front` aside."""
-        folder = self.place(folder)
-        names = [DESIGN_FILE] * (self.best is not None) + [FRONT_FILE] * bool(self.front)
-        names += [CERTIFICATE_FILE] * (self.proof is not None)
-        names += [HISTORY_FILE, TIMING_FILE, RESULT_FILE]
-        return [path for name in names if (path := Path(folder) / name).exists()]
+        from .written import files
+
+        return files(self, Path(folder))
 
     def write(self, folder: Path | str, overwrite: bool = False) -> list[Path]:
         """Writes `design.toml` (if a valid design was found), `history.csv`, `timing.csv` and `result.json`, each file
@@ -247,40 +190,15 @@ class Result:
         each design as a design file in the folder `front`: 01.toml, 02.toml, and so on. Designs with
         columns that a design file cannot hold are in `result.json` only, as genomes.
         """
-        partial, folder = Path(folder) / PARTIAL_FOLDER, self.place(folder)
-        if not overwrite:
-            from .folder import check_result
+        from .written import write
 
-            check_result(folder, self.identity, partial=True)
-        digits = len(str(len(self.front)))
-        front = {f"{FRONT_FOLDER}/{number:0{digits}}.toml": best for number, best in enumerate(self.front, 1)}
-        texts = {}
-        for name, best in {DESIGN_FILE: self.best, **front}.items():
-            with suppress(DesignError):
-                texts[folder / name] = best.text((folder / name).parent) if best is not None else ""
-        if front:
-            points = [{"design": name, **best.objectives, **best.numbers, **best.costs} for name, best in front.items()]
-            texts[folder / FRONT_FILE] = csv_text(points)
-        texts[folder / HISTORY_FILE] = self.history_csv()
-        texts[folder / CERTIFICATE_FILE] = self.proof.certificate() if self.proof and self.best else ""
-        times = [{"evaluations": row.evaluations, "seconds": row.seconds} for row in self.history]
-        texts[folder / TIMING_FILE] = csv_text(times, ("evaluations", "seconds"))
-        texts[folder / RESULT_FILE] = json.dumps(self.to_dict(folder), indent=2) + "\n"
-        earlier = [path for path in (folder / FRONT_FOLDER).glob("*.toml") if path.stem.isdigit()]
-        texts = {path: text for path, text in texts.items() if text}
-        others = {folder / name for name in (DESIGN_FILE, FRONT_FILE, CERTIFICATE_FILE, COMMAND_FILE)}
-        write_texts(texts, {*others, *earlier} - texts.keys())
-        if not self.interrupted and _says_interrupted(partial):
-            shutil.rmtree(partial, ignore_errors=True)
-        return [path for path in texts if path.parent == folder]
+        return write(self, Path(folder), overwrite)
 
     def history_csv(self) -> str:
-        """One line per batch (merged ones in very long searches), with the best design's costs by name; floats as repr,
-        empty where there is none."""
-        rows = [{name: getattr(row, name) for name in HISTORY} | dict(row.costs) for row in self.history]
-        return csv_text(
-            rows, tuple(dict.fromkeys((*HISTORY, *(name for row in self.history[-1:] for name in row.costs))))
-        )
+        """One line per batch (merged ones in very long searches), with the best design's costs by name."""
+        from .written import history_csv
+
+        return history_csv(self)
 
 
 def broken(gap: float | None, scored: str, bound: float | None = None) -> str:
@@ -296,50 +214,22 @@ def broken(gap: float | None, scored: str, bound: float | None = None) -> str:
 
 def result_of(problem: Problem, best: Best | None, **found: Any) -> Result:
     """The result of a search of a problem; without what it has `found`, that of a design which no search found."""
-    return Result(
-        best=best,
-        workload=problem.workload.name,
-        hardware=problem.hardware.name,
-        space=problem.space_spec.name,
-        objective=problem.objective.name or problem.objective.type_name,
-        versions=versions_of(problem.registry),
-        padded=dict(problem.padded),
-        **found,
-    )
-
-
-def _says_interrupted(folder: Path) -> bool | None:
-    """What the result in a folder says of its search; None if there is none."""
-    try:
-        table = read_result(folder / RESULT_FILE)
-    except SearchError:
-        return None
-    said = table.get("interrupted") if isinstance(table, dict) else None
-    return said if isinstance(said, bool) else None
+    found |= {"workload": problem.workload.name, "hardware": problem.hardware.name, "space": problem.space_spec.name}
+    found |= {"objective": problem.objective.name or problem.objective.type_name, "padded": dict(problem.padded)}
+    return Result(best=best, versions=versions_of(problem.registry), **found)
 
 
 def read_result(path: Path | str) -> dict[str, Any]:
     """The table of a `result.json`, given its folder, or of another file that a search or a run has written."""
-    path = Path(path)
-    path = path / RESULT_FILE if path.is_dir() else path
-    try:
-        return json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise SearchError(f"{path}: {error}") from None
+    from .written import read
 
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return read(Path(path))
 
 
 def versions_of(registry: Registry) -> dict[str, Any]:
     """What a result was made with: sparsemap, numpy, python, and the plugins that the registry has loaded."""
     from .. import __version__
 
-    plugins = {plugin.name: plugin.version for plugin in registry.plugins}
-    return {
-        "sparsemap": __version__,
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-        "plugins": dict(sorted(plugins.items())),
-    }
+    plugins = dict(sorted({plugin.name: plugin.version for plugin in registry.plugins}.items()))
+    programs = {"sparsemap": __version__, "numpy": np.__version__, "python": platform.python_version()}
+    return {**programs, "plugins": plugins}

@@ -32,13 +32,9 @@ MAX_NODES = 400
 MAX_DEPTH = 100
 
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Eq: operator.eq,
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
-}
+}  # fmt: skip
 _HINTS: dict[type[ast.AST], str] = {
     ast.Attribute: "attributes are not part of expressions",
     ast.Subscript: "subscripts are not part of expressions",
@@ -132,9 +128,8 @@ def _check_size(text: str, tree: ast.expr) -> None:
     for depth in range(MAX_DEPTH + 1):
         count += len(level)
         if count > MAX_NODES:
-            raise ValueError(
-                f"an expression may have {MAX_NODES} terms and operators, this one has more: {shortened(text)}"
-            )
+            most = f"an expression may have {MAX_NODES} terms and operators"
+            raise ValueError(f"{most}, this one has more: {shortened(text)}")
         level = [child for node in level for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
         if not level:
             return

@@ -28,7 +28,7 @@ from cattrs import Converter, IterableValidationError
 from cattrs.cols import list_structure_factory, mapping_structure_factory
 from cattrs.gen import make_hetero_tuple_structure_fn
 
-from ..errors import Mistake, PluginError, SpecError, a, listed, nearest, shortened
+from ..errors import Mistake, PluginError, SpecError, a, listed, nearest
 from ..files import class_line
 
 LARGEST = 2**63
@@ -40,8 +40,6 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _CONTAINERS = (tuple, list, dict, set, frozenset)
 _COLLECTIONS = (*_CONTAINERS, Sequence, Iterable, Set, Mapping, MutableMapping)
 _ACCEPTED: dict[Any, Any] = {float: (int, float), Path: (str, os.PathLike)}
-_WORDS: dict[Any, str] = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
-_WORDS |= {Path: "a path as text", Any: "a value", None: "a value"}
 
 
 @contextmanager
@@ -56,28 +54,9 @@ def collecting(mistakes: list[Mistake], path: str) -> Iterator[None]:
     except SpecError as error:
         mistakes.extend(error.within(path).mistakes)
     except (ValueError, TypeError) as error:
-        mistakes.append(Mistake("", path, _reworded(error)))
+        from .wording import reworded
 
-
-_COMPARED = re.compile(r"'\w+' must be (>=|>|<=|<) (\S+): (.*)", re.S)
-_COUNTED = re.compile(r"Length of '\w+' must be (>=|<=) (\d+): (\d+)")
-_SIGNS = {">=": "at least", ">": "more than", "<=": "at most", "<": "less than"}
-
-
-def _reworded(error: Exception) -> str:
-    """The text of an error; that of attrs validators in the words of all other messages."""
-    plain = error.args and isinstance(error.args[0], str)  # attrs validators put more than the text into `args`
-    text = error.args[0] if plain else str(error) or type(error).__name__
-    if found := _COMPARED.fullmatch(text):
-        return f"is {found[3]}, expected {_SIGNS[found[1]]} {found[2]}"
-    if found := _COUNTED.fullmatch(text):
-        return f"has {found[3]} entries, expected {_SIGNS[found[1]]} {found[2]}"
-    if len(error.args) == 4 and " must be in " in text:
-        _, _, options, value = error.args
-        guess = nearest(value if isinstance(value, str) else "", [name for name in options if isinstance(name, str)])
-        words = f"expected {' or '.join(map(repr, options))}, found {shortened(value)}"
-        return words + (f"; did you mean {guess!r}?" if guess else "")
-    return text
+        mistakes.append(Mistake("", path, reworded(error)))
 
 
 def join(path: str, key: str | int) -> str:
@@ -191,8 +170,10 @@ def _filled(table: Any, cls: Any) -> Any:
             field, type_ = known[key], known[key].type
             as_it_is = type_ is None or field.converter not in (None, *_CONTAINERS)
             values[field.alias or field.name] = item if as_it_is else _converter().structure(item, cast(Any, type_))
-    missing = [key for key, field in known.items() if field.default is attrs.NOTHING and key not in table]
-    mistakes += [Mistake("", key, f"missing; expected {expected(known[key].type)}") for key in missing]
+    if missing := [key for key, field in known.items() if field.default is attrs.NOTHING and key not in table]:
+        from .wording import expected
+
+        mistakes += [Mistake("", key, f"missing; expected {expected(known[key].type)}") for key in missing]
     if not mistakes:
         with collecting(whole, ""):
             return cls(**values)
@@ -203,7 +184,7 @@ def _filled(table: Any, cls: Any) -> Any:
 def _object(value: Any, cls: Any) -> Any:
     """A piece is named or described, any other object is described."""
     cls, refer = _base(cls), _reader.get().refer
-    if isinstance(value, cls) or not (kind := _kind(cls)):
+    if isinstance(value, cls) or not (kind := kind_of(cls)):
         return _filled(value, cls)
     if refer is None:
         raise ValueError(f"the name of {a(kind)} means something in a registry only; give the object")
@@ -266,14 +247,14 @@ def _scalar(value: Any, cls: Any) -> Any:
 
 def _option(value: Any, cls: Any) -> Any:
     """The option of a Literal or the member of an Enum: itself, or its value."""
-    for key, option in _options(cls):
+    for key, option in options(cls):
         if value is option or (type(key) is type(value) and key == value):
             return option
-    guess = nearest(value if isinstance(value, str) else "", [key for key, _ in _options(cls) if isinstance(key, str)])
+    guess = nearest(value if isinstance(value, str) else "", [key for key, _ in options(cls) if isinstance(key, str)])
     raise ValueError(expected_found(cls, value) + (f"; did you mean {guess!r}?" if guess else ""))
 
 
-def _options(cls: Any) -> list[tuple[Any, Any]]:
+def options(cls: Any) -> list[tuple[Any, Any]]:
     return [(getattr(option, "value", option), option) for option in typing.get_args(cls) or cls]
 
 
@@ -293,45 +274,14 @@ def _validate(cls: Any, values: Mapping[Any, Any], mistakes: list[Mistake]) -> N
                 field.validator(partial, field, getattr(partial, field.name))
 
 
-# --------------------------------------------------------------------------------------------------- words of messages
-
-
-def _kind(cls: Any) -> str:
+def kind_of(cls: Any) -> str:
     """The kind of a contract of pieces; empty for other classes."""
     kind = getattr(cls, "kind", "")
     return kind if isinstance(kind, str) else ""
 
 
 def expected_found(cls: Any, value: Any) -> str:
-    return f"expected {expected(cls)}, found {_found(value)}"
+    """What a type takes, and what was found."""
+    from .wording import expected, found
 
-
-def expected(cls: Any) -> str:
-    """The type in words."""
-    base, args = typing.get_origin(cls) or cls, typing.get_args(cls)
-    if base in _WORDS:
-        return _WORDS[base]
-    if base is typing.Literal or isinstance(base, enum.EnumMeta):
-        return " or ".join(repr(key) for key, _ in _options(cls))
-    if base in (typing.Union, types.UnionType):
-        return " or ".join(dict.fromkeys(expected(arg) for arg in args if arg is not type(None)))
-    if not isinstance(base, type):
-        return str(cls)
-    if kind := _kind(base):
-        return f"the name or the table of {a(kind)}"
-    if issubclass(base, Mapping) or attrs.has(base):
-        return "a table"
-    if issubclass(base, tuple) and args and ... not in args:
-        return f"a list of {len(args)}"
-    return "a list" if issubclass(base, Iterable) else base.__name__
-
-
-def _found(value: Any) -> str:
-    """The value in words, short."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, Mapping):
-        return "a table"
-    if isinstance(value, list | tuple):
-        return "a list" if len(value) else "an empty list"
-    return f"text {shortened(value)}" if isinstance(value, str) else shortened(value)
+    return f"expected {expected(cls)}, found {found(value)}"

@@ -131,9 +131,7 @@ def _plain(value: Any, known: dict[str, float], example: str) -> float:
 
 def _digits(number: float) -> str:
     """Three significant digits without exponent, trailing zeros dropped: 181, 1.5, 2."""
-    if number >= 100:
-        return f"{number:.0f}"
-    return f"{number:.3g}"
+    return f"{number:.0f}" if number >= 100 else f"{number:.3g}"
 
 
 def _scaled(number: float, step: float, units: tuple[str, ...]) -> str:

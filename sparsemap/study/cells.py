@@ -139,19 +139,11 @@ def cells_of(study: Study, folder: Path, base: Path = Path("."), what: str = "wo
         }
         labels = {axis: label for axis, (label, _) in chosen.items()}
         name = "--".join((label, hard_label, searcher_label, *labels.values(), f"seed{seed}"))
-        cells.append(
-            Cell(
-                workload=label,
-                hardware=hard_label,
-                searcher=searcher_label,
-                seed=seed,
-                budget=study.budget,
-                count=study.count,
-                parts={key: as_data(key, value, base) for key, value in parts.items() if value},
-                folder=str(folder / name),
-                axes=labels,
-            )
-        )
+        data = {key: as_data(key, value, base) for key, value in parts.items() if value}
+        cells.append(Cell(
+            workload=label, hardware=hard_label, searcher=searcher_label, seed=seed, budget=study.budget,
+            count=study.count, parts=data, folder=str(folder / name), axes=labels,
+        ))  # fmt: skip
     return cells
 
 
@@ -163,8 +155,7 @@ def variants_of(values: Iterable[Any]) -> list[tuple[str, Any]]:
 
 def _said(value: Any) -> str:
     if isinstance(value, Mapping):
-        name = value.get("name")
-        if name and isinstance(name, str):
+        if (name := value.get("name")) and isinstance(name, str):
             return name
         return "-".join(f"{x}" for pair in value.items() for x in pair if x != "extends").replace("/", "-")
     return ("+".join(value) or OWN) if isinstance(value, tuple) else value
@@ -172,10 +163,9 @@ def _said(value: Any) -> str:
 
 def no_design(found: Mapping[str, Any]) -> str:
     """Why a search has found no valid design: what the one nearest to being valid lacks, or why most were rejected."""
-    rows: Iterable[Any] = (
-        {key: math.nan if x is None else x for key, x in row.items()} for row in found.get("shortfalls") or ()
-    )
-    lacks = [str(Shortfall(**row)) for row in rows] or list(found.get("rejects") or ())[:1]
+    rows: list[dict[str, Any]] = found.get("shortfalls") or []
+    known: Any = ({key: math.nan if x is None else x for key, x in row.items()} for row in rows)
+    lacks = [str(Shortfall(**row)) for row in known] or list(found.get("rejects") or ())[:1]
     return ": ".join(["no valid design was found", *filter(None, ["; ".join(lacks)])])
 
 
@@ -258,9 +248,8 @@ def not_of_a_search(out: str | os.PathLike[str]) -> Path:
     """A folder for the results of many searches; `SearchError` if it is that of one."""
     folder = Path(out).expanduser().resolve()
     if (folder / RESULT_FILE).is_file():
-        raise SearchError(
-            f"{folder} holds the result of a search, {RESULT_FILE}; choose another folder for those of a run"
-        )
+        text = f"holds the result of a search, {RESULT_FILE}; choose another folder for those of a run"
+        raise SearchError(f"{folder} {text}")
     return folder
 
 

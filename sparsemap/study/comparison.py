@@ -93,6 +93,8 @@ class MeanRow:
 
 
 COUNTS = ("cells", "of", "better", "worse")
+ChosenPieces = Mapping[str, Mapping[str, Sequence[str]]]
+"""Formats and mechanisms of a design, by kind and name, and where they are."""
 
 
 @attrs.frozen
@@ -175,9 +177,8 @@ class Comparison:
             groups = self.groups(key)
             level = 1 - (1 - LEVEL) / len(groups)
             rows = [self._mean(group, mean.variant, cells, level) for group, cells in groups.items()]
-            told = [
-                (row, row.ratio.mean) for row in rows if row.ratio and row.word in COUNTED and row.word != mean.word
-            ]
+            against = [row for row in rows if row.word in COUNTED and row.word != mean.word]
+            told = [(row, row.ratio.mean) for row in against if row.ratio]
             told.sort(key=lambda pair: -abs(math.log(pair[1])))
             words = [f"{row.group} {times(ratio)} ({self.called(row.word)})" for row, ratio in told[:SHOWN]]
             more = f" and {len(told) - SHOWN} more" if len(told) > SHOWN else ""
@@ -210,38 +211,34 @@ class Comparison:
         texts = []
         for row in self.means[-len(self.others) :]:
             if row.broken:
-                texts.append(
-                    f"no verdict on {row.variant}: below its proven bound is {row.broken}; do not trust these numbers"
-                )
+                below = f"below its proven bound is {row.broken}; do not trust these numbers"
+                texts.append(f"no verdict on {row.variant}: {below}")
                 continue
             if row.ratio is None:
                 texts.append(f"{row.variant} has no result where {self.reference} has one")
                 continue
             within = f" ({row.range} at 95 %)" if row.range != "-" else ""
             text = f"{row.variant} has {times(row.ratio.mean)} the {NAMED[self.cost]} of {self.reference}{within}"
-            mine = [use for use in self.uses if use.variant == row.variant and use.name in added(row.variant, self.by)]
-            used = [
-                f"; {use.designs} of {use.of} designs use {use.name}"
-                + (f", most often in {most(use.where)}" if use.where else "")
-                for use in mine
-            ]
-            text += f": {WORDS.get(row.word, self.called(row.word))}{''.join(used)}"
+            text += f": {WORDS.get(row.word, self.called(row.word))}"
+            for use in self.uses:
+                if use.variant == row.variant and use.name in added(row.variant, self.by):
+                    where = f", most often in {most(use.where)}" if use.where else ""
+                    text += f"; {use.designs} of {use.of} designs use {use.name}{where}"
             text += "".join(self._against(row).values())
-            texts.append(
-                text + "".join(self._without(row.variant, self.reference) + self._without(self.reference, row.variant))
-            )
+            texts.append(text + self._without(row.variant, self.reference) + self._without(self.reference, row.variant))
         return "; ".join(texts) + "."
 
-    def _without(self, variant: str, other: str) -> list[str]:
+    def _without(self, variant: str, other: str) -> str:
         """In how many cells in which another variant has a design this one has none."""
         cells = [cell for cell in self.cells if cell.costs.get(other) is not None and variant in cell.costs]
         count = sum(cell.costs[variant] is None for cell in cells)
-        return [f"; {variant} has no design in {count} of {len(cells)} cells in which {other} has one"] if count else []
+        return f"; {variant} has no design in {count} of {len(cells)} cells in which {other} has one" if count else ""
 
     def markdown(self) -> str:
         """The verdict, the means, what was chosen, then the cells."""
         uses = f"{markdown_table(self.use_rows(), '<<>')}\n" if self.uses else ""
-        cells = markdown_table(self.cell_rows(), "<" * self._names + ">")
+        names = max(len(self.cells[0].names) - 1, 1) if self.cells else 1
+        cells = markdown_table(self.cell_rows(), "<" * names + ">")
         return f"{self.about}\n\n{self.verdict}\n\n{markdown_table(self.mean_rows(), '<<>')}\n{uses}{cells}"
 
     def mean_rows(self) -> list[list[str]]:
@@ -250,10 +247,8 @@ class Comparison:
         rows = [head]
         for row in self.means:
             counts = f"{row.cells} of {row.of}", str(row.better), str(row.worse)
-            mean = times(row.ratio.mean if row.ratio else None)
-            rows.append(
-                [row.group, row.variant, mean, row.range, self.called(row.word), times(row.arithmetic), *counts]
-            )
+            means = times(row.ratio.mean if row.ratio else None), row.range, self.called(row.word)
+            rows.append([row.group, row.variant, *means, times(row.arithmetic), *counts])
         return [row[self.by == self.over :] for row in rows]
 
     def use_rows(self) -> list[list[str]]:
@@ -263,10 +258,8 @@ class Comparison:
         rows = [["chosen", "name", *self.variants, "most often in"]]
         for kind, name in names:
             uses = [found.get((kind, name, variant)) for variant in self.variants]
-            rows.append(
-                [kind, name, *(f"{percent(use.share)} ({use.designs} of {use.of})" if use else "-" for use in uses)]
-            )
-            rows[-1].append(most(sum((use.where for use in uses if use), Counter())))
+            told = [f"{percent(use.share)} ({use.designs} of {use.of})" if use else "-" for use in uses]
+            rows.append([kind, name, *told, most(sum((use.where for use in uses if use), Counter()))])
         return rows
 
     def cell_rows(self) -> list[list[str]]:
@@ -274,15 +267,10 @@ class Comparison:
         rows = [[*names, *self.variants, *(f"ratio {name}" for name in self.others)]]
         for cell in self.cells:
             ratios = [times(self.ratio(cell, name)) for name in self.others]
-            costs = [
-                f"{four_digits(cell.costs.get(name))}{f' {BROKEN}' * (name in cell.broken)}" for name in self.variants
-            ]
+            words = [f" {BROKEN}" * (name in cell.broken) for name in self.variants]
+            costs = [four_digits(cell.costs.get(x)) + word for x, word in zip(self.variants, words, strict=True)]
             rows.append([*map(str, cell.names.values()), *costs, *ratios])
         return rows
-
-    @property
-    def _names(self) -> int:
-        return max(len(self.cells[0].names) - 1, 1) if self.cells else 1
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
@@ -308,10 +296,7 @@ class Comparison:
 
 
 def compare(
-    rows: Iterable[Mapping[str, Any]],
-    reference: str = "",
-    by: str = "",
-    chosen: Sequence[Mapping[str, Mapping[str, Sequence[str]]]] = (),
+    rows: Iterable[Mapping[str, Any]], reference: str = "", by: str = "", chosen: Sequence[ChosenPieces] = ()
 ) -> Comparison:
     """The comparison of the rows of a study's table (`Outcome.row`) by one of the names that vary, see `axes_of`.
 
@@ -340,15 +325,12 @@ def _told(name: str, rows: Sequence[Mapping[str, Any]]) -> bool:
     return name in ("workload", "hardware", "seed") or len({row.get(name) for row in rows}) > 1
 
 
-def _uses(
-    rows: Sequence[Mapping[str, Any]], chosen: Sequence[Mapping[str, Mapping[str, Sequence[str]]]], by: str
-) -> tuple[Use, ...]:
+def _uses(rows: Sequence[Mapping[str, Any]], chosen: Sequence[ChosenPieces], by: str) -> tuple[Use, ...]:
     known = [(row[by], chosen_in([{"chosen": pieces}])) for row, pieces in zip(rows, chosen, strict=False) if pieces]
-    mine = [(MORE[by], name) for one in dict.fromkeys(one for one, _ in known) for name in added(one, by)]
-    names = dict.fromkeys(
-        [*mine, *sorted({(kind, one) for _, found in known for kind in found for one in found[kind]})]
-    )
-    counts = {variant: sum(one == variant for one, _ in known) for variant in dict.fromkeys(one for one, _ in known)}
+    counts = Counter(one for one, _ in known)
+    mine = [(MORE[by], name) for one in counts for name in added(one, by)]
+    every = sorted({(kind, one) for _, found in known for kind in found for one in found[kind]})
+    names = dict.fromkeys([*mine, *every])
     return tuple(
         Use(kind, name, variant, len(found), of, Counter(place for places in found for place in places))
         for kind, name in names
@@ -372,10 +354,8 @@ def axes_of(variants: Mapping[str, Sequence[str]], by: str = "", reference: str 
     the means are over."""
     several = [key for key in BY if len(variants.get(key, ())) > 1]
     if not several:
-        count = len(variants.get("searcher", ()))
-        raise SearchError(
-            f"a comparison needs two searchers, formats, spaces or hardware or more, the study has {count}"
-        )
+        needed = "a comparison needs two searchers, formats, spaces or hardware or more"
+        raise SearchError(f"{needed}, the study has {len(variants.get('searcher', ()))}")
     known = [*several, *(key for key in variants if key not in BY and len(variants[key]) > 1)]
     asked = [name.strip() for name in by.split(",")] if by else []
     for name in asked:

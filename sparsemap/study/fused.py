@@ -54,13 +54,10 @@ class FusedPlan:
 
     @cached_property
     def home(self) -> int:
-        levels = self.problem.levels
-        found = next((level.index for level in levels[1:] if level.instances == 1), None)
+        found = next((level.index for level in self.problem.levels[1:] if level.instances == 1), None)
         if found is None:
-            text = (
-                f"no level of '{self.problem.hardware.name}' on chip is there once, so that no tensor can stay in one"
-            )
-            raise SearchError(f"{text}; leave --fuse out")
+            text = f"no level of '{self.problem.hardware.name}' on chip is there once"
+            raise SearchError(f"{text}, so that no tensor can stay in one; leave --fuse out")
         return found
 
     @cached_property
@@ -148,22 +145,19 @@ class FusedPlan:
     @cached_property
     def wanted(self) -> dict[str, list[Kept]]:
         """By content, the sets of tensors that may stay for any of the layers, fewest first."""
-        return {
-            content: sorted(
-                {self.kept(one, key) for one in group for key in self.keys(one, sliding=True)},
-                key=lambda k: (len(k), k),
-            )
+        found = {
+            content: {self.kept(one, key) for one in group for key in self.keys(one, sliding=True)}
             for content, group in self.layers.items()
         }
+        return {content: sorted(sets, key=lambda kept: (len(kept), kept)) for content, sets in found.items()}
 
     def _words(self, content: str) -> dict[str, int]:
         """By tensor of a layer, what it takes on chip: the whole of it, or what has to live of it where it is too large."""
         found: dict[str, int] = {}
         for one in self.layers[content]:
             mine = {tensor: self._least(name) for tensor, name in zip(one.operands, one.inputs, strict=False)}
-            mine |= (
-                {t.name: self._least(one.name) for t in one.node.loops.tensors if t.output} if one.node.loops else {}
-            )
+            tensors = one.node.loops.tensors if one.node.loops else ()
+            mine |= {t.name: self._least(one.name) for t in tensors if t.output}
             found = {tensor: max(found.get(tensor, 0), count) for tensor, count in mine.items()}
         return found
 
@@ -183,22 +177,14 @@ class FusedPlan:
             some = [kept for kept in self.wanted[content] if kept and sum(words[t] for t in kept) < self.capacity]
             kept = max(reversed(some), key=lambda one: sum(words[t] for t in one), default=())
             if kept:  # its designs are tried with other tensors on chip as well
-                workload = {
-                    **cell.parts["workload"],
-                    "resides": dict.fromkeys(kept, self.places[1]),
-                    "resident_words": {tensor: words[tensor] for tensor in kept},
-                }
+                there = {tensor: words[tensor] for tensor in kept}
+                workload = {"resides": dict.fromkeys(kept, self.places[1]), "resident_words": there}
                 budget = max(1, cell.budget // SHARE)
                 cells[kept] = attrs.evolve(
-                    cell,
-                    workload=f"{group[0].name} with {' and '.join(kept)} in {self.places[1]}",
-                    budget=budget,
-                    bounded=budget >= BOUNDED,
-                    parts={**cell.parts, "workload": workload},
-                    folder=f"{cell.folder}--{'-'.join(kept)}",
-                    after=(cell.folder,),
-                    start=(),
-                )
+                    cell, workload=f"{group[0].name} with {' and '.join(kept)} in {self.places[1]}", budget=budget,
+                    bounded=budget >= BOUNDED, folder=f"{cell.folder}--{'-'.join(kept)}", after=(cell.folder,), start=(),
+                    parts={**cell.parts, "workload": {**cell.parts["workload"], **workload}},
+                )  # fmt: skip
             found[content] = cells
         return found
 

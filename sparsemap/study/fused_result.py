@@ -151,33 +151,24 @@ class FusedResult:
         keys = ("complete", "home", "capacity", "energy_pj", "cycles", "edp", "bound", "gap", "gain", "utilisation")
         stays, between = self.stays
         return {
-            **{key: getattr(self, key) for key in keys},
-            "costs": self.costs,
+            **{key: getattr(self, key) for key in keys}, "costs": self.costs,
             "layer_by_layer": dict(zip(("energy_pj", "cycles"), self.layer_by_layer, strict=True)),
             "operations": self.operations if self.rows[0].words else "not counted, since it does not say its shapes",
-            "formats": "matched" if self.matched else "free",
-            "stay": stays,
-            "tensors": between,
+            "formats": "matched" if self.matched else "free", "stay": stays, "tensors": between,
             "peak": {"layer": self.peak.layer, "words": self.peak.used_words},
             "layers": [attrs.asdict(row) for row in self.rows],
-        }
+        }  # fmt: skip
 
     def table(self) -> list[list[str]]:
         """A row per step, in the order of the plan."""
-        head = ["step", "inputs from", "output to", "on chip", "energy", "cycles"]
-        head += ["time", "busy", "limit", "why not"]
-        rows, clock = [head], float(self.base.chip.clock_hz)
+        head = "step,inputs from,output to,on chip,energy,cycles,time,busy,limit,why not"
+        rows, clock = [head.split(",")], float(self.base.chip.clock_hz)
         for row in self.rows:
             places = [row.layer, ", ".join(dict.fromkeys(row.from_places)), row.home]
-            costs = [
-                units.format_energy(row.energy_pj),
-                f"{row.cycles:,.0f}",
-                units.scaled_text(row.cycles / clock, "s"),
-            ]
-            busy = "-" if row.utilisation is None else percent(row.utilisation)
-            rows.append(
-                [*places, percent(row.used_words / self.capacity), *costs, busy, row.limit or "-", row.why or "-"]
-            )
+            costs = [units.format_energy(row.energy_pj), f"{row.cycles:,.0f}"]
+            costs.append(units.scaled_text(row.cycles / clock, "s"))
+            busy, room = "-" if row.utilisation is None else percent(row.utilisation), row.used_words / self.capacity
+            rows.append([*places, percent(room), *costs, busy, row.limit or "-", row.why or "-"])
         return rows
 
     def totals_text(self) -> str:
@@ -207,9 +198,8 @@ class FusedResult:
             lines.append(f"bound    {four_digits(self.bound)} by proof: the best plan is within {times(self.gap)}")
         cost = {"counted": "cost what they read and write", "free": "are free"}
         free = cost.get(self.operations, "cost what they move, and sums of words what they add to the layer before")
-        formats = (
-            "what is written is what is read, or converted" if self.matched else "formats change on the way at no cost"
-        )
+        matched = "what is written is what is read, or converted"
+        formats = matched if self.matched else "formats change on the way at no cost"
         if not self.rows[0].words:
             free = "are not counted, and no tensor stays, since the network does not say its shapes"
         lines.append(f"         operations between layers {free}; {formats}")
@@ -222,10 +212,8 @@ class FusedResult:
         if not self.complete:
             return written
         fields = attrs.filters.exclude("by_level", "genome")
-        flat = [
-            {key: " ".join(value) if isinstance(value, tuple) else value for key, value in row.items()}
-            for row in (attrs.asdict(row, filter=fields) for row in self.rows)
-        ]
+        rows = [attrs.asdict(row, filter=fields) for row in self.rows]
+        flat = [{key: " ".join(x) if isinstance(x, tuple) else x for key, x in row.items()} for row in rows]
         texts = (csv_text(flat), markdown_table(self.table(), "<<<>>>>><<"))
         named = {Path(folder) / name: text for name, text in zip(FUSED_FILES, texts, strict=True)}
         return [*written, *write_texts(named)]

@@ -55,15 +55,12 @@ class FusedTables(LayerTables):
         output = next((i for i, t in enumerate(one.node.loops.tensors) if t.output), -1) if one.node.loops else -1
         sizes = self.sizes[one.node.content] if one.node.loops else {}
         levels = {fused.places[0]: 0, fused.places[1]: fused.home}
-        return with_conversions(
-            step,
-            self.targets[one.name],
-            lambda genome: sizes[genome][output] if genome in sizes else float(one.words),
-            one.words,
-            levels,
-            converter,
-            fused.problem.chip,
-        )
+
+        def stored(genome: Any) -> float:
+            return sizes[genome][output] if genome in sizes else float(one.words)
+
+        how = one.words, levels, converter, fused.problem.chip
+        return with_conversions(step, self.targets[one.name], stored, *how)
 
     @cached_property
     def targets(self) -> dict[str, dict[Packet, float]]:
@@ -76,10 +73,8 @@ class FusedTables(LayerTables):
                 loops, content = taker.node.loops, taker.node.content
                 if loops is None or one.node.loops is None or not taker.operands:
                     continue
-                at = list(taker.inputs).index(one.name) - sum(
-                    n == INPUT for n in taker.inputs[: taker.inputs.index(one.name)]
-                )
-                tensor = taker.operands[list(taker.inputs).index(one.name)]
+                place = taker.inputs.index(one.name)
+                at, tensor = place - taker.inputs[:place].count(INPUT), taker.operands[place]
                 index = next(i for i, t in enumerate(loops.tensors) if t.name == tensor)
                 box = math.prod(loops.tensors[index].shape(loops.sizes))
                 points = min(self.tables[content].items(), key=lambda item: len(item[0]))[1]
@@ -152,9 +147,8 @@ class FusedTables(LayerTables):
                 continue
             packet, maker = mine[tensors[tensor]], fused.named[name].node.loops
             ranks = next(t.ranks for t in loops.tensors if t.name == tensor)
-            if packet != PLAIN and (
-                maker is None or len(next(t.ranks for t in maker.tensors if t.output)) != len(ranks)
-            ):
+            made = next(t.ranks for t in maker.tensors if t.output) if maker else None
+            if packet != PLAIN and (made is None or len(made) != len(ranks)):
                 return None, None
             given.append(packet)
         if len(given) < len(names):
@@ -212,33 +206,21 @@ class FusedTables(LayerTables):
         sizes, tables = self._made[like]
         if one.node.loops is None:
             like = tuple(sizes.items()), tuple((key, some[None][0]) for key, some in tables.items())
+        stuck, read = frozenset(name for name in (*before, one.name) if fused.stuck[name]), dict[Packet, float]()
+        for name in (name for name in one.inputs if name in fused.sliding):
+            read |= self._stored(one, name, fused.named[name].words)
         return Member(
-            name=one.name,
-            inputs=before,
-            stuck=frozenset(name for name in (*before, one.name) if fused.stuck[name]),
-            slides=fused.sliding.get(one.name, ()),
-            words=one.words,
-            sizes=sizes,
-            tables=tables,
-            written=self._stored(one, one.name, one.words),
-            read={
-                p: size
-                for name in one.inputs
-                if name in fused.sliding
-                for p, size in self._stored(one, name, fused.named[name].words).items()
-            },
-            alike=like,
-        )
+            name=one.name, inputs=before, stuck=stuck, slides=fused.sliding.get(one.name, ()), words=one.words,
+            sizes=sizes, tables=tables, written=self._stored(one, one.name, one.words), read=read, alike=like,
+        )  # fmt: skip
 
     def _stored(self, one: GraphNode, name: str, words: int) -> dict[Packet, float]:
         """Words and metadata of the output of a node, or of an input of so many words, by the packets of its designs."""
         found, loops = {PLAIN: float(words)}, one.node.loops
         if loops is None or self.fused.problem.hardware.converter is None or one.node.content not in self.packets:
             return found
-        mine = dict(zip(one.inputs, one.operands, strict=False)).get(name) or next(
-            t.name for t in loops.tensors if t.output
-        )
-        t = next(i for i, tensor in enumerate(loops.tensors) if tensor.name == mine)
+        mine = dict(zip(one.inputs, one.operands, strict=False)).get(name)
+        t = next(i for i, tensor in enumerate(loops.tensors) if (tensor.name == mine if mine else tensor.output))
         share = words / math.prod(loops.tensors[t].shape(loops.sizes))
         for genome, told in self.packets[one.node.content].items():
             size = self.sizes[one.node.content][genome][t] * share
@@ -286,10 +268,8 @@ class FusedTables(LayerTables):
         for one in fused.graph:
             made: dict[Any, list[TablePoint]] = {}
             for key in fused.keys(one, sliding=True):
-                table = (
-                    [self.passed(one, key)] if one.node.loops is None else found[one.node.content][fused.kept(one, key)]
-                )
-                made[tuple(map(TensorPlace, key[0])), TensorPlace(key[1])] = table
+                points = found[one.node.content][fused.kept(one, key)] if one.node.loops else [self.passed(one, key)]
+                made[tuple(map(TensorPlace, key[0])), TensorPlace(key[1])] = points
             before = tuple(name for name in one.inputs if name != INPUT)
             steps.append(Step(name=one.name, inputs=before, tables=made, words={}))
         return joined(steps, fused.capacity, fused.value, reorder=False)  # no order needs less room than none

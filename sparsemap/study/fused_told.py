@@ -68,16 +68,11 @@ class _Told:
         alone = [self._own(one, own) for one in fused.graph]
         bound = self.tables.bound
         result = FusedResult(
-            base=base,
-            home=fused.places[1],
-            outside=fused.places[0],
-            capacity=fused.capacity,
-            rows=self._rows(own),
+            base=base, home=fused.places[1], outside=fused.places[0], capacity=fused.capacity, rows=self._rows(own),
             layer_by_layer=(sum(p.energy_pj for p in alone), sum(p.cycles for p in alone)),
             bound=None if bound is None else fused.value(bound.energy_pj, bound.cycles),
-            operations=fused.operations,
-            matched=fused.matched,
-        )
+            operations=fused.operations, matched=fused.matched,
+        )  # fmt: skip
         return attrs.evolve(result, score=fused.value(result.energy_pj, result.cycles))
 
     def _rows(self, own: Mapping[str, Any]) -> tuple[FusedLayer, ...]:
@@ -92,43 +87,27 @@ class _Told:
             inputs = tuple(live[name].level if name != INPUT else fused.places[0] for name in one.inputs)
             given = tuple(live[name].level for name in one.inputs if name != INPUT)
             held[one.name] = int(place.words) if place.slides else one.words
-            kept = fused.kept(one, (given, place.level))
-            on_chip = self._words(one, kept, held)
+            kept, taken = fused.kept(one, (given, place.level)), dict(self._taken(one))
+            on_chip = {tensor: held[taken[tensor]] for tensor in kept}
             slid = {tensor for tensor, name in self._taken(one) if name in live and live[name].slides}
             loop = self.tables.outermost[one.node.content][chosen.point.design] if one.node.loops and slid else None
             walks = {tensor: loop[0] for tensor in kept if tensor in slid and loop}
             same = one.node.content, kept, chosen.point.design, *on_chip.items(), *walks
-            rows.append(
-                FusedLayer(
-                    layer=one.name,
-                    type=one.node.piece.type_name,
-                    searched=own[one.node.name].searched if one.node.name in own else "",
-                    macs=one.node.macs,
-                    inputs=one.inputs,
-                    from_places=inputs,
-                    place=place.level,
-                    slides=place.slides,
-                    packed=place.packet != PLAIN,
-                    words=one.words,
-                    why=self._why(one, place),
-                    energy_pj=chosen.point.energy_pj,
-                    cycles=chosen.point.cycles,
-                    live=tuple(name for name, there in live.items() if there.level == fused.places[1]),
-                    live_words=chosen.live_words,
-                    used_words=chosen.used,
-                    kept=kept,
-                    kept_words=on_chip,
-                    walks=walks,
-                    design=files.setdefault(same, f"{PLAN_FOLDER}/{labels[one.name]}.toml") if one.node.loops else "",
-                    genome=chosen.point.design or (),
-                    **(
-                        self._limits(one, kept, chosen)
-                        if one.node.loops
-                        else self._moves(one, (given, place.level), chosen)
-                    ),
-                )
+            limits = (
+                self._limits(one, kept, chosen) if one.node.loops else self._moves(one, (given, place.level), chosen)
             )
-            rows += [self._pass(rows[-1], made) for made in passes]
+            row = FusedLayer(
+                layer=one.name, type=one.node.piece.type_name,
+                searched=own[one.node.name].searched if one.node.name in own else "", macs=one.node.macs,
+                inputs=one.inputs, from_places=inputs, place=place.level, slides=place.slides,
+                packed=place.packet != PLAIN, words=one.words, why=self._why(one, place),
+                energy_pj=chosen.point.energy_pj, cycles=chosen.point.cycles,
+                live=tuple(name for name, there in live.items() if there.level == fused.places[1]),
+                live_words=chosen.live_words, used_words=chosen.used, kept=kept, kept_words=on_chip, walks=walks,
+                design=files.setdefault(same, f"{PLAN_FOLDER}/{labels[one.name]}.toml") if one.node.loops else "",
+                genome=chosen.point.design or (), **limits,
+            )  # fmt: skip
+            rows += [row, *(self._pass(row, made) for made in passes)]
         return tuple(rows)
 
     def _pass(self, row: FusedLayer, made: Converted) -> FusedLayer:
@@ -142,11 +121,6 @@ class _Told:
             kept_words={}, walks={}, design="", genome=(), utilisation=None, limit="", by_level={},
         )  # fmt: skip
 
-    def _words(self, one: GraphNode, kept: Kept, held: Mapping[str, int]) -> dict[str, int]:
-        """By tensor of a layer that is on chip, the words of it that are there."""
-        taken = dict(self._taken(one))
-        return {tensor: held[taken[tensor]] for tensor in kept}
-
     def _taken(self, one: GraphNode) -> list[tuple[str, str]]:
         """The tensors of a layer, and the nodes that make them."""
         made = [(t.name, one.name) for t in one.node.loops.tensors if t.output] if one.node.loops else []
@@ -156,10 +130,8 @@ class _Told:
         """What a node costs layer by layer: its best design for itself, with all tensors outside."""
         if one.node.name in own:
             best = own[one.node.name].energy_pj, own[one.node.name].cycles
-            points = self.tables.tables[one.node.content][()]
-            return next(
-                (self.tables.paid(one, p) for p in points if (p.energy_pj, p.cycles) == best), TablePoint(*best)
-            )
+            same = (p for p in self.tables.tables[one.node.content][()] if (p.energy_pj, p.cycles) == best)
+            return next((self.tables.paid(one, p) for p in same), TablePoint(*best))
         return self.tables.passed(one, self.fused.keys(one)[0])
 
     def _why(self, one: GraphNode, place: TensorPlace) -> str:
@@ -180,11 +152,8 @@ class _Told:
     def _on_chip(self) -> dict[str, float]:
         """By node, what the network would cost at least with its output on chip."""
         fused, tables, inside = self.fused, self.tables, self.fused.places[1]
-
-        def wanted(place: Any) -> bool:
-            return bool(place.level == inside)
-
-        found = plans_with(tables.steps, fused.capacity, wanted, tables.groups, tables.fitting)
+        how: Any = fused.capacity, lambda place: place.level == inside, tables.groups, tables.fitting
+        found = plans_with(tables.steps, *how)
         sums = np.array([plan for plans in found.values() for plan in plans]).reshape(-1, 2)
         values = iter(fused.values(sums).tolist())
         return {name: min(next(values) for _ in plans) for name, plans in found.items()}

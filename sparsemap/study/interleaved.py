@@ -23,6 +23,7 @@ MOST_LAYERS = 8
 """Layers of a chain."""
 
 
+Inputs = tuple[TensorPlace, ...]
 Turn = tuple[Outermost, Packet, Packet] | None
 """The outermost loop of a layer, and the packets of the tensors that slide by into and out of it; None: the last layer's."""
 
@@ -45,9 +46,7 @@ class Member:
     words: int = 0
     """Of its output."""
     sizes: Mapping[str, int] = attrs.field(factory=dict)
-    tables: Mapping[tuple[tuple[TensorPlace, ...], TensorPlace], Mapping[Outermost, Sequence[TablePoint]]] = (
-        attrs.field(factory=dict)
-    )
+    tables: Mapping[tuple[Inputs, TensorPlace], Mapping[Outermost, Sequence[TablePoint]]] = attrs.field(factory=dict)
     """By places of the inputs and of the output, and by the outermost loop of the design."""
     written: Mapping[Packet, float] = attrs.field(factory=dict)
     """Words and metadata of its output in packets that designs write .."""
@@ -94,7 +93,7 @@ class _Slid:
     converts: bool = False
 
 
-Chains = dict[tuple[tuple[TensorPlace, ...], TensorPlace | None], dict[Turn, list[_Row]]]
+Chains = dict[tuple[Inputs, TensorPlace | None], dict[Turn, list[_Row]]]
 """By places of the inputs and of the last output (None: it slides by), and by the turn of the last layer."""
 
 
@@ -127,7 +126,7 @@ def interleaved(nodes: Sequence[Member], home: str, capacity: float, convert: Co
 
 def _roles(
     one: Member, sliding: str, home: TensorPlace, slides: bool
-) -> dict[tuple[tuple[TensorPlace, ...], TensorPlace | None], dict[Turn, list[TablePoint]]]:
+) -> dict[tuple[Inputs, TensorPlace | None], dict[Turn, list[TablePoint]]]:
     """The points of a node in a chain, by places of its inputs but for the one that slides by, and of its output."""
     found: dict[Any, dict[Turn, list[TablePoint]]] = {}
     for (inputs, place), by_loop in one.tables.items():
@@ -173,12 +172,9 @@ def _extended(
 
 
 def _sums(
-    by_loop: Mapping[Turn, Sequence[_Row]],
-    by_next: Mapping[Turn, Sequence[TablePoint]],
-    live: Mapping[Any, _Slid | None],
-    place: TensorPlace | None,
-    capacity: float,
-) -> dict[Turn, list[_Row]]:
+    by_loop: Mapping[Turn, Sequence[_Row]], by_next: Mapping[Turn, Sequence[TablePoint]],
+    live: Mapping[Any, _Slid | None], place: TensorPlace | None, capacity: float,
+) -> dict[Turn, list[_Row]]:  # fmt: skip
     """Rows with one more layer, of every row and every point that go together: those that fit and are worth keeping. By the
     turn of the point if that one's output slides by (`place` is None)."""
     by_loop = {loop: some for loop, some in by_loop.items() if any(live[loop, following] for following in by_next)}
@@ -217,9 +213,8 @@ def _merged(some: Sequence[Mapping[Turn, list[_Row]]]) -> dict[Turn, list[_Row]]
     for by_loop in some:
         for loop, rows in by_loop.items():
             found.setdefault(loop, []).extend(rows)
-    return {
-        loop: thinned(rows, lambda row: row.costs) if len(some) > 1 else rows for loop, rows in found.items() if rows
-    }
+    kept = {loop: rows for loop, rows in found.items() if rows}
+    return kept if len(some) < 2 else {loop: thinned(rows, lambda row: row.costs) for loop, rows in kept.items()}
 
 
 def _slid(
@@ -233,10 +228,8 @@ def _slid(
     for slide in before.slides if convert or not converts else ():
         if (loop and loop[0] != slide.made) or (then and then[0] != slide.taken):
             continue
-        made, taken = (
-            one.sizes[dim] // (at[1] if at else 1)
-            for one, dim, at in ((before, slide.made, loop), (after, slide.taken, then))
-        )
+        made = before.sizes[slide.made] // (loop[1] if loop else 1)
+        taken = after.sizes[slide.taken] // (then[1] if then else 1)
         packed = [some for some in (made_in, taken_in) if some]
         sizes = [math.prod(bound for rank, bound, _ in some if rank == slide.rank) for some in packed]
         if not all(slide.whole(size, made, taken) for size in sizes):

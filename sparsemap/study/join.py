@@ -113,13 +113,9 @@ T = TypeVar("T")
 
 
 def joined(
-    steps: Sequence[Step],
-    capacity: float,
-    value: Callable[[float, float], float] = edp,
-    reorder: bool = True,
-    groups: Sequence[Step] = (),
-    known: Fitting | None = None,
-) -> JoinedPlan | None:
+    steps: Sequence[Step], capacity: float, value: Callable[[float, float], float] = edp, reorder: bool = True,
+    groups: Sequence[Step] = (), known: Fitting | None = None,
+) -> JoinedPlan | None:  # fmt: skip
     """The plan of least `value` (of pJ and cycles), exact for these tables; None if none fits into `capacity` words.
 
     `steps` are in an order in which they can run. Of branches that part and meet again all orders are tried, as long as
@@ -155,9 +151,8 @@ def _reordered(
     """What the labels become with the `parts` of a block in all orders, where there are several."""
     after = {name for step in steps[block[-1] + 1 :] for name in step.inputs}
     done: dict[frozenset[int], Labels] = {frozenset(): labels}
-    for count in range(
-        len(parts) if len(parts) > 1 else 0
-    ):  # what so many make of the labels, whatever their order was
+    # what so many make of the labels, whatever their order was
+    for count in range(len(parts) if len(parts) > 1 else 0):
         for before in [some for some in done if len(some) == count]:
             for branch in set(range(len(parts))) - before:
                 rest = [i for b, part in enumerate(parts) if b not in before | {branch} for i in part]
@@ -186,12 +181,9 @@ def _parts(chosen: Chosen) -> list[Chosen]:
 
 
 def plans_with(
-    steps: Sequence[Step],
-    capacity: float,
-    wanted: Callable[[Place], bool],
-    groups: Sequence[Step] = (),
+    steps: Sequence[Step], capacity: float, wanted: Callable[[Place], bool], groups: Sequence[Step] = (),
     known: Fitting | None = None,
-) -> dict[str, list[tuple[float, float]]]:
+) -> dict[str, list[tuple[float, float]]]:  # fmt: skip
     """By step, the hull of energies and cycles of plans whose output of this step is where it is `wanted`, with the steps in
     this order; none for steps of which no such plan fits. What is between the parts of a group is wanted."""
     known = {} if known is None else known
@@ -240,10 +232,8 @@ def matching(steps: Sequence[Step], groups: Sequence[Step]) -> tuple[list[Step],
             return made and all(place in there.get((step.name, taker), ()) for taker in takers[step.name])
 
         kept = ({key: some for key, some in step.tables.items() if goes(step, *key)} for step in every)
-        every = [
-            step if len(tables) == len(step.tables) else attrs.evolve(step, tables=tables)
-            for step, tables in zip(every, kept, strict=True)
-        ]
+        pairs = zip(every, kept, strict=True)
+        every = [one if len(some) == len(one.tables) else attrs.evolve(one, tables=some) for one, some in pairs]
     return every[: len(steps)], every[len(steps) :]
 
 
@@ -270,35 +260,22 @@ def _turns(
 
 
 def _run(
-    steps: Sequence[Step],
-    found: Sequence[Labels],
-    at: Iterable[int],
-    after: set[str],
-    groups: Mapping[str, Sequence[Step]],
-    words: Mapping[str, Mapping[Place, float]],
-    capacity: float,
-    known: Fitting,
-) -> None:
+    steps: Sequence[Step], found: Sequence[Labels], at: Iterable[int], after: set[str],
+    groups: Mapping[str, Sequence[Step]], words: Mapping[str, Mapping[Place, float]], capacity: float, known: Fitting,
+) -> None:  # fmt: skip
     """Adds to the labels before and after each step what those before it become with the steps `at` some places, and with
     groups that end there; `after`: outputs that steps after all of them take."""
     for begin, end, step, needed in _turns(steps, at, after, groups):
         for state, left, place, fitting, used in _moves(step, found[begin], needed, words, capacity, known):
-            here = (*state, (step.name, place))
-            made = [
-                (a[0] + b[0], a[1] + b[1], (step.name, place, b[2], here, used, a[2]))
-                for a, b in sums(found[begin][state], fitting)
-            ]
+            here, pairs = (*state, (step.name, place)), sums(found[begin][state], fitting)
+            made = [(a[0] + b[0], a[1] + b[1], (step.name, place, b[2], here, used, a[2])) for a, b in pairs]
             _into(found[end], left, made)
 
 
 def _moves(
-    step: Step,
-    states: Iterable[Live],
-    needed: set[str],
-    words: Mapping[str, Mapping[Place, float]],
-    capacity: float,
+    step: Step, states: Iterable[Live], needed: set[str], words: Mapping[str, Mapping[Place, float]], capacity: float,
     known: Fitting,
-) -> Iterator[tuple[Live, Live, Place, list[Corner[TablePoint]], float]]:
+) -> Iterator[tuple[Live, Live, Place, list[Corner[TablePoint]], float]]:  # fmt: skip
     """From states with this step to others: both, the place of its output, the hull of the points that fit, and the words
     that live while it runs; `needed`: outputs that later steps take."""
     for state in states:

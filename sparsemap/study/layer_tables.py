@@ -54,8 +54,7 @@ class LayerTables:
             base = self.fused.plan.problem(cells[()])
             if self.fused.matched and some:
                 some += uncompressed(base, some, self.edges[content])
-            walks = self.walks[content]
-            if walks and some:
+            if some and (walks := self.walks[content]):
                 some += sliced(base, some, walks)
             found[content] = list(dict.fromkeys(some))
         return found
@@ -146,9 +145,8 @@ class LayerTables:
         for rows, told in alike(problem, genomes):
             detail = told.detail or Detail()
             if detail.data_words_max is None or detail.cells is None:
-                raise SearchError(
-                    f"cost model '{problem.cost_model.name}' does not tell the room that designs need: no --fuse"
-                )
+                model = problem.cost_model.name
+                raise SearchError(f"cost model '{model}' does not tell the room that designs need: no --fuse")
             costs[:, rows] = np.where(told.valid, [told.energy_pj, told.cycles], np.inf)
             need[0][:, rows], need[2][:, rows] = detail.data_words_max[:, s] * each, detail.data_words_max[:, 0]
             for t, cells in enumerate(detail.cells):
@@ -176,7 +174,5 @@ class LayerTables:
             columns = base.space.decode(np.array(genomes, dtype=np.int64)).columns if genomes else {}
             output = next(t for t, tensor in enumerate(base.tensors) if tensor.output)
             levels = columns.get("decoded", np.full((len(base.tensors), len(genomes)), len(base.levels)))[output]
-            found[content] = {
-                genome for genome, s in zip(genomes, levels.tolist(), strict=True) if s < len(base.levels)
-            }
+            found[content] = {g for g, s in zip(genomes, levels.tolist(), strict=True) if s < len(base.levels)}
         return found

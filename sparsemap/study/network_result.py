@@ -135,7 +135,8 @@ class NetworkResult:
     @property
     def bound(self) -> float | None:
         """The product of the layers' least energies and least cycles, each summed: no designs of the space have a lower EDP."""
-        return _product(self._total("bound_energy_pj"), self._total("bound_cycles"))
+        energy, cycles = self._total("bound_energy_pj"), self._total("bound_cycles")
+        return None if energy is None or cycles is None else energy * cycles
 
     @property
     def gap(self) -> float | None:
@@ -217,8 +218,7 @@ ABOUT = ("network", "hardware", "space", "searcher", "budget", "seed")
 def check_network(folder: Path, about: Mapping[str, Any], layers: Sequence[str]) -> None:
     """`JournalMismatch` if the complete result of a network in a folder is of another search than `about` says (of `ABOUT`),
     or has none of these layers; those that it has are compared one by one (`folder.check_result`)."""
-    table = _complete(folder)
-    if table:
+    if table := _complete(folder):
         there, wanted = {key: table.get(key) for key in about}, dict(about)
         names = [row.get("layer") for row in table["layers"]]
         if not {*names} & {*layers}:
@@ -245,13 +245,10 @@ def between_text(found: Iterable[tuple[str, str, Sequence[float] | None]]) -> st
         return ""
     if len(counts) > 1 or len(known) > AMOUNTS:
         return "operations between layers (counted with --fuse)"
-    moved = [
-        f"{units.format_energy(pj)} and {units.format_count(cycles)} cycles"
-        + (f" on {hardware}" if len(known) > 1 else "")
-        + (f" for {network}" if len(networks) > 1 else "")
-        for (network, hardware), (_, pj, cycles) in known.items()
-    ]
-    (count,) = counts
+    moved, (count,) = list[str](), counts
+    for (network, hardware), (_, pj, cycles) in known.items():
+        where = f" on {hardware}" * (len(known) > 1) + f" for {network}" * (len(networks) > 1)
+        moved.append(f"{units.format_energy(pj)} and {units.format_count(cycles)} cycles{where}")
     verb = "operation between layers, which moves" if count == 1 else "operations between layers, which move"
     return f"{count} {verb} {', '.join(moved)} (counted with --fuse)"
 
@@ -295,12 +292,5 @@ def _cells(result: NetworkResult, layers: Sequence[LayerResult]) -> list[str]:
 
 
 def _numbers(edp: float | None, energy_pj: float | None, cycles: float | None) -> list[str]:
-    return [
-        four_digits(edp),
-        "-" if energy_pj is None else units.format_energy(energy_pj),
-        "-" if cycles is None else f"{cycles:,.0f}",
-    ]
-
-
-def _product(a: float | None, b: float | None) -> float | None:
-    return None if a is None or b is None else a * b
+    energy = "-" if energy_pj is None else units.format_energy(energy_pj)
+    return [four_digits(edp), energy, "-" if cycles is None else f"{cycles:,.0f}"]

@@ -106,14 +106,9 @@ def bare(point: TablePoint) -> tuple[TablePoint, tuple[Converted, ...]]:
 
 
 def with_conversions(
-    step: Step,
-    targets: Mapping[Packet, float],
-    stored: Callable[[Any], float],
-    words: int,
-    levels: Mapping[str, int],
-    converter: Converter,
-    chip: Chip,
-) -> Step:
+    step: Step, targets: Mapping[Packet, float], stored: Callable[[Any], float], words: int, levels: Mapping[str, int],
+    converter: Converter, chip: Chip,
+) -> Step:  # fmt: skip
     """A step that may write its output of so many `words` in any packets, and rewrite it as one of the `targets`, each with
     its words and metadata; `stored`: those of what a design writes. Both copies have room on chip meanwhile."""
     tables: dict[Any, list[TablePoint]] = {key: list(points) for key, points in step.tables.items()}
@@ -124,20 +119,14 @@ def with_conversions(
             if packet == here.packet:
                 continue
             other = attrs.evolve(here, packet=packet)
-            for point in points:
-                costs = converted(
-                    converter, stored(bare(_last(point))[0].design), written, words, levels[here.level], chip
-                )
+            for point in points:  # of the layer that makes the output
+                last = point.design.parts[-1][2] if isinstance(point.design, Together) else point
+                costs = converted(converter, stored(bare(last)[0].design), written, words, levels[here.level], chip)
                 room = max(point.room, step.words.get(place, 0.0))
                 tables.setdefault((inputs, other), []).append(followed(point, *costs, room))
             if place in step.words:
                 sizes[other] = step.words[place]
     return attrs.evolve(step, tables=tables, words=sizes)
-
-
-def _last(point: TablePoint) -> TablePoint:
-    """The point of the layer that makes the output."""
-    return point.design.parts[-1][2] if isinstance(point.design, Together) else point
 
 
 def followed(point: TablePoint, energy_pj: float, cycles: float, room: float) -> TablePoint:

@@ -158,30 +158,18 @@ class Plan:
         for cell, group in zip(self.cells, distinct(self.nodes).values(), strict=True):
             found = self._numbers(cell, by_folder.get(cell.folder))
             for node in group:
+                sizes = (node.loops.sizes if node.loops else {}).items()
+                densities = " ".join(f"{name} {density:.3g}" for name, density in node.densities.items())
                 layers[node.name] = LayerResult(
-                    layer=node.name,
-                    type=node.piece.type_name,
-                    repeat=node.repeat,
-                    searched=group[0].name,
-                    macs=node.macs,
-                    sizes=" ".join(f"{dim} {size}" for dim, size in (node.loops.sizes if node.loops else {}).items()),
-                    densities=" ".join(f"{name} {density:.3g}" for name, density in node.densities.items()),
-                    **found,
-                )
-        first = self.cells[0]
+                    layer=node.name, type=node.piece.type_name, repeat=node.repeat, searched=group[0].name, macs=node.macs,
+                    sizes=" ".join(f"{dim} {size}" for dim, size in sizes), densities=densities, **found,
+                )  # fmt: skip
+        first, problem = self.cells[0], self.problem(self.cells[0])
         return NetworkResult(
-            network=self.network,
-            hardware=self.hardware,
-            space=self.problem(first).space_spec.name,
-            searcher=first.searcher,
-            budget=first.budget,
-            seed=first.seed,
-            warm_start=self.warm_start,
-            chip=self.problem(first).chip,
-            layers=tuple(layers[node.name] for node in self.nodes),
-            lacks=self.lacks,
-            between=self._between(self.problem(first).chip),
-        )
+            network=self.network, hardware=self.hardware, space=problem.space_spec.name, searcher=first.searcher,
+            budget=first.budget, seed=first.seed, warm_start=self.warm_start, chip=problem.chip,
+            layers=tuple(layers[node.name] for node in self.nodes), lacks=self.lacks, between=self._between(problem.chip),
+        )  # fmt: skip
 
     def _between(self, chip: Chip) -> tuple[int, float, float]:
         """The operations between layers: how many, and pJ and cycles of what they move outside the chip."""
@@ -257,22 +245,10 @@ def network_of(registry: Registry, network: Any) -> tuple[Network, tuple[Node, .
 
 
 def plan_of(
-    registry: Registry,
-    network: Any,
-    hardware: Any,
-    folder: Path,
-    budget: int,
-    seed: int,
-    searcher: Any,
-    space: Any,
-    objective: Any,
-    cost_model: Any,
-    warm_start: str | None = None,
-    count: str = "all",
-    more: Any = None,
-    handed: bool = False,
-    known: tuple[Network, tuple[Node, ...]] | None = None,
-) -> Plan:
+    registry: Registry, network: Any, hardware: Any, folder: Path, budget: int, seed: int, searcher: Any, space: Any,
+    objective: Any, cost_model: Any, warm_start: str | None = None, count: str = "all", more: Any = None,
+    handed: bool = False, known: tuple[Network, tuple[Node, ...]] | None = None,
+) -> Plan:  # fmt: skip
     """The cells of a network; `handed`: outputs have the density that the next layer reads. SpecError for a wrong part,
     before anything is searched. `known` is what `network_of` says, for who plans one network on many chips."""
     piece, graph = known or network_of(registry, network)
@@ -297,32 +273,17 @@ def plan_of(
     folders = {name: str(folder / label) for name, label in labels_of(layer.name for layer in layers).items()}
     cells = tuple(
         Cell(
-            workload=layer.name,
-            hardware=sample.hardware.name,
-            searcher=chosen.name or chosen.type_name,
-            seed=seed,
-            budget=budget,
-            count=count,
-            parts={**parts, "searcher": named, "workload": _table(layer, registry)},
-            folder=folders[layer.name],
-            after=tuple(folders[name] for name in before[layer.name]),
+            workload=layer.name, hardware=sample.hardware.name, searcher=chosen.name or chosen.type_name, seed=seed,
+            budget=budget, count=count, parts={**parts, "searcher": named, "workload": _table(layer, registry)},
+            folder=folders[layer.name], after=tuple(folders[name] for name in before[layer.name]),
         )
         for layer in layers
-    )
+    )  # fmt: skip
     return Plan(
-        network=piece.name,
-        hardware=sample.hardware.name,
-        nodes=nodes,
-        graph=graph,
-        batch=piece.batch,
-        input_words=piece.batch * math.prod(piece.input) if piece.input else 0,
-        cells=cells,
-        folder=folder,
-        warm_start=warm_start,
-        searcher=chosen,
-        registry=registry,
-        lacks=piece.lacks,
-    )
+        network=piece.name, hardware=sample.hardware.name, nodes=nodes, graph=graph, batch=piece.batch, cells=cells,
+        input_words=piece.batch * math.prod(piece.input) if piece.input else 0, folder=folder, warm_start=warm_start,
+        searcher=chosen, registry=registry, lacks=piece.lacks,
+    )  # fmt: skip
 
 
 def plans_of(study: Study, folder: Path, base: Path, registry: Registry) -> list[tuple[Cell, Plan]]:
@@ -330,17 +291,6 @@ def plans_of(study: Study, folder: Path, base: Path, registry: Registry) -> list
     the study are relative to `base`."""
     cells = cells_of(study, folder, base, "network")
     about: dict[str, Any] = {"warm_start": study.warm_start or None, "budget": study.budget, "count": study.count}
-    about["handed"] = study.fuse
-    return [
-        (
-            cell,
-            plan_of(
-                registry,
-                folder=Path(cell.folder),
-                seed=cell.seed,
-                **about,
-                **{"space": None, "cost_model": None, **cell.parts},
-            ),
-        )
-        for cell in cells
-    ]
+    about |= {"handed": study.fuse, "space": None, "cost_model": None}
+    given = [(cell, {**about, **cell.parts, "folder": Path(cell.folder), "seed": cell.seed}) for cell in cells]
+    return [(cell, plan_of(registry, **parts)) for cell, parts in given]

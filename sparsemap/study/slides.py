@@ -92,11 +92,8 @@ def made(node: Node) -> tuple[RankWalk, ...]:
         walked = zip(steps, node.shape, strict=False)
         return tuple(RankWalk(str(rank) if step else "", size, size) for rank, ((step, _), size) in enumerate(walked))
     output = next(t for t in node.loops.tensors if t.output)
-    sizes = output.shape(node.loops.sizes)
-    return tuple(
-        RankWalk(rank[0][0] if len(rank) == 1 else "", size, size)
-        for rank, size in zip(output.ranks, sizes, strict=True)
-    )
+    ranks = zip(output.ranks, output.shape(node.loops.sizes), strict=True)
+    return tuple(RankWalk(rank[0][0] if len(rank) == 1 else "", size, size) for rank, size in ranks)
 
 
 def taken(node: Node, operand: str, sums: bool = True) -> tuple[RankWalk, ...]:

@@ -14,7 +14,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ import attrs
 
 from ..errors import SearchError, SparseMapError, traced
 from ..files import csv_text, four_digits, markdown_table, read_csv, times, write_texts
-from ..pieces.boundary import raised_in
 from ..pieces.data_specs import Study
 from ..pieces.loading import load
 from ..pieces.registry import Registry, is_path
@@ -67,9 +66,8 @@ def run_study(
     """
     args = dict(registry_args or {})
     if not isinstance(study, Study):
-        base = base or (
-            Path(study).parent if isinstance(study, str | os.PathLike) and is_path(os.fspath(study)) else ""
-        )
+        named = isinstance(study, str | os.PathLike) and is_path(os.fspath(study))
+        base = base or (Path(study).parent if named else "")  # type: ignore[arg-type]
         study = piece_of(load(**args), "study", study)
         assert isinstance(study, Study)
     from .fused import FusedPlan
@@ -92,31 +90,18 @@ def run_study(
                     ended.append((plan.plan if study.fuse else plan).outcome(cell, layers, result))
         return ended
 
+    def keep(found: list[Outcome]) -> None:
+        write_tables(whole(found), folder, len(cells) + len(plans))
+
     every = [*cells, *(cell for _, plan in plans for cell in plan.cells)]
-    count = len(cells) + len(plans)
-    return whole(
-        run_cells(
-            every,
-            lambda found: write_tables(whole(found), folder, count),
-            args,
-            jobs,
-            progress,
-            cluster,
-            overwrite=overwrite,
-        )
-    )
+    return whole(run_cells(every, keep, args, jobs, progress, cluster, overwrite=overwrite))
 
 
 def run_cells(
-    cells: Sequence[Cell],
-    keep: Callable[[list[Outcome]], object],
-    registry_args: Mapping[str, Any] | None = None,
-    jobs: int = 1,
-    progress: Progress | None = None,
-    cluster: str = "",
-    problem_of: Callable[[Cell], Problem] | None = None,
-    overwrite: bool = False,
-) -> list[Outcome]:
+    cells: Sequence[Cell], keep: Callable[[list[Outcome]], object], registry_args: Mapping[str, Any] | None = None,
+    jobs: int = 1, progress: Progress | None = None, cluster: str = "",
+    problem_of: Callable[[Cell], Problem] | None = None, overwrite: bool = False,
+) -> list[Outcome]:  # fmt: skip
     """The outcomes of cells in their order; `keep` writes those that there are, also when the run ends early.
 
     The other arguments, and how it ends, are those of `run_study`; `problem_of`: what cells search, as far as this process
@@ -139,15 +124,9 @@ def run_cells(
                 interrupted = True
                 break
             ended[outcome.cell.folder] = outcome
-            about = (
-                len(ended),
-                len(cells),
-                outcome.cell.name,
-                outcome.state,
-                f": {outcome.error}" * bool(outcome.error),
-            )
-            unheard = outcome.state == "failed" and progress is None
-            logger.log(logging.WARNING if unheard else logging.INFO, "%d of %d cells: %s %s%s", *about)
+            about = outcome.cell.name, outcome.state, f": {outcome.error}" * bool(outcome.error)
+            level = logging.WARNING if outcome.state == "failed" and progress is None else logging.INFO
+            logger.log(level, "%d of %d cells: %s %s%s", len(ended), len(cells), *about)
             if progress is not None:
                 progress(len(ended), len(cells), outcome)
     except KeyboardInterrupt:
@@ -195,6 +174,8 @@ def run_cell(
     except OSError as error:
         return Outcome(cell, "failed", error=f"{error.filename or cell.folder}: {error.strerror or error}")
     except (Exception, SystemExit, GeneratorExit) as error:
+        from ..pieces.faults import raised_in
+
         named = raised_in(error, error.__traceback__) or f"{type(error).__name__}: {error}"
         return Outcome(cell, "failed", error=traced(error, str(named)))
     table = result.to_dict()
@@ -278,18 +259,15 @@ def shown_rows(rows: Iterable[Mapping[str, Any]]) -> list[list[str]]:
     return [list(keys), *([_shown(key, row.get(key)) for key in keys] for row in rows)]
 
 
+SHOWN: dict[str, Callable[[Any], str]] = {
+    **dict.fromkeys(("edp", "edp_js", "energy_pj"), four_digits),
+    **dict.fromkeys(("cycles", "evaluations"), "{:,.0f}".format),
+    "broken_bound": times,
+    "seconds": partial(scaled_text, unit="s"),
+    "valid_fraction": "{:.3f}".format,
+}
+
+
 def _shown(key: str, value: Any) -> str:
     """A value of a table for people."""
-    if value is None:
-        return "-"
-    if key in ("edp", "edp_js", "energy_pj"):
-        return four_digits(value)
-    if key == "broken_bound":
-        return times(value)
-    if key == "seconds":
-        return scaled_text(value, "s")
-    if key in ("cycles", "evaluations"):
-        return f"{value:,.0f}"
-    if key == "valid_fraction":
-        return f"{value:.3f}"
-    return str(value)
+    return "-" if value is None else SHOWN.get(key, str)(value)

@@ -147,17 +147,11 @@ class Cases:
         names = [name for name, _ in tensors]
         known = names if rng.random() < 0.3 else names[1:]
         return Case(
-            number=number,
-            registry=self.registry,
-            tensors=tensors,
-            sizes=sizes,
-            density={name: rng.choice(self.densities) for name in known},
-            levels=_levels(rng, names),
-            compute=_unit(rng),
-            space=rng.choice(self.spaces),
-            cost_model=rng.choice(self.cost_models),
+            number=number, registry=self.registry, tensors=tensors, sizes=sizes,
+            density={name: rng.choice(self.densities) for name in known}, levels=_levels(rng, names),
+            compute=_unit(rng), space=rng.choice(self.spaces), cost_model=rng.choice(self.cost_models),
             word_bits=rng.choice((8, 16, 16, 32)),
-        )
+        )  # fmt: skip
 
 
 def _product(rng: random.Random) -> tuple[tuple[str, tuple[Index, ...]], ...]:

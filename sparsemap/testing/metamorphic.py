@@ -109,7 +109,8 @@ def operands_permuted(case: Case, count: int) -> int:
 
 def loops_split(case: Case, count: int) -> int:
     """A dimension as two, the outer loops of the one and the inner loops of the other, without sums in indices."""
-    plain = [dim for dim, size in case.sizes.items() if size in (4, 6, 8, 12, 16, 24) and _alone(case, dim)]
+    summed = {dim for _, indices in case.tensors for index in indices if len(index) > 1 for _, dim in index}
+    plain = [dim for dim, size in case.sizes.items() if size in (4, 6, 8, 12, 16, 24) and dim not in summed]
     if not plain or any(not isinstance(value, float) for value in case.density.values()):
         return 0  # patterns with a shape are other patterns in more ranks
     whole = plain[case.number % len(plain)]
@@ -146,11 +147,6 @@ def loops_split(case: Case, count: int) -> int:
     return reordered(case, Side(problem, designs.take(rows)), Side(merged, Designs(columns)), "loops split")
 
 
-def _alone(case: Case, dim: str) -> bool:
-    """Whether a dimension stands in no sum."""
-    return all(len(index) == 1 for _, indices in case.tensors for index in indices if any(d == dim for _, d in index))
-
-
 # ------------------------------------------------------------------------------------------------------ other hardware
 
 
@@ -177,11 +173,8 @@ def bandwidths_scaled(case: Case, count: int) -> int:
     problem, other = case.problem(), attrs.evolve(case, levels=levels).problem()
     designs = case.designs(problem, count)
     least = 0.0 if getattr(problem.cost_model, "charges", ()) else 1.0 - ROUNDING
-    high = 1.0 + ROUNDING
-    return compared(
-        Side(problem, designs), Side(other, designs), {"energy_pj": least, "cycles": 0.5 - ROUNDING}, high,
-        "bandwidths doubled",
-    )  # fmt: skip
+    low, sides = {"energy_pj": least, "cycles": 0.5 - ROUNDING}, (Side(problem, designs), Side(other, designs))
+    return compared(*sides, low, 1.0 + ROUNDING, "bandwidths doubled")
 
 
 def level_inserted(case: Case, count: int) -> int:
@@ -212,11 +205,8 @@ def dense(case: Case, count: int) -> int:
     problem = full.problem()
     designs = full.designs(problem, count)
     plain = [index for index, chosen in enumerate(problem.candidates("format")) if not _costs(chosen)]
-    nothing = [
-        index
-        for index, chosen in enumerate(problem.candidates("mechanism"))
-        if not any(filters_of(chosen, place) for place in problem.places)
-    ]
+    acts = [any(filters_of(chosen, place) for place in problem.places) for chosen in problem.candidates("mechanism")]
+    nothing = [index for index, act in enumerate(acts) if not act]
     if not plain or (problem.places and not nothing):
         return 0
     columns = dict(designs.columns)
@@ -277,10 +267,8 @@ def check_above(problem: Problem, bound: Evaluation, designs: Designs, energy_pj
         row = int(below[0])
         pairs = zip(bound.energy_pj.tolist()[:4], bound.cycles.tolist()[:4], strict=True)
         least = "; ".join(f"{pj!r} pJ and {steps!r} cycles" for pj, steps in pairs)
-        text = (
-            f"bound: {float(energy_pj[row])!r} pJ and {float(cycles[row])!r} cycles, though no design is below {least}"
-        )
-        raise Broken(f"{text} ({below.size} designs)", Design.of(problem, designs.take(np.array([row]))))
+        text = f"bound: {float(energy_pj[row])!r} pJ and {float(cycles[row])!r} cycles, though no design is below "
+        raise Broken(f"{text}{least} ({below.size} designs)", Design.of(problem, designs.take(np.array([row]))))
 
 
 PROBES: Mapping[str, Probe] = {

@@ -47,14 +47,9 @@ def fibers(count: int, seed: int = 0) -> of.Fiber:
     rng = np.random.default_rng(seed)
     length = 2.0 ** rng.integers(0, 11, count) + rng.integers(0, 2, count)
     slots = np.floor(2.0 ** rng.uniform(0, 12, count))
-    return of.Fiber(
-        fibers=slots * rng.random(count),
-        length=length,
-        occupied=length * rng.random(count),
-        coord_bits=2.0 ** rng.integers(0, 4, count),
-        offset_bits=2.0 ** rng.integers(0, 6, count),
-        slots=slots,
-    )
+    shares = slots * rng.random(count), length, length * rng.random(count)
+    coord_bits, offset_bits = (2.0 ** rng.integers(0, most, count) for most in (4, 6))
+    return of.Fiber(*shares, coord_bits, offset_bits, slots)
 
 
 def check_format(piece: of.Format, count: int = 500, seed: int = 0, parents: Iterable[of.Format] = ()) -> None:
@@ -147,7 +142,9 @@ def check_codec(piece: of.Format, parents: Iterable[of.Format] = (), seed: int =
                 groups = [(x.group > 1, min(x.group, length)) for x, length in zip(formats, shape, strict=True)]
                 full = [n if many and not length % n else 0 for (many, n), length in zip(groups, shape, strict=True)]
             coding = Coding.of(formats, shape, usual=usual_shares(formats, shape, nonzeros), even=full)
-            if not all(map(_readable, formats, coding.shapes)):
+            lone = [of.Fiber.of(np.ones(1), rank.length, np.ones(1), rank.length) for rank in coding.shapes]
+            told_of = zip(formats, lone, coding.shapes, strict=True)
+            if not all(np.all(form.encoded(fiber, rank.outer).readable) for form, fiber, rank in told_of):
                 continue
             tried += shape[-1] > 1
             layout = lay_out(tiles, formats, every_fiber=True)
@@ -169,12 +166,6 @@ def check_codec(piece: of.Format, parents: Iterable[of.Format] = (), seed: int =
             written, expected = f"{sizes.mean():.2f} (`encode`)", f"{told:.2f} (`encoded`)"
             expect(piece, near, f"mean bits for {what}", written, expected, "encoded")
     expect(piece, tried, f"has fields too narrow for ranks of {LENGTHS[-2]} and more positions")
-
-
-def _readable(form: of.Format, rank: of.RankShape) -> bool:
-    """Whether `encoded` says that a rank can be read."""
-    fiber = of.Fiber.of(np.ones(1), rank.length, np.ones(1), rank.length)
-    return bool(np.all(form.encoded(fiber, rank.outer).readable))
 
 
 def decodable(formats: Sequence[of.Format]) -> bool:
@@ -216,11 +207,8 @@ def expected_bits(formats: Sequence[of.Format], shape: tuple[int, ...], nonzeros
 
 def usual_shares(formats: Sequence[of.Format], shape: tuple[int, ...], nonzeros: int) -> list[float]:
     """Per rank, the share of the positions that hold something."""
-    words = math.prod(shape)
-    return [
-        _held(words, block_of(form, shape[rank]) * math.prod(shape[rank + 1 :]), nonzeros)
-        for rank, form in enumerate(formats)
-    ]
+    parts = [block_of(form, shape[rank]) * math.prod(shape[rank + 1 :]) for rank, form in enumerate(formats)]
+    return [_held(math.prod(shape), part, nonzeros) for part in parts]
 
 
 def _some(length: int, size: int, below: int, words: int, nonzeros: int) -> float:

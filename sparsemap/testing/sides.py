@@ -119,12 +119,11 @@ def reordered(case: Case, one: Side, other: Side, what: str) -> int:
 
 def doing(problem: Problem, place: Place, mechanism: Any) -> Any:
     """What a mechanism does at a place, by the names of tensors."""
-    names = [tensor.name for tensor in problem.tensors]
-    rules = [
-        (attrs.evolve(rule, target="", leaders=()), names[target], frozenset(names[leader] for leader in leaders))
-        for rule, target, leaders in problem.filters(mechanism, place)
-    ]
-    return frozenset((str(rule), target, leaders) for rule, target, leaders in rules), mechanism.needs_metadata(place)
+    names, rules = [tensor.name for tensor in problem.tensors], set()
+    for rule, target, leaders in problem.filters(mechanism, place):
+        bare = str(attrs.evolve(rule, target="", leaders=()))
+        rules.add((bare, names[target], frozenset(names[leader] for leader in leaders)))
+    return frozenset(rules), mechanism.needs_metadata(place)
 
 
 def divided(problem: Problem, designs: Designs) -> tuple[frozenset[tuple[str, str]], Array]:

@@ -48,6 +48,12 @@ class Holes(Option):
     type_name: ClassVar[str] = "holes"
 
 
+class Remainders(Option):
+    """A discount: loops end with the data; iterations in the padding of a dimension do not take place."""
+
+    type_name: ClassVar[str] = "remainders"
+
+
 class FilterMetadata(Option):
     """A filter reads what it looks at: the metadata of its leaders, or their words where they have none."""
 
@@ -126,6 +132,7 @@ class ChargeOptions:
     drains: bool = False
     sums: bool = False
     holes: bool = False
+    remainders: bool = False
     filter_metadata: bool = False
     stay: bool = False
     run_lengths: bool = False

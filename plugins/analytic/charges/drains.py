@@ -121,8 +121,10 @@ class OutputVisits:
     def _happens(self, s: int) -> PerDesign:
         """The share of the updates of level s, next to the compute units, that any of the computes they add leaves."""
         nest = self.nest
-        lanes = nest.instances_used[self.lay.S] / nest.instances_used[s]
+        computes = nest.instances_used[self.lay.S] / nest.instances_used[s] * nest.steps[-1]
+        if nest.remainders is not None:
+            computes = nest.computes / nest.instances_used[s]
         updates = np.where(self.updates[s] > 0.0, self.updates[s], 1.0)
-        together = np.maximum(1.0, lanes * nest.steps[-1] / updates)
+        together = np.maximum(1.0, computes / updates)
         carried = np.where(self.packed[s], self.computes.nonzero, self.computes.actual) / nest.computes
         return 1.0 - (1.0 - np.clip(carried, 0.0, 1.0)) ** together

@@ -64,7 +64,9 @@ def _run(nest: Nest, s: int) -> tuple[Array, Array, Array]:
 
 def gap_table(lay: Layout, t: int, r: int) -> tuple[Table[Number], RLock]:
     """What `_share` said for the keys that were asked for, and who may ask now."""
-    found: tuple[Table[Number], RLock] = lay.problem.remember((word_share, t, r), lambda: (Table(Number), RLock()))
+    found: tuple[Table[Number], RLock] = lay.problem.remember(
+        (word_share, lay.ragged, t, r), lambda: (Table(Number), RLock())
+    )
     return found
 
 
@@ -86,15 +88,18 @@ def _share(lay: Layout, t: int, r: int, key: tuple[int, ...]) -> float:
     along, reach, count, *rest = key
     rank, (tiles, across) = lay.ranks[t][r], (rest[: len(rest) // 2], rest[len(rest) // 2 :])
     starts, places, width = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), 1
+    real = np.ones(1, dtype=bool)  # tiles that begin before the end of the data
     for place, ((dim, c), tile, children) in enumerate(zip(rank, tiles, across, strict=True), start=1):
         begins, extent = np.arange(0, int(lay.sizes[dim]), tile * children), tile
         if place == along:  # the first tiles of runs
             begins = begins[begins % (reach * count) < reach]
             extent = reach * (count - 1) + tile
+        real = (real[:, None] & (begins < lay.ends[dim])).reshape(-1)
         starts, width = (starts[:, None] + c * begins).reshape(-1), width + c * (extent - 1)
         places = np.unique(places[:, None] + c * tile * np.arange(children))
     starts = (starts[:, None] + places).reshape(-1)
     there = lay.gaps[t][r]
     assert there is not None
     before = np.concatenate([[0], np.cumsum(there)])
-    return float((before[starts + width] - before[starts]).mean() / width)
+    words = (before[starts + width] - before[starts]) * np.repeat(real, len(places))
+    return float(words.mean() / width)

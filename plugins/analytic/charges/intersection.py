@@ -34,7 +34,7 @@ def looked_at(
     positions; those further out tiles, whose empty ones take cycles as well. Of one that compares `entries` these are its
     positions.
     """
-    lay, chip, steps = known.layout, choices.chip, nest.steps[-1]
+    lay, chip, steps = known.layout, choices.chip, nest.turns
     positions, width = steps, np.full(nest.batch, np.inf)
     waits: dict[int, Array] = {}  # by place: for empty tiles
     compared: dict[int, PerDesign] = {}
@@ -67,7 +67,7 @@ def looked_at(
     unit = known.places.compute
     if unit is not None:
         skips = unit.kind[choices.genes[unit.gene]] == SKIP
-        reached = counts.computes.left / nest.instances_used[lay.S]
+        reached = counts.computes.left / nest.units_of(nest.instances_used[lay.S])
         limit = np.where(skips, width_of(chip.lookahead[-1], unit.width, unit.gene, choices, slice(None)), np.inf)
         waits[-1] = np.where(skips, passed(positions, reached, width) - reached, 0.0)
         lists = skips & unit.entries[choices.genes[unit.gene]]

@@ -17,6 +17,7 @@ from sparsemap import Occupancy
 from sparsemap.pieces.contracts import box
 from sparsemap.pieces.contracts.base import Array, Rows
 
+from .. import native
 from ..occupancy.lookup import Number, Table, fingerprint
 from ..occupancy.shared import SHARED
 
@@ -36,46 +37,35 @@ SHAPES = 128
 
 @attrs.frozen(eq=False)
 class Shares:
-    """The probabilities of values in ascending order, neighbours as one where they are many: what does not depend on the
-    values themselves."""
+    """The probabilities of values in ascending order, neighbours as one where they are many."""
 
-    p: Array
-    starts: Array
-    """First values of what counts as one; empty: each counts for itself."""
-    share: Array
-    """(C,) of what counts as one."""
+    y: Array
+    """(C,) what counts as one .."""
     reaches: Array
-    """(C,) share that has this value at least .."""
-    logs: Array
-    """.. and log(1 - reaches)."""
+    """(C,) .. and the share that has this value at least."""
 
     @classmethod
-    def of(cls, p: Array) -> Shares:
-        starts = np.arange(0, len(p), -(-len(p) // MERGED)) if len(p) > MERGED else np.zeros(0, dtype=np.int64)
-        share = np.add.reduceat(p, starts) if starts.size else p
-        reaches = np.minimum(np.cumsum(share[::-1])[::-1], 1.0)
+    def of(cls, values: Array, p: Array) -> Shares:
+        size = -(-len(p) // MERGED)
+        share = p
+        if size > 1:
+            which, first = np.arange(len(p)) // size, values[::size]
+            share = np.bincount(which, p)
+            mean = np.bincount(which, p * values) / np.where(share > 0.0, share, 1.0)
+            # rounding may put the mean of equal values below the one before
+            values = np.maximum.accumulate(np.where(share > 0.0, mean, first))
+        return cls(values, np.minimum(np.cumsum(share[::-1])[::-1], 1.0))
+
+    def maxima(self, lanes: Array) -> Array:
+        """(len(lanes),) expected maxima of so many of them; each is twice the one before."""
         with np.errstate(divide="ignore"):
-            return cls(p, starts, share, reaches, np.log1p(-reaches))
-
-    def merged(self, values: Array) -> Array:
-        """(C,) means of the values that count as one."""
-        if not self.starts.size:
-            return values
-        there = self.share > 0.0
-        mean = np.add.reduceat(self.p * values, self.starts) / np.where(there, self.share, 1.0)
-        found = np.where(there, mean, values[self.starts])
-        return np.maximum.accumulate(found)  # rounding may put the mean of equal values below the one before
-
-    def weights(self, lanes: Array) -> Array:
-        """(len(lanes), C): times the differences of the values, the expected maxima of so many of them."""
-        return -np.expm1(lanes[:, None] * self.logs)
-
-
-def _rises(values: Array) -> Array:
-    """What each value adds to the one before, the first to nothing."""
-    found = values.copy()
-    found[1:] -= values[:-1]
-    return found
+            weights = [-np.expm1(lanes[0] * np.log1p(-self.reaches))]
+        for _ in lanes[1:]:
+            weights.append(weights[-1] * (2.0 - weights[-1]))  # 1 - (1 - w)^2
+        rises = self.y.copy()
+        rises[1:] -= self.y[:-1]
+        found: Array = np.cumsum(np.array(weights) * rises, axis=1)[:, -1]
+        return found
 
 
 class Rowed:
@@ -115,12 +105,11 @@ class WorkTiles(Rowed):
         """`lanes`: for how many units maxima are tabulated."""
         super().__init__(len(lanes) + 2 + 2 * len(TAILS))
         self.occupancy, self.lanes = occupancy, lanes
-        self._known: dict[tuple[int, ...], tuple[Array, Shares, Array]] = {}
+        self._known: dict[tuple[int, ...], tuple[Array, Array]] = {}
 
     @property
     def size(self) -> int:
-        known = sum(weights.size for *_, weights in list(self._known.values()))
-        return known + super().size
+        return 2 * sum(k.size for k, _ in list(self._known.values())) + super().size
 
     @property
     def maxima(self) -> Array:
@@ -152,31 +141,33 @@ class WorkTiles(Rowed):
 
     def _row(self, looks: int, shape: tuple[int, ...]) -> Array:
         """Maxima of `lanes` units, moments, values and shares."""
-        k, shares, weights = self._shape(shape)
-        words = float(max(math.prod(shape), looks))
+        k, p = self._shape(shape)
+        words, tails = float(max(math.prod(shape), looks)), TAILS * (1.0 - 1e-9)
+        if native.maxima is not None:
+            found = np.empty(self.figures.shape[1])
+            given = k, p, looks, words, float(self.lanes[0]), len(self.lanes), tails, (np.power, np.log1p, np.expm1)
+            if native.maxima.work(*given, found) is not None:
+                return found
         if looks == 1:
             values = np.where(k > 0.0, 1.0 - (1.0 - np.minimum(k / words, 1.0)), 0.0)
         else:
             values = 1.0 - (1.0 - np.minimum(np.maximum(looks, k) / words, 1.0)) ** np.minimum(looks, k)
         if (values[1:] < values[:-1]).any():
             order = np.argsort(values, kind="stable")
-            values, shares = values[order], Shares.of(shares.p[order])
-            weights = shares.weights(self.lanes)
-        y = shares.merged(values)
-        at = np.searchsorted(-shares.reaches, -TAILS * (1.0 - 1e-9), side="right") - 1
-        at = np.maximum(at, 0)
-        first = np.searchsorted(y, y[at], side="left")  # all that have this value reach it
-        moments = shares.p @ values**2, shares.p[values > 0.0].sum()
-        return np.concatenate([weights @ _rises(y), moments, y[at], shares.reaches[first]])
+            values, p = values[order], p[order]
+        shares = Shares.of(values, p)
+        at = np.maximum(np.searchsorted(-shares.reaches, -tails, side="right") - 1, 0)
+        first = np.searchsorted(shares.y, shares.y[at], side="left")  # all that have this value reach it
+        moments = np.cumsum([p * (values * values), np.where(values > 0.0, p, 0.0)], axis=1)[:, -1]
+        return np.concatenate([shares.maxima(self.lanes), moments, shares.y[at], shares.reaches[first]])
 
-    def _shape(self, shape: tuple[int, ...]) -> tuple[Array, Shares, Array]:
-        """Occupancies of a tile, their shares, and the weights of these."""
+    def _shape(self, shape: tuple[int, ...]) -> tuple[Array, Array]:
+        """Occupancies of a tile, and their shares."""
         if shape not in self._known:
             if len(self._known) >= SHAPES:
                 self._known.clear()
-            k, p = (np.asarray(part, dtype=np.float64) for part in self.occupancy.distribution(shape))
-            shares = Shares.of(p / p.sum())
-            self._known[shape] = k, shares, shares.weights(self.lanes)
+            k, p = (np.array(part, dtype=np.float64) for part in self.occupancy.distribution(shape))
+            self._known[shape] = k, p / p.cumsum()[-1]
         return self._known[shape]
 
 
@@ -196,31 +187,26 @@ class MetPlaces(Rowed):
         return self.find(fingerprint([part.view(np.int64) for part in (places, chance[0])]), make)
 
     def _row(self, places: float, chance: float) -> Array:
-        k, p = binomial(places, chance)
-        shares = Shares.of(p)
-        return shares.weights(self.lanes) @ _rises(shares.merged(k / places))
+        mean, spread = places * chance, math.sqrt(places * chance * (1.0 - chance))
+        low, high = max(0.0, math.floor(mean - 9 * spread - 9)), min(places, math.ceil(mean + 12 * spread + 30))
+        if high - low > WINDOW:
+            k = np.linspace(low, high, WINDOW)
+            logs = -0.5 * ((k - mean) / spread) ** 2
+        else:
+            odds, found = (math.log(chance), math.log1p(-chance)), np.empty(len(self.lanes))
+            if native.maxima is not None:
+                given = places, odds, low, high, float(self.lanes[0]), len(self.lanes)
+                if native.maxima.met(*given, (np.exp, np.log, np.log1p, np.expm1), found) is not None:
+                    return found
+            k = np.arange(low, high + 1.0)
+            ratio = np.log((places - k[:-1]) / (k[:-1] + 1.0)) + odds[0] - odds[1]
+            logs = np.concatenate([[0.0], np.cumsum(ratio)])
+        p = np.exp(logs - logs.max())
+        return Shares.of(k / places, p / p.cumsum()[-1]).maxima(self.lanes)
 
 
 WINDOW = 1 << 16
-"""The most numbers of successes that `binomial` lists."""
-
-
-def binomial(trials: float, chance: float) -> tuple[Array, Array]:
-    """Successes and their probabilities, where they are not negligible; of very many, some at equal steps, as normal
-    numbers have them."""
-    mean, spread = trials * chance, math.sqrt(trials * chance * (1.0 - chance))
-    low, high = max(0.0, math.floor(mean - 9 * spread - 9)), min(trials, math.ceil(mean + 12 * spread + 30))
-    if high - low > WINDOW:
-        k = np.linspace(low, high, WINDOW)
-        logs = -0.5 * ((k - mean) / spread) ** 2
-    else:
-        k = np.arange(low, high + 1.0)
-        ratio = np.log((trials - k[:-1]) / (k[:-1] + 1.0)) + math.log(chance) - math.log1p(-chance)
-        logs = np.concatenate([[0.0], np.cumsum(ratio)])
-    p = np.exp(logs - logs.max())
-    return k, p / p.sum()
-
-
+"""The most numbers of places with something that are listed; of more, some at equal steps, as normal numbers have them."""
 _AT = np.linspace(-9.0, 9.0, 6001)
 NORMAL = np.array([_AT, 0.5 * np.array([1.0 + math.erf(x / math.sqrt(2.0)) for x in _AT])])
 """Numbers (2, 6001), and the chance that a normal one is below."""

@@ -33,8 +33,8 @@ __all__ = ["AskedFormat", "RankUnits", "Ranks", "TensorTables"]
 
 Made = TypeVar("Made")
 
-KEPT = 2 << 20
-"""float64 of tiles and pairs that are kept until they are dropped, 16 MB."""
+KEPT = 8 << 20
+"""float64 of tiles and pairs that are kept until they are dropped, 64 MB: a search of a tensor in cut blocks has 25 MB."""
 
 
 class TileFigures(NamedTuple):

@@ -26,6 +26,7 @@ import numpy as np
 
 from sparsemap.pieces.contracts.base import Array
 
+from .. import native
 from .lookup import distinct
 
 WHOLE = 512
@@ -129,12 +130,15 @@ def cut(
     windows: Windows, rank: Array, bin: Array, rises: Array, means: Array, occupied: Array,
     occupied_at: Callable[[Array, Array], Array],
 ) -> Pieces:  # fmt: skip
-    """Pieces, in their order per rank, of the bins in which `occupied` passes a whole number.
+    """Pieces, by rank, those before a step and then those behind the last one of a bin, of the bins in which `occupied` passes a
+    whole number.
 
     In n places, in order of rank and bin, `occupied` takes `rises` > 0 steps from the mean of a bin to that of the
     next; `means` and `occupied` there are (2, n). `occupied_at(rank, k)` is the function itself: a step is placed by
     linear interpolation, which in so small a range is less than one occupancy off, and by the four values around.
     """
+    if native.units is not None and (found := _cut_in_c(windows, rank, bin, rises, means, occupied, occupied_at)):
+        return found
     times = rises.astype(np.int64)
     at = np.repeat(np.arange(len(times)), times)
     step = np.arange(len(at)) - np.repeat(np.cumsum(times) - times, times)
@@ -160,4 +164,22 @@ def cut(
     tilt = np.where(density > 0.0, (high_density - low_density) / np.where(density > 0.0, density, 1.0), 0.0)
     margin = np.minimum(windows.grain[rank], right - left) / 2
     mean = np.clip((left + right) / 2 + tilt * (right - left) / 6, left + margin, right - margin)
-    return Pieces(rank, bin, mean, high - low)
+    order = np.argsort(rank, kind="stable")
+    return Pieces(*(column[order] for column in (rank, bin, mean, high - low)))
+
+
+def _cut_in_c(
+    windows: Windows, rank: Array, bin: Array, rises: Array, means: Array, occupied: Array,
+    occupied_at: Callable[[Array, Array], Array],
+) -> Pieces | None:  # fmt: skip
+    """`cut` by the loops of `units.c`; None: an array is not known there."""
+    count = int(rises.sum())
+    source, (value, first), near = np.empty(count, np.int64), np.empty((2, count)), np.empty(4 * count)
+    given = windows.grain, rank, rises, *map(np.ascontiguousarray, (means, occupied))
+    if native.units.near(*given, source, value, first, near) is None:
+        return None
+    w, around = windows, occupied_at(np.repeat(rank[source], 4), near)
+    places, numbers = np.empty((2, 2 * count), np.int64), np.empty((2, 2 * count))
+    given = w.store, w.edges, w.sums, w.samples, w.origin, w.step, w.grain, rank, bin, source, value, first, around
+    made = native.units.cut(*given, places, numbers)
+    return None if made is None else Pieces(*places[:, :made], *numbers[:, :made])

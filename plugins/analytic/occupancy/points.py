@@ -92,12 +92,11 @@ class RankPoints:
 
         data = tiles.lists.data
         found = cut(windows, rank, bin, rises, np.stack([data[k], data[k + 1]]), occupied, occupied_at)
-        order = np.argsort(found.rank, kind="stable")
-        rank, k = found.rank[order], found.k[order]
+        rank, k = found.rank, found.k
         there, held, *groups = filled(rank, k, ranks.box, ranks.below, *([ranks.group] if len(ranks.group) else []))
         listed = np.zeros(len(rank)) if self.group_size is None else self.groups_of(rank) * groups[0]
         fibers, occupied = ranks.above[rank] * there, ranks.length[rank] * share_of(held, there, tiles)
-        return RankPieces(rank, found.bin[order], fibers, occupied, listed, found.p[order])
+        return RankPieces(rank, found.bin, fibers, occupied, listed, found.p)
 
 
 class RankPieces(NamedTuple):

@@ -153,9 +153,7 @@ REDUCED = tuple(f"{MODELS[-1]}{WITHOUT}{', '.join(LEFT_OUT[: count + 1])}" for c
 def _cost_model(model: str, registry: Any) -> Any:
     """The spec that a name of `MODELS` or `REDUCED` stands for."""
     name, _, without = model.partition(WITHOUT)
-    charges = [
-        charge.name for charge in registry.get("cost-model", name).charges if charge.name not in without.split(", ")
-    ]
+    charges = [x.name for x in registry.get("cost-model", name).charges if x.name not in without.split(", ")]
     return {"extends": name, "name": model, "charges": charges} if without else model
 
 
@@ -175,10 +173,8 @@ def cells(model: str) -> Iterator[tuple[TensorCore, float, float]]:
 
 def rows_of(where: tuple[Product, str], scale: float) -> list[Row]:
     """All cells of a product in a cost model, with this share of the budgets."""
-    (product, model), registry = where, _registry()
+    (product, model), registry = where, _loaded()
     return [machine.best(product, sparsity, words, model, registry, scale) for machine, sparsity, words in cells(model)]
 
 
-@cache
-def _registry() -> Any:
-    return load()
+_loaded = cache(load)

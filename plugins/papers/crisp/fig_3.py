@@ -95,9 +95,8 @@ def _pair(point: PrunedPoint) -> str:
 
 def _findings(found: dict[str, list[PrunedPoint]]) -> str:
     cut = sum(sum(point.values("cut")) for some in found.values() for point in some)
-    return page(
-        __file__, "crisp-fig-3-findings", end=at_the_end(found["all"]), end_of_three=at_the_end(found["3,8,9"]), cut=cut
-    )
+    end, end_of_three = (at_the_end(found[classes]) for classes in ("all", "3,8,9"))
+    return page(__file__, "crisp-fig-3-findings", end=end, end_of_three=end_of_three, cut=cut)
 
 
 def draw(found: dict[str, list[PrunedPoint]]) -> Figure:

@@ -36,10 +36,8 @@ def report(runner: Runner, name: str) -> Report:
         ]
         for one in rows
     ]  # fmt: skip
-    csr, ellpack, on_mask, bitmask = (
-        f"{min(one[key] for one in rows):.1f}x to {max(one[key] for one in rows):.1f}x"
-        for key in ("csr", "ellpack", "ellpack on mask", "bitmask")
-    )
+    columns = ([one[key] for one in rows] for key in ("csr", "ellpack", "ellpack on mask", "bitmask"))
+    csr, ellpack, on_mask, bitmask = (f"{min(column):.1f}x to {max(column):.1f}x" for column in columns)
     paper = min(one["paper"] for one in rows)
     near = min(("ellpack", "ellpack on mask"), key=lambda key: max(abs(one[key] - PAPER["ellpack"]) for one in rows))
     less = sum(one["bitmask"] < min(one["csr"], one["ellpack"]) for one in rows)

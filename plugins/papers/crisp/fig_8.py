@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import attrs
 
 from sparsemap.cli.networks import step_progress
+from sparsemap.files import grouped
 from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..report import Report, page
@@ -69,9 +71,8 @@ class Fig8Cells:
 
     def slower(self, design: str, other: str, *where: float) -> int:
         """Layers in which a design needs more cycles than another one."""
-        return sum(
-            self.at(design, x.name, *where)["cycles"] > self.at(other, x.name, *where)["cycles"] for x in self.layers
-        )
+        cycles = ([self.at(one, x.name, *where)["cycles"] for x in self.layers] for one in (design, other))
+        return sum(mine > its for mine, its in zip(*cycles, strict=True))
 
     def limited(self) -> tuple[float, float]:
         """The largest speed times density of CRISP's cells, and the smallest where the MACs are the limit."""
@@ -85,18 +86,13 @@ class Fig8Cells:
 
 def report(runner: Runner, name: str) -> Report:
     layers = products(runner.registry, runner.workloads)
-
-    def told(rows: list[Row]) -> str:
-        return f"layers   {rows[0]['layer']}, {rows[0]['model']}"
-
     parts = [(layer, model) for layer in layers for model in (*MODELS, *REDUCED)]
-    found: Iterator[list[Row]] = runner.each(partial(rows_of, scale=runner.scale), parts)
-    rows = [row for some in step_progress(found, len(parts), told) for row in some]
-    key = ("design", "layer", "sparsity", "words/cycle")
-    by_model = {
-        model: Fig8Cells(layers, {tuple(one[k] for k in key): one for one in rows if one["model"] == model})
-        for model in (*MODELS, *REDUCED)
-    }
+    found = runner.each(partial(rows_of, scale=runner.scale), parts)
+    some = step_progress(found, len(parts), lambda rows: f"layers   {rows[0]['layer']}, {rows[0]['model']}")
+    rows = [row for rows in some for row in rows]
+    key = itemgetter("design", "layer", "sparsity", "words/cycle")
+    of_models = grouped(rows, itemgetter("model")).items()
+    by_model = {model: Fig8Cells(layers, {key(one): one for one in mine}) for model, mine in of_models}
     for one in rows:
         where = one["layer"], one["sparsity"], one["words/cycle"]
         one["speed"] = by_model[one["model"]].over_dense("cycles", one["design"], *where)
@@ -205,13 +201,11 @@ def conclusions(cells: Fig8Cells) -> dict[str, Any]:
     fastest = max(cells.over_dense("cycles", one.name, layer) for one in CRISP for layer in names)
     ones = sorted((one.block, one.name) for one in CRISP if one.n == 1)
     (least, small), (_, large) = ones[0], ones[-1]
-    blocks = [
-        cells.whole("cycles", large, SPARSE, at) / cells.whole("cycles", small, SPARSE, at) for at in (DEFAULT, WIDE)
-    ]
-    ahead = [
-        f"{at}" for at in BANDWIDTHS
-        if cells.whole("cycles", LANES, SPARSE, at) > cells.whole("cycles", DSTC.name, SPARSE, at)
-    ]  # fmt: skip
+    gains = {
+        at: {x: cells.whole("cycles", x, SPARSE, at) for x in (large, small, LANES, DSTC.name)} for at in BANDWIDTHS
+    }
+    blocks = [gains[at][large] / gains[at][small] for at in (DEFAULT, WIDE)]
+    ahead = [f"{at}" for at, gain in gains.items() if gain[LANES] > gain[DSTC.name]]
     ahead_of = [layer for layer in names if cells.at(DSTC.name, layer)["cycles"] <= cells.at(LANES, layer)["cycles"]]
     ranges = [f"{low}x to {high}x ({pattern})" for pattern, (low, high) in PAPER.items()]
     densities = [f"{100 / high:.0f} to {100 / low:.0f} %" for low, high in PAPER.values()]
@@ -239,10 +233,8 @@ def draw(found: Mapping[str, Fig8Cells]) -> Figure:
             title = f"{what} by layer, 90 %, model {model}"
             panels.append(Panel("", f"{what} of dense over it", lines, title=title, **look))
     for model, of in found.items():
-        lines = [
-            Series(design, BANDWIDTHS, [of.whole("cycles", design, SPARSE, bandwidth) for bandwidth in BANDWIDTHS])
-            for design in shown
-        ]
+        speeds = {design: [of.whole("cycles", design, SPARSE, at) for at in BANDWIDTHS] for design in shown}
+        lines = [Series(design, BANDWIDTHS, speed) for design, speed in speeds.items()]
         limits = {"ylim": (0, None), "xticks": BANDWIDTHS}
         words, title = "words per cycle read from shared memory", f"whole network, 90 %, model {model}"
         panels.append(Panel(words, "speed over dense", lines, title=title, limits=limits))

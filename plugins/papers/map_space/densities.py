@@ -72,10 +72,8 @@ def tested(
     """Runs searches of a study (see `searched`) with each strategy; per round their designs, evaluated at every tested
     density."""
     given = {strategy: {"P": density_of(strategy, pattern)} for strategy in strategies}
-    return [
-        [design for stage in stages for design in _tested(runner, name, stage, pattern)]
-        for stages in zip(*searched(runner, name, cells, given, rounds), strict=True)
-    ]
+    stages = zip(*searched(runner, name, cells, given, rounds), strict=True)
+    return [[design for stage in each for design in _tested(runner, name, stage, pattern)] for each in stages]
 
 
 def _tested(runner: Runner, name: str, stage: Stage, pattern: str) -> list[TestedDesign]:
@@ -111,14 +109,9 @@ def variant(
     is what the workload is called then."""
     workload = workload or cell.workload
     name = f"{workload}--{cell.hardware}--{label.replace(' ', '-')}{again}--seed{cell.seed}"
-    return attrs.evolve(
-        cell,
-        workload=workload,
-        searcher=label,
-        parts={**cell.parts, "workload": {"extends": cell.workload, "name": workload, "density": density}},
-        folder=str(Path(cell.folder).with_name(name)),
-        after=tuple(after),
-    )
+    parts = {**cell.parts, "workload": {"extends": cell.workload, "name": workload, "density": density}}
+    folder = str(Path(cell.folder).with_name(name))
+    return attrs.evolve(cell, workload=workload, searcher=label, parts=parts, folder=folder, after=tuple(after))
 
 
 def evaluated(
@@ -151,7 +144,6 @@ def csv_rows(
         {"workload": design.workload, "hardware": design.hardware, "seed": design.seed, "strategy": design.strategy}
         | {"density": density, "edp": edp, "over_best": ratio, "reasons": " ".join(reasons)}
         for design in designs
-        for density, edp, ratio, reasons in zip(
-            TESTED, design.edp, ratios[design.place][design.strategy], design.reasons, strict=True
-        )
+        for over in [ratios[design.place][design.strategy]]
+        for density, edp, ratio, reasons in zip(TESTED, design.edp, over, design.reasons, strict=True)
     ]

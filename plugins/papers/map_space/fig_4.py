@@ -100,12 +100,10 @@ def features(problem: Problem, genomes: Array) -> Array:
 
 
 def draw(flat: Mapping[str, Array], edps: Mapping[str, Array]) -> Figure:
-    mappers = [name for name in flat if name]
+    mappers, cells = [name for name in flat if name], {"gridsize": 24, "mincnt": 1, "linewidths": 0, "rasterized": True}
     figure, axes = subplots(1, len(mappers), figsize=(3.0 * len(mappers), 3.2), sharex=True, sharey=True, squeeze=False)
     for axis, mapper, colour in zip(axes[0], mappers, COLOURS, strict=False):
-        axis.hexbin(
-            *flat[""].T, C=np.log(edps[""]), gridsize=24, cmap="Greys_r", mincnt=1, linewidths=0, rasterized=True
-        )
+        axis.hexbin(*flat[""].T, C=np.log(edps[""]), cmap="Greys_r", **cells)
         axis.plot(*flat[mapper][::SAMPLE].T, ".", markersize=2.0, color=colour, rasterized=True)
         at = int(np.argmin(edps[mapper]))
         axis.plot(*flat[mapper][at], "*", markersize=10, color=colour, markeredgecolor="black", markeredgewidth=0.6)

@@ -27,24 +27,18 @@ def report(runner: Runner, name: str) -> Report:
     study = runner.study(name)
     more, models = surrogates.cells(runner, name) if name == "mse-fig-3" else ([], [])
     runs = runner.run(name, [*runner.cells(name), *more])
-    cells = {
-        place: grouped(found, lambda run: run.searcher)
-        for place, found in grouped(runs, lambda run: (run.workload, run.hardware)).items()
-    }
+    places = grouped(runs, lambda run: (run.workload, run.hardware)).items()
+    cells = {place: grouped(found, lambda run: run.searcher) for place, found in places}
     claims = []
     for claim in claims_of(name):
         one, two, hardware = claim["one"], claim["two"], claim["hardware"]
         at = round(float(claim["share"]) * study.budget)
-        ratios = [
-            ratio(_edp(found[one], at), _edp(found[two], at))
-            for (_, place), found in cells.items()
-            if hardware in ("", place)
-        ]
+        theirs = [found for (_, place), found in cells.items() if hardware in ("", place)]
+        ratios = [ratio(_edp(found[one], at), _edp(found[two], at)) for found in theirs]
         if ratios:
             where = f"{one} over {two}" + (f", {hardware}" if hardware else "")
-            claims.append(
-                [where, f"{at:,}", claim["paper"], times(geometric_mean(ratios)), ", ".join(map(times, ratios))]
-            )
+            mean = times(geometric_mean(ratios))
+            claims.append([where, f"{at:,}", claim["paper"], mean, ", ".join(map(times, ratios))])
     rows = []
     for place, found in cells.items():
         edps = {searcher: _edp(same, study.budget) for searcher, same in found.items()}
@@ -61,11 +55,7 @@ def report(runner: Runner, name: str) -> Report:
         numbers=[["cell", "searcher", "EDP", "over the best", "worst seed over best", "legal proposals"], *rows],
     )  # fmt: skip
     headline = "\n".join(f"{row[0]} after {row[1]} mappings: {row[3]} (paper: {row[2]})" for row in claims)
-    table = [
-        {"workload": run.workload, "hardware": run.hardware, "searcher": run.searcher, "seed": run.seed}
-        | {"edp": run.edp, "valid_fraction": run.valid_fraction}
-        for run in runs
-    ]
+    table = [run.told("workload", "hardware", "searcher", "seed", "edp", "valid_fraction") for run in runs]
     return Report(name, headline, text, table, lambda: draw(cells, name == "mse-fig-3"))
 
 
@@ -101,9 +91,9 @@ def draw(cells: SearchCells, timed: bool) -> Figure:
     for place, searchers in cells.items():
         lines = series([curve(searcher, same, unit=UJ) for searcher, same in searchers.items()])
         designs.append(Panel("legal mappings", y, lines, title=" on ".join(place), log="xy"))
-        first = {searcher: same[0] for searcher, same in searchers.items()}
         lines = [
-            Series(x, run.seconds, run.history["best_score"] / UJ, marked=False, how=steps) for x, run in first.items()
+            Series(searcher, one.seconds, one.history["best_score"] / UJ, marked=False, how=steps)
+            for searcher, (one, *_) in searchers.items()
         ]
         late += [Panel("seconds", y, lines, log="xy", plain={"x": (1, 3)})] if timed else []
     return figure([*designs, *late], (3.2 * len(cells), 3.4 + 2.6 * timed), len(cells))

@@ -29,9 +29,8 @@ def report(runner: Runner, name: str) -> Report:
         shown = {name: _shown(same, means[name]) for name, same in strategies.items()}
         lines.append([f"{workload}, {hardware}", *shown.values()])
         headline.append(f"{workload} on {hardware}: " + ", ".join(f"{name} {worth}" for name, worth in shown.items()))
-        notes += [
-            f"- {workload} on {hardware}, {name}: {why}" for name, same in strategies.items() if (why := _why(same))
-        ]
+        whys = {name: _why(same) for name, same in strategies.items()}
+        notes += [f"- {workload} on {hardware}, {name}: {why}" for name, why in whys.items() if why]
     text = [page(
         __file__, name, study=study, seeds=counted(len(study.seeds), "seed"),
         searched=", ".join(f"{density:g}" for density in SEARCHED),

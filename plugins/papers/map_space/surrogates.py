@@ -50,9 +50,7 @@ def trained(runner: Runner, name: str, hardware: str, levels: str = "") -> Train
         say(f"{name}: training the surrogate of {hardware}")
         like = runner.registry.spec("hardware", levels or hardware)["levels"]
         own = runner.registry.spec("hardware", hardware)["levels"]
-        bare = [
-            here["name"] for here, there in zip(own, like, strict=True) if "fanout" in there and "fanout" not in here
-        ]
+        bare = [x["name"] for x, there in zip(own, like, strict=True) if "fanout" in there and "fanout" not in x]
         chip = {"kind": "hardware", "name": hardware, "extends": hardware, "levels": {x: {"fanout": 1} for x in bare}}
         files = {"hardware": chip} | {f"layer{at}": layer for at, layer in enumerate(_layers(study.workloads[0]))}
         for label, table in files.items():

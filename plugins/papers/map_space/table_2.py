@@ -57,8 +57,6 @@ def draw(found: Mapping[str, Array]) -> Figure:
     panels = []
     for workload, edps in found.items():
         ratios = (edps / edps.min(axis=1, keepdims=True)).T
-        lines = [
-            Series(f"searched at {density:g}", DENSITIES, line) for density, line in zip(DENSITIES, ratios, strict=True)
-        ]
+        lines = [Series(f"searched at {x:g}", DENSITIES, line) for x, line in zip(DENSITIES, ratios, strict=True)]
         panels.append(Panel("density of the weights", "EDP over the best (x)", lines, title=workload, log="x"))
     return figure(panels, (3.2 * len(found), 3.4), sharey=True)

@@ -45,6 +45,8 @@ STARTS = {
 LEAST, MOST = 3.3, 7.3
 """Fig. 11: how many times fewer generations a warm search needs, from MnasNet to the network that gains most."""
 PAPERS_MAPPER = "gamma"
+METRICS = {"cold": "off", "warm": "edit"}
+"""Of the searches of a layer, what chooses their start."""
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -139,10 +141,8 @@ def layers_of(runner: Runner, name: str) -> list[WarmLayer]:
         given = {"extends": whole.workload, "name": whole.workload, "batch": BATCH}
         about = {"budget": whole.budget, "seed": whole.seed, **whole.parts, "network": given}
         place = f"{whole.workload}--{whole.hardware}--{whole.searcher}-%s--seed{whole.seed}"
-        cold, warm = (
-            plan_of(runner.registry, folder=Path(whole.folder).with_name(place % how), warm_start=metric, **about)
-            for how, metric in (("cold", "off"), ("warm", "edit"))
-        )
+        folders = {metric: Path(whole.folder).with_name(place % how) for how, metric in METRICS.items()}
+        cold, warm = (plan_of(runner.registry, folder=at, warm_start=x, **about) for x, at in folders.items())
         plans.append((whole, cold, warm))
     runner.run_cells(name, [cell for _, *both in plans for plan in both for cell in plan.cells])
     found = []
@@ -177,20 +177,15 @@ def fig_9(study: Study, layers: Sequence[WarmLayer]) -> Report:
         networks = grouped(same, lambda layer: layer.network)
         groups |= {mapper: same} | {f"{mapper}, {network}": mine for network, mine in networks.items()}
     some = {place: [layer for layer in same if _convolution(layer)] for place, same in groups.items()}
-    table, convolutions = (
-        [["start", "paper", *them], *([start, paper, *_means(them.values(), start)] for start, paper in STARTS.items())]
-        for them in (groups, some)
-    )
+    table, convolutions = ([["start", "paper", *them], *map(partial(_means, them), STARTS)] for them in (groups, some))
     worse = [
         [f"{one} above {two}", *(percent(_above(same, one, two)) for same in groups.values())]
         for one, two in pairwise([*STARTS][1:4])
     ]
     text = _page(study, table=table, convolutions=convolutions, worse=[["layers", *groups], *worse])
     mappers = grouped(started, lambda layer: layer.mapper)
-    headline = "\n".join(
-        f"{start}: {', '.join(f'{mapper} {times(_mean(same, start))}' for mapper, same in mappers.items())} (paper: {paper})"
-        for start, paper in STARTS.items()
-    )
+    means = {start: [f"{mapper} {times(_mean(same, start))}" for mapper, same in mappers.items()] for start in STARTS}
+    headline = "\n".join(f"{start}: {', '.join(mean)} (paper: {STARTS[start]})" for start, mean in means.items())
     rows = [layer.place | {"edp": layer.end} | layer.starts for layer in started]
     return Report(study.name, headline, text, rows, lambda: draw_9(started))
 
@@ -199,8 +194,8 @@ def _convolution(layer: WarmLayer) -> bool:
     return not layer.cold.workload.startswith("classifier")
 
 
-def _means(groups: Iterable[Sequence[WarmLayer]], start: str) -> list[str]:
-    return [times(_mean(same, start)) for same in groups]
+def _means(groups: Mapping[str, Sequence[WarmLayer]], start: str) -> list[str]:
+    return [start, STARTS[start], *(times(_mean(same, start)) for same in groups.values())]
 
 
 def _mean(layers: Sequence[WarmLayer], start: str) -> float:
@@ -284,18 +279,13 @@ def fig_11(study: Study, layers: Sequence[WarmLayer]) -> Report:
         LEAST=LEAST, MOST=MOST, mapper=PAPERS_MAPPER, sizes=_sizes(groups), starts=STARTS["random"],
         why=[["mapper", *WHY], *([mapper, *_why(same)] for mapper, same in mappers.items())],
     )  # fmt: skip
-    headline = "\n".join(
-        f"{' '.join(row[:2])}: " + ", ".join(map(" ".join, zip(COLUMNS, row[2:], strict=True))) for row in rows
-    )
-    table = [
-        layer.place
-        | {
-            f"generations_{how}": generations_to(run, layer.target())
-            for how, run in {**layer.runs, "again": layer.again}.items()
-        }
-        | {f"edp_{how}": run.edp for how, run in layer.runs.items()}
-        for layer in layers
-    ]
+    told = ((place, network, zip(COLUMNS, numbers, strict=True)) for place, network, *numbers in rows)
+    headline = "\n".join(f"{place} {network}: {', '.join(map(' '.join, said))}" for place, network, said in told)
+    table = []
+    for layer in layers:
+        runs, goal = {**layer.runs, "again": layer.again}, layer.target()
+        generations = {f"generations_{how}": generations_to(run, goal) for how, run in runs.items()}
+        table.append(layer.place | generations | {f"edp_{how}": run.edp for how, run in layer.runs.items()})
     return Report(study.name, headline, text, table, lambda: draw_11(groups))
 
 
@@ -334,14 +324,9 @@ def _why(layers: Sequence[WarmLayer]) -> list[str]:
 def _row(layers: Sequence[WarmLayer]) -> list[str]:
     changes = [layer.change for layer in layers]
     cold, warm = (sum(generations_to(x.runs[how], x.target()) for x in layers) for how in ("cold", "warm"))
-    return [
-        times(_gain(layers)),
-        times(geometric_mean(layer.speedup(chance=True) for layer in layers)),
-        times(cold / warm),
-        times(geometric_mean(layer.speedup(own=True) for layer in layers)),
-        times_exact(geometric_mean(changes)),
-        times_exact(max(changes)),
-    ]
+    chance, own = (geometric_mean(x.speedup(**{how: True}) for x in layers) for how in ("chance", "own"))
+    ratios = map(times, (_gain(layers), chance, cold / warm, own))
+    return [*ratios, *map(times_exact, (geometric_mean(changes), max(changes)))]
 
 
 def _later(layers: Sequence[WarmLayer], near: float, chance: bool) -> list[str]:
@@ -355,7 +340,7 @@ def draw_11(groups: LayerGroups) -> Figure:
         "generations, cold over warm (x)": WarmLayer.speedup,
         "EDP at the end, warm over cold (x)": lambda layer: layer.change,
     }
-    panels = []
+    panels, log = [], {"log": "y", "plain": {"y": (1, 3)}}
     for mapper in dict.fromkeys(mapper for mapper, _ in groups):
         networks = {network: layers for (mine, network), layers in groups.items() if mine == mapper}
         for label, value in shown.items():
@@ -365,8 +350,6 @@ def draw_11(groups: LayerGroups) -> Figure:
                 series.append(Series(network, at + spread, found, "", how={"marker": ".", "markersize": 4}))
                 mean, black = [geometric_mean(found)] * 2, {"color": "black", "linewidth": 1.6}
                 series.append(Series("geometric mean", [at - 0.35, at + 0.35], mean, marked=False, how=black))
-            panels.append(Panel("", label, series, names=list(networks), title=mapper, levels=[1.0]))
-    panels = [
-        attrs.evolve(panel, log="y", plain={"y": (1, 3)}) if at % 2 == 0 else panel for at, panel in enumerate(panels)
-    ]
+            look: Mapping[str, Any] = log if value is WarmLayer.speedup else {}
+            panels.append(Panel("", label, series, names=list(networks), title=mapper, levels=[1.0], **look))
     return figure(panels, (8.8, 6.6), columns=2)

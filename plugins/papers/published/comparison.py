@@ -41,9 +41,8 @@ def report(runner: Runner, name: str) -> Report:
     if not rows:
         names = [figure["workload"] for one in accelerators().values() for figure in one["figures"]]
         raise SparseMapError(f"--workload: {unknown('workload', runner.workloads[0], names)}")
-    headline = "\n".join(
-        f"{key}: {_summary(its)}" for key, its in grouped(rows, lambda row: row["accelerator"]).items()
-    )
+    summaries = {key: _summary(its) for key, its in grouped(rows, lambda row: row["accelerator"]).items()}
+    headline = "\n".join(f"{key}: {summary}" for key, summary in summaries.items())
     return Report(name, headline, _page(rows, name), rows, lambda: _draw(rows))
 
 
@@ -103,16 +102,13 @@ def layer_measured(one: Mapping[str, Any], registry: Any) -> dict[str, dict[str,
     space: Any = one["space"]
     if "factors" in one:
         space = {"extends": space, "mapping": {"factors": one["factors"]}}
-    problems = {
-        model: load_problem(workload, one["hardware"], space, cost_model=model, registry=registry) for model in MODELS
-    }
+    where = workload, one["hardware"], space
+    problems = {model: load_problem(*where, cost_model=model, registry=registry) for model in MODELS}
     best = search(problems["physical"], searcher="exhaustive", budget=10**7).best
     if best is None:
         raise SparseMapError(f"{one['title']}: no design of {one['workload']} is valid")
-    return {
-        model: quantities(problem, problem.space.decode(np.asarray(best.genome)[None]))
-        for model, problem in problems.items()
-    }
+    genomes = np.asarray(best.genome)[None]
+    return {model: quantities(problem, problem.space.decode(genomes)) for model, problem in problems.items()}
 
 
 def _set_ups(one: Mapping[str, Any], runner: Runner) -> list[list[Path]]:
@@ -150,9 +146,7 @@ def quantities(problem: Problem, designs: Designs) -> dict[str, float]:
     detail, energy = cast(Any, result.detail), float(result.energy_pj[0])
     outermost = [cells[0] for cells in detail.cells if cells[0]]
     words = sum(float(cell.read[0] + cell.update[0]) for cell in outermost)
-    metadata_bits = sum(
-        float(bits[0]) for c in outermost for name, bits in c.bits.items() if name in ("read", "update")
-    )
+    metadata_bits = sum(float(cell.bits[x][0]) for cell in outermost for x in cell.bits if x in ("read", "update"))
     return {
         "cycles": float(result.cycles[0]),
         "energy": energy,
@@ -201,10 +195,8 @@ def _page(rows: list[Row], name: str) -> str:
 
 def _draw(rows: list[Row]) -> Figure:
     known = [row for row in rows if row["published"]]
-    points = [
-        Series(model, range(len(known)), [(row[model] or math.nan) / row["published"] for row in known], "")
-        for model in MODELS
-    ]
+    ratios = {model: [(row[model] or math.nan) / row["published"] for row in known] for model in MODELS}
+    points = [Series(model, range(len(known)), ratio, "") for model, ratio in ratios.items()]
     names = [f"{row['accelerator']} {row['workload']}, {row['quantity'].split()[0]}" for row in known]
     steps = {"y": (1, 1.5, 2, 3, 5, 7)}
     panel = Panel("", "model over published", points, log="y", plain=steps, names=names, turned=60, levels=[1.0])

@@ -37,6 +37,9 @@ class Known:
         return self.edp / self.bound
 
 
+KNOWN = tuple(attrs.fields_dict(Known))
+
+
 def report(runner: Runner, name: str) -> Report:
     cells = dict.fromkeys((run.workload, run.hardware) for run in runner.run(DEEP))
     found = best_of(known_from(runner))
@@ -67,18 +70,14 @@ def known_from(runner: Runner) -> list[Known]:
 
 
 def of_runs(runs: Iterable[StudyRun]) -> list[Known]:
-    return [
-        Known(run.workload, run.hardware, run.edp, run.searcher, run.result["budget"], run.seed, run.result["bound"])
-        for run in runs
-        if math.isfinite(run.edp)
-    ]
+    return [Known(**run.told(*KNOWN)) for run in runs if math.isfinite(run.edp)]
 
 
 def committed(folder: Path) -> list[Known]:
     """The table of an earlier run."""
     if not (folder / FILE).exists():
         return []
-    return [Known(*(row[name] for name in attrs.fields_dict(Known))) for row in read_csv(folder / FILE)]
+    return [Known(*(row[name] for name in KNOWN)) for row in read_csv(folder / FILE)]
 
 
 def best_of(known: Iterable[Known]) -> dict[tuple[str, str], Known]:
@@ -95,9 +94,7 @@ def cell_line(x: Known) -> list[str]:
 def draw(hardware: Mapping[str, Sequence[Known]]) -> Figure:
     """Gaps by workload."""
     names = list(dict.fromkeys(x.workload for mine in hardware.values() for x in mine))
-    points = [
-        Series(one, [names.index(x.workload) for x in mine], [x.gap for x in mine], "")
-        for one, mine in hardware.items()
-    ]
+    places = {one: [names.index(x.workload) for x in mine] for one, mine in hardware.items()}
+    points = [Series(one, at, [x.gap for x in hardware[one]], "") for one, at in places.items()]
     panel = Panel("", "best known EDP / proven bound", points, log="y", plain={"y": (1, 1.5, 2, 3, 5)}, names=names)
     return figure([attrs.evolve(panel, turned=60, levels=[1])], (9, 3.4))

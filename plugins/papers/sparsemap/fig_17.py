@@ -36,14 +36,9 @@ def report(runner: Runner, name: str) -> Report:
     searchers = grouped(runs, lambda run: run.searcher)
     seconds = {searcher: arithmetic_mean(run.result["seconds"] for run in mine) for searcher, mine in searchers.items()}
     valid = {searcher: arithmetic_mean(run.valid_fraction for run in mine) for searcher, mine in searchers.items()}
-    ratios = {
-        searcher: finite(ratio(found[searcher], found[REFERENCE]) for found in edps.values()) for searcher in searchers
-    }
-    rows = [
-        {"workload": run.workload, "searcher": run.searcher, "seed": run.seed, "edp": run.edp}
-        | {"valid_fraction": run.valid_fraction, "seconds": float(run.result["seconds"])}
-        for run in runs
-    ]
+    ratios = {x: finite(ratio(found[x], found[REFERENCE]) for found in edps.values()) for x in searchers}
+    columns = ("workload", "searcher", "seed", "edp", "valid_fraction")
+    rows = [run.told(*columns) | {"seconds": float(run.result["seconds"])} for run in runs]
     lines = []
     for searcher, found in ratios.items():
         line = [LABELS[searcher], times(geometric_mean(found)), times(max(found, default=math.nan))]
@@ -62,16 +57,12 @@ def draw(edps: Mapping[str, Mapping[str, float]], valid: Mapping[str, float], ha
     points = []
     for at, searcher in enumerate(valid):
         places = np.arange(len(edps)) + 0.125 * (at - (len(valid) - 1) / 2)  # side by side, so that none hides another
-        over = [
-            value if math.isfinite(value := found[searcher] / min(found.values())) else math.nan
-            for found in edps.values()
-        ]
+        ratios = [found[searcher] / min(found.values()) for found in edps.values()]
+        over = [value if math.isfinite(value) else math.nan for value in ratios]
         points.append(Series(LABELS[searcher], places, over, ""))
     layers = Panel(y="EDP over the best of the layer (x)", series=points, log="y", plain={"y": (1, 2, 5)}, turned=45)
     layers = attrs.evolve(layers, title=f"(a) best design found on {hardware}", names=list(edps))
     bars, names = {"valid": [100 * share for share in valid.values()]}, [LABELS[searcher] for searcher in valid]
-    shares = Panel(
-        "valid designs (%)", bars=bars, names=names, flat=True, ends="%.1f", title="(b) share of valid designs"
-    )
-    shares = attrs.evolve(shares, limits={"xlim": (0, 115)})
+    shares = Panel("valid designs (%)", bars=bars, names=names, flat=True, ends="%.1f", limits={"xlim": (0, 115)})
+    shares = attrs.evolve(shares, title="(b) share of valid designs")
     return figure([layers, shares], (10, 3.9), across=7, gridspec_kw={"width_ratios": [3, 1.25]})

@@ -38,20 +38,14 @@ def report(runner: Runner, name: str) -> Report:
             shares.setdefault(searcher, {})[workload] = 100 * hits / len(some)
             line += [f"{hits} of {len(some)}", times_exact(statistics.median(over)), times_exact(max(over))]
         lines.append(line)
-    rows = [
-        {"workload": run.workload, "searcher": run.searcher, "seed": run.seed, "edp": run.edp}
-        | {"over optimum": run.edp / best[run.workload].edp}
-        for run in runs
-    ]
+    columns = ("workload", "searcher", "seed", "edp")
+    rows = [run.told(*columns) | {"over optimum": run.edp / best[run.workload].edp} for run in runs]
     head = ["searcher", *(f"{workload}{what}" for workload in best for what in ("", ", median", ", worst"))]
-    sizes = [
-        [workload, f"{run.result['evaluations']:,}", number(run.edp), times_exact(run.result["gap"])]
-        for workload, run in best.items()
-    ]
-    headline = "\n".join(
-        f"{searcher}: optimum found in {', '.join(f'{share:.0f} %' for share in found.values())} of the searches"
-        for searcher, found in shares.items()
-    )
+    sizes = []
+    for workload, run in best.items():
+        sizes.append([workload, f"{run.result['evaluations']:,}", number(run.edp), times_exact(run.result["gap"])])
+    told = {searcher: ", ".join(f"{share:.0f} %" for share in found.values()) for searcher, found in shares.items()}
+    headline = "\n".join(f"{searcher}: optimum found in {text} of the searches" for searcher, text in told.items())
     missed = [workload for workload, share in shares.get("gamma", {}).items() if not share and workload in NOT_GAMMAS]
     why = f"`gamma` {'; '.join(NOT_GAMMAS[workload] for workload in missed)}." if missed else ""
     text = page(

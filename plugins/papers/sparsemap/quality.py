@@ -26,10 +26,8 @@ def report(runner: Runner, name: str) -> Report:
         for hardware, some in {"all": mine, **grouped(mine, lambda run: run.hardware)}.items():
             over = {run: over_best(run, known) for run in some}
             found = {run: value for run, value in over.items() if math.isfinite(value)}
-            cells = {
-                cell: geometric_mean(found[run] for run in group)
-                for cell, group in grouped(found, lambda run: (run.workload, run.hardware)).items()
-            }
+            groups = grouped(found, lambda run: (run.workload, run.hardware))
+            cells = {cell: geometric_mean(found[run] for run in group) for cell, group in groups.items()}
             cell = max(cells, key=lambda cell: cells[cell], default=("-", "-"))
             near = sum(value <= 1.05 for value in found.values())
             line = [f"{budget:,}", searcher, hardware, times_exact(geometric_mean(found.values()))]
@@ -39,16 +37,11 @@ def report(runner: Runner, name: str) -> Report:
                 missing = len({(run.workload, run.hardware) for run in some}) - len(cells)
                 excess[searcher, budget] = [*sorted(cells.values()), *[math.inf] * missing]
                 worst.append(f"{searcher}, {budget:,} designs: {lines[-1][3]} best known, worst cell {lines[-1][4]}")
-    rows = [
-        {"workload": run.workload, "hardware": run.hardware, "searcher": run.searcher, "budget": run.result["budget"]}
-        | {"seed": run.seed, "edp": run.edp, "over best known": over_best(run, known)}
-        for run in runs
-    ]
+    columns = ("workload", "hardware", "searcher", "budget", "seed", "edp")
+    rows = [run.told(*columns) | {"over best known": over_best(run, known)} for run in runs]
     head = ["designs", "searcher", "hardware", "over best known", "worst cell", "which", "within 5 %", "found nothing"]
-    seeds = ", ".join(
-        f"{counted(len({run.seed for run in mine}), 'seed')} of {searcher} with {budget:,} designs"
-        for (searcher, budget), mine in kinds.items()
-    )
+    counts = {kind: counted(len({run.seed for run in mine}), "seed") for kind, mine in kinds.items()}
+    seeds = ", ".join(f"{count} of {searcher} with {budget:,} designs" for (searcher, budget), count in counts.items())
     text = page(__file__, name, seeds=seeds, table=[head, *lines], cells=cells_markdown(kinds, known))
     return Report(name, "\n".join(worst), text, rows, lambda: draw(excess))
 

@@ -27,10 +27,9 @@ CLAIMS = {
 def printed() -> dict[tuple[str, str], dict[str, float]]:
     """The paper's EDPs by workload and platform, then searcher."""
     rows = read_csv(Path(__file__).with_name("table-iv.csv"))
-    return {
-        (row["workload"], row["platform"]): {name: float(row[column]) for name, column in PRINTED.items()}
-        for row in rows
-    }
+    places = [(row["workload"], row["platform"]) for row in rows]
+    edps = [{name: float(row[column]) for name, column in PRINTED.items()} for row in rows]
+    return dict(zip(places, edps, strict=True))
 
 
 def platform_of(hardware: str) -> str:
@@ -65,18 +64,15 @@ def cells(runs: Sequence[StudyRun]) -> list[dict[str, Any]]:
         found = grouped(group, lambda run: run.searcher)
         ours, theirs = found[OURS], paper.get((workload, platform_of(hardware)), {})
         best = min(ours, key=lambda run: run.edp).result
-        numbers = {
-            name: math.nan if best[name] is None else float(best[name])
-            for name in ("bound", "energy_pj", "cycles", "gap")
-        }
+        names = ("bound", "energy_pj", "cycles", "gap")
+        numbers = {name: math.nan if best[name] is None else float(best[name]) for name in names}
         row: dict[str, Any] = {"workload": workload, "hardware": hardware}
         row |= {f"edp:{name}": typical_edp(found.get(name, ())) for name in (OURS, *BASELINES)}
         row |= {f"ratio:{name}": ratio(row[f"edp:{name}"], row[f"edp:{OURS}"]) for name in BASELINES}
         row |= {f"paper edp:{name}": theirs.get(name, math.nan) for name in (OURS, *BASELINES)}
         row |= {f"paper ratio:{name}": ratio(theirs[name], theirs[OURS]) if theirs else math.nan for name in BASELINES}
-        row |= {
-            f"failed seeds:{name}": sum(r.edp == math.inf for r in found.get(name, ())) for name in (OURS, *BASELINES)
-        }
+        failed = {name: sum(x.edp == math.inf for x in found.get(name, ())) for name in (OURS, *BASELINES)}
+        row |= {f"failed seeds:{name}": count for name, count in failed.items()}
         row["bound"] = numbers["bound"]
         row |= {f"possible:{name}": ratio(row[f"edp:{name}"], numbers["bound"]) for name in BASELINES}
         edps = finite(run.edp for run in ours)
@@ -91,19 +87,13 @@ def mean_row(rows: Sequence[dict[str, Any]], hardware: str, baseline: str) -> di
     ratios = finite(row[f"ratio:{baseline}"] for row in mine)
     theirs = finite(row[f"paper ratio:{baseline}"] for row in mine)
     return {
-        "hardware": hardware,
-        "baseline": baseline,
-        "mean": arithmetic_mean(ratios),
-        "geometric": geometric_mean(ratios),
-        "largest": max(ratios, default=math.nan),
-        "better": sum(x > 1 for x in ratios),
-        "cells": len(ratios),
+        "hardware": hardware, "baseline": baseline, "mean": arithmetic_mean(ratios), "geometric": geometric_mean(ratios),
+        "largest": max(ratios, default=math.nan), "better": sum(x > 1 for x in ratios), "cells": len(ratios),
         "possible": geometric_mean(finite(row[f"possible:{baseline}"] for row in mine)),
         "none": sum(not math.isfinite(row[f"edp:{baseline}"]) for row in mine),
         "claim": CLAIMS.get((baseline, platform_of(hardware)), math.nan),
-        "paper mean": arithmetic_mean(theirs),
-        "paper geometric": geometric_mean(theirs),
-    }
+        "paper mean": arithmetic_mean(theirs), "paper geometric": geometric_mean(theirs),
+    }  # fmt: skip
 
 
 def means_markdown(means: Sequence[dict[str, Any]]) -> str:
@@ -120,15 +110,12 @@ def means_markdown(means: Sequence[dict[str, Any]]) -> str:
 def cells_markdown(rows: Sequence[dict[str, Any]]) -> str:
     head = ["workload", "SparseMap", "SAGE-like", "Sparseloop m.", "SAGE / ours", "Spl. / ours", "gap to bound"]
     head += ["paper: SparseMap", "SAGE-like", "Sparseloop m.", "SAGE / SparseMap", "Spl. / SparseMap"]
-    lines = [
-        [row["workload"]]
-        + [number(row[f"edp:{name}"]) for name in (OURS, *BASELINES)]
-        + [times(row[f"ratio:{name}"]) for name in BASELINES]
-        + [times(row["gap"])]
-        + [number(row[f"paper edp:{name}"]) for name in (OURS, *BASELINES)]
-        + [times(row[f"paper ratio:{name}"]) for name in BASELINES]
-        for row in rows
-    ]
+
+    def whose(row: dict[str, Any], who: str) -> list[str]:
+        edps = [number(row[f"{who}edp:{name}"]) for name in (OURS, *BASELINES)]
+        return edps + [times(row[f"{who}ratio:{name}"]) for name in BASELINES]
+
+    lines = [[row["workload"], *whose(row, ""), times(row["gap"]), *whose(row, "paper ")] for row in rows]
     return markdown_table([head, *lines])
 
 
@@ -163,10 +150,8 @@ def outliers(rows: Sequence[dict[str, Any]]) -> list[str]:
                 continue
             mean, rest = (arithmetic_mean(x for x, _ in some) for some in (ratios, ratios[:-2]))
             largest = " and ".join(f"{workload} ({times(x)})" for x, workload in reversed(ratios[-2:]))
-            lines.append(
-                f"- The paper's {hardware} average over {label}, {times(mean)}, is {times(rest)} without its two "
-                f"largest ratios, {largest}.\n"
-            )
+            told = f"{hardware} average over {label}, {times(mean)}, is {times(rest)}"
+            lines.append(f"- The paper's {told} without its two largest ratios, {largest}.\n")
     return lines
 
 

@@ -36,12 +36,9 @@ Box = tuple[float, float, float, float]
 def chip(folder: Path, registry: Registry) -> Page:
     """The page of a chip: floor plan, roofline with all layers, the chips that were tried, and what each choice is worth."""
     found = read_result(folder / CHIP)
+    ratio = times(found["edp_js"] / _beside(found)[0]["edp_js"])
     told = {
-        "edp_js": (
-            "EDP, J · s",
-            scientific,
-            f"{times(found['edp_js'] / _beside(found)[0]['edp_js'])} of {found['base']}",
-        ),
+        "edp_js": ("EDP, J · s", scientific, f"{ratio} of {found['base']}"),
         "energy_pj": ("energy", format_energy, ""),
         "seconds": ("time", time_text, f"{format_count(found['cycles'])} cycles"),
         "area_mm2": ("area", area_text, f"{area_text(found['units_mm2'])} sparse units"),
@@ -56,11 +53,7 @@ def chip(folder: Path, registry: Registry) -> Page:
     plan = "by plans with tensors on chip" if found["fuse"] else "layer by layer"
     sections = [
         Section("Floor plan", [_floor(found), _sizes(found, registry)], "Areas to scale, all instances of a level together."),
-        Section(
-            "Chips tried, and layers on this one",
-            [_tried(found), *roofline],
-            tried,
-        ),
+        Section("Chips tried, and layers on this one", [_tried(found), *roofline], tried),
         *_worth(found),
         Section("Layers", [_layers(found)], "All times that a layer runs, beside the given hardware with any units for free."),
     ]  # fmt: skip
@@ -78,20 +71,22 @@ def _verdict(found: Mapping[str, Any]) -> list[str]:
     beside = f"{percent(abs(1 - ratio), 1)} {'less' if ratio <= 1 else 'more'} EDP than {found['base']} {about}"
     names, cost = found["folders"], f"{time_text(found['seconds'])} and {format_energy(found['energy_pj'])}"
     counts = [f"{count:,} {name}" + f" of {size}" * bool(size) for name, count, size in _counts(found)[1:]]
-    lines = [
-        f"{listed(names)} take{'s' * (len(names) == 1)} {cost} on {area_text(found['area_mm2'])}: {listed(counts)}. That is "
-        f"{beside}. Of the area {most}."
-    ]
+    takes = f"{listed(names)} take{'s' * (len(names) == 1)} {cost} on {area_text(found['area_mm2'])}: {listed(counts)}."
+    lines = [f"{takes} That is {beside}. Of the area {most}."]
     if needs := found.get("executed"):
         shares = " and ".join(f"{needs[key]:.3f} of the {name}" for key, name in COSTS.items() if key in needs)
         need = f" and need {shares} claimed" if shares else ""
         lines.append(f"{needs['designs']:,} of {needs['of']:,} designs were executed on sampled tensors{need}.")
     if rows := found.get("neighbours"):
         idle = [row for row in rows if not _size(row) and row["edp"] <= row["area"] ** -1 and row["edp"] < 1.005]
-        better = [row for row in rows if _size(row) and row["edp"] < 0.99]
+        better = [
+            f"{row['key'].removeprefix('levels.')} {row['other']} ({percent(row['edp'] - 1, 1)})"
+            for row in rows
+            if _size(row) and row["edp"] < 0.99
+        ]
         its = "its" if len(idle) == 1 else "their"
         lines += [f"Hardly worth {its} area: {listed(map(_unit, idle))}."] if idle else []
-        lines += [f"Better in EDP by itself: {listed(map(_change, better))}."] if better else []
+        lines += [f"Better in EDP by itself: {listed(better)}."] if better else []
     return lines
 
 
@@ -162,20 +157,13 @@ def _floor(found: Mapping[str, Any]) -> Chart:
 def _sizes(found: Mapping[str, Any], registry: Registry) -> PageTable:
     """Level by level what the chip is, and which units it has there."""
     parts, units = found["parts_mm2"], found["units"]
-    widths = {
-        level.name: bandwidth_text(level)
-        for level in levels_of(registry.build("hardware", found["hardware"]), registry)
-    }
-    built = {
-        level["name"]: ", ".join(
-            filter(None, [level.get("cells"), "two copies" if level.get("double_buffered") else ""])
-        )
-        for level in found["hardware"]["levels"]
-    }
-    rows = []
+    levels, rows = levels_of(registry.build("hardware", found["hardware"]), registry), []
+    widths = {level.name: bandwidth_text(level) for level in levels}
+    specs = {level["name"]: level for level in found["hardware"]["levels"]}
     for name, count, size in _counts(found):
-        skips = ", ".join(units["mechanisms"].get(name, ())) or "-"
-        sizes = [f"{count:,}", str(size or "-"), built.get(name) or "-", widths.get(name) or "-"]
+        skips, spec = ", ".join(units["mechanisms"].get(name, ())) or "-", specs.get(name, {})
+        built = ", ".join(filter(None, [spec.get("cells"), "two copies" if spec.get("double_buffered") else ""]))
+        sizes = [f"{count:,}", str(size or "-"), built or "-", widths.get(name) or "-"]
         rows.append([name, *sizes, number(parts.get(name), area_text), skips])
     packed = "; ".join(f"{of} {', '.join(names)}" for of, names in units["formats"].items() if names) or "-"
     rows.append(["sparse units", *["-"] * 4, number(parts.get("sparse units"), area_text), f"formats {packed}"])
@@ -198,12 +186,9 @@ def _tried(found: Mapping[str, Any]) -> Chart:
         return f"{area_text(row['area_mm2'])}, {row['edp_js']:.3e} J s, {power_text(row['power_w'])}\n{sizes}"
 
     marks = [Mark(row["area_mm2"], "tried", at=row["edp_js"], tip=tip(row)) for row in rows]
-    other, _ = _beside(found)
-    given = [
-        Mark(a, "given", at=other["edp_js"], tip=f"{found['base']}\n{area_text(a)}")
-        for a in [other.get("area_mm2")]
-        if a
-    ]
+    other, given = _beside(found)[0], list[Mark]()
+    if area := other.get("area_mm2"):
+        given.append(Mark(area, "given", at=other["edp_js"], tip=f"{found['base']}\n{area_text(area)}"))
     chosen = Mark(found["area_mm2"], "chosen", at=found["edp_js"], tip=f"the chip\n{area_text(found['area_mm2'])}")
 
     def draw(width: float) -> Figure:
@@ -214,9 +199,8 @@ def _tried(found: Mapping[str, Any]) -> Chart:
         axes.step(*steps, where="post", color=COLOURS[0], label="front")
         star = axes.scatter([chosen.value], [chosen.at], s=70, marker="*", color=COLOURS[1], label="the chip", zorder=4)
         tipped(star, [chosen.tip])
-        cross = axes.scatter(
-            [m.value for m in given], [m.at for m in given], s=40, marker="X", color=COLOURS[2], zorder=3
-        )
+        look: Any = {"s": 40, "marker": "X", "color": COLOURS[2], "zorder": 3}
+        cross = axes.scatter([m.value for m in given], [m.at for m in given], **look)
         cross.set_label(f"{found['base']}, shared units" if given else "")
         tipped(cross, [m.tip for m in given])
         base = found["reference"]["edp_js"]
@@ -274,10 +258,6 @@ def _unit(row: Mapping[str, Any]) -> str:
     return f"{row['value']} of {row['key'].partition('.')[2]}"
 
 
-def _change(row: Mapping[str, Any]) -> str:
-    return f"{row['key'].removeprefix('levels.')} {row['other']} ({percent(row['edp'] - 1, 1)})"
-
-
 def _worth(found: Mapping[str, Any]) -> Iterator[Section]:
     """What the chips beside it cost, where they were judged: another value of each size, and without each unit."""
     rows = found.get("neighbours") or []
@@ -289,10 +269,8 @@ def _worth(found: Mapping[str, Any]) -> Iterator[Section]:
         return [*told, layer]
 
     if sizes:
-        table = [
-            [row["key"].removeprefix("levels."), str(row["value"]), str(row["other"]), *cells(i, row)]
-            for i, row in sizes
-        ]
+        names = [(row["key"].removeprefix("levels."), str(row["value"]), str(row["other"])) for _, row in sizes]
+        table = [[*name, *cells(i, row)] for name, (i, row) in zip(names, sizes, strict=True)]
         head = ["size", "is", "would be", "EDP", "area", "the layer that would gain most"]
         yield Section("What each size costs", [PageTable(head, table)], "With another value, over those of the chip.")
     if units:

@@ -24,8 +24,7 @@ from .content import Box, Section, Text
 
 def energies(outcome: DesignOutcome, free: Sequence[Free]) -> Iterator[Chart | PageTable]:
     without = {x.where: x.outcome.energy_pj for x in free if x.kind == "charge" and x.outcome.valid}
-    charts = list(energy_charts(outcome, without))
-    if charts:
+    if charts := list(energy_charts(outcome, without)):
         yield from charts
         if table := breakdown_table(outcome.breakdown, outcome.design.problem):
             yield table
@@ -44,15 +43,10 @@ def _action_table(accesses: Iterable[Accesses]) -> PageTable:
 
 
 def cycles(outcome: DesignOutcome) -> Iterator[Chart]:
-    chart = cycles_chart(outcome)
-    if chart is None:
-        return
-    yield chart
-    if busy := busy_chart(outcome):
-        yield busy
-    roofs = roofline_chart(outcome)
-    if roofs is not None and roofs.marks:
-        yield roofs
+    if chart := cycles_chart(outcome):
+        yield from filter(None, (chart, busy_chart(outcome)))
+        if (roofs := roofline_chart(outcome)) and roofs.marks:
+            yield roofs
 
 
 def one_free(outcome: DesignOutcome, free: Sequence[Free]) -> PageTable:
@@ -84,10 +78,9 @@ def section(outcome: DesignOutcome) -> Section:
     for index, level in reversed(list(enumerate(levels))):
         kept = [t for t in range(len(problem.tensors)) if problem.stores(t, index)]
         tensors = [_tile(outcome, t, index, short) for t in kept]
-        loops = [
-            (loop_text(loop), loop.spatial, f"{loop.bound} instances" if loop.spatial else "", _loop_tip(design, loop))
-            for loop in level.loops
-        ]
+        notes = [f"{loop.bound} instances" if loop.spatial else "" for loop in level.loops]
+        told = zip(level.loops, notes, strict=True)
+        loops = [(loop_text(loop), loop.spatial, note, _loop_tip(design, loop)) for loop, note in told]
         inner = Box(level.name, plain(level.room), _split(level.filters), tensors, loops, inner)
     named = named_mechanisms(design)
     about = f"Mechanisms: {', '.join(named)}" if named else ""

@@ -30,22 +30,21 @@ def headline(plan: Mapping[str, Any]) -> Headline:
 def verdict(plan: Mapping[str, Any], network: str, hardware: str) -> str:
     """The sentence that a page opens with: what the network takes by its plan, and what layer by layer."""
     seconds = (plan["costs"]["seconds"] or 0.0) / plan["cycles"]
-
-    def of(row: Mapping[str, Any]) -> str:
-        return f"{time_text(seconds * row['cycles'])} and {format_energy(row['energy_pj'])}"
-
+    planned, apart = (
+        f"{time_text(seconds * row['cycles'])} and {format_energy(row['energy_pj'])}"
+        for row in (plan, plan["layer_by_layer"])
+    )
     too = "" if plan["operations"].startswith("not") else ", operations between layers too"
-    apart = f"layer by layer{too}, {of(plan['layer_by_layer'])}"
     bound = f" By proof the best plan is within {times(plan['gap'])}." if plan["gap"] else ""
-    return f"With tensors on chip {network} takes {of(plan)} on {hardware}; {apart}.{bound}"
+    return f"With tensors on chip {network} takes {planned} on {hardware}; layer by layer{too}, {apart}.{bound}"
 
 
 def sections(plan: Mapping[str, Any]) -> list[Section]:
     """Sections of a complete plan, as `FusedResult.to_dict` has it."""
     home, peak = plan["home"], plan["peak"]
     most = f"At most {percent(peak['words'] / plan['capacity'])}, at {peak['layer']}."
-    moved = f"Operations between layers are {plan['operations']}, formats of what is handed over {plan['formats']}."
-    moved = f"Layers between which a tensor slides by take turns. {moved}"
+    moved = "Layers between which a tensor slides by take turns. Operations between layers are "
+    moved += f"{plan['operations']}, formats of what is handed over {plan['formats']}."
     return [
         Section(f"What is in {home}", [over_time(plan)], f"Words by time, one step after the other. {most}"),
         Section("Steps of the plan", [_steps(plan)], f"In the order in which they run. {moved}"),
@@ -89,13 +88,10 @@ def _steps(plan: Mapping[str, Any]) -> PageTable:
     rows = []
     for i, row in enumerate(plan["layers"]):
         at = f"fused.layers.{i}."
-        places = [
-            ", ".join(dict.fromkeys(row["from_places"])),
-            ", ".join(filter(None, [row["place"], row.get("slides")])),
-        ]
+        inputs, output = dict.fromkeys(row["from_places"]), filter(None, [row["place"], row.get("slides")])
         used = number(row["used_words"], format_count, f"{at}used_words")
         busy = number(row["utilisation"], percent, f"{at}utilisation")
         told = [*numbers(row, at, ["energy_pj", "cycles"]), used, busy]
-        rows.append([row["layer"], *places, *told, row["limit"] or "-", row["why"] or "-"])
+        rows.append([row["layer"], ", ".join(inputs), ", ".join(output), *told, row["limit"] or "-", row["why"] or "-"])
     head = "step,inputs from,output to,energy,cycles,words in use,utilisation,limited by,why not"
     return PageTable(head.split(","), rows)

@@ -50,13 +50,12 @@ def page(path: Path, registry: Registry) -> Page:
     found = {**outcome.to_dict(), **outcome.breakdown.to_dict(), **table}
     free, pictures = list(freed(base)), [tree_chart(outcome), area_chart(outcome), room_chart(outcome)]
     energies, busy, room = design.energies(outcome, free), design.cycles(outcome), [x for x in pictures if x]
+    one_free = design.one_free(outcome, free)
     of_design = [
         Section("Energy", list(energies), "By level and charge of the cost model; bars add up to the energy."),
         Section("Cycles", list(busy), f"The design is limited by {outcome.limit}."),
         Section("Room", room, "The most that one instance of each memory holds at a time."),
-        Section(
-            "One thing free", [design.one_free(outcome, free)], "The same design, with one thing that costs nothing."
-        ),
+        Section("One thing free", [one_free], "The same design, with one thing that costs nothing."),
     ]
     sections = [design.section(outcome), *of_design, *_search(path, found, problem.objective)]
     about, lines = problem_texts(problem), []
@@ -65,9 +64,8 @@ def page(path: Path, registry: Registry) -> Page:
     if about["padded"]:
         lines.append(f"padded {about['padded']}")
     lines.append(problem.hardware.description or "")
-    shown = [section for section in sections if section.blocks]
+    shown, said = [section for section in sections if section.blocks], _verdict(outcome, free, found)
     lines.append(_origin(path, table))
-    said = _verdict(outcome, free, found)
     return Page(problem.title, lines, _tiles(found, outcome), shown, warnings, [said])
 
 
@@ -147,10 +145,8 @@ def _front(front: Sequence[Mapping[str, Any]], objective: Objective) -> Iterator
     names = objective.names
     values = [[row["objectives"][name] for name in names] for row in front]
     scores, edps = ([row[key] for row in front] for key in ("score", "edp"))
-    tips = [
-        "\n".join([f"design {i}", *(f"{name} {x:.6g}" for name, x in zip(names, seen, strict=True))])
-        for i, seen in enumerate(values, 1)
-    ]
+    told = ("\n".join(f"{name} {x:.6g}" for name, x in zip(names, seen, strict=True)) for seen in values)
+    tips = [f"design {i}\n{text}" for i, text in enumerate(told, 1)]
     yield front_chart(values, scores, objective, named_score(edps, scores), tips)
     yield front_table(front, objective, range(len(front)))
 

@@ -87,15 +87,14 @@ def _said(side: Compared) -> list[str]:
     if side.planned:
         text = fused.verdict(found["fused"], side.subject, side.hardware)
     else:
-        text = f"{side.subject} takes {time_text(found['seconds'])} and {format_energy(found['energy_pj'])}"
-        text += f" on {side.hardware}."
+        cost = f"{time_text(found['seconds'])} and {format_energy(found['energy_pj'])}"
+        text = f"{side.subject} takes {cost} on {side.hardware}."
     most = []
     for part in sorted(side.parts, key=lambda part: -sum(_share(side, part, key) for key in of_sides.PARTS))[:FEW]:
         limit = part.costs.limit.removesuffix(f", {WAITING}")
         shares = [percent(_share(side, part, key)) for key in ("seconds", "energy_pj")]
-        most.append(
-            f"{part.name} {shares[0]} of the time and {shares[1]} of the energy" + (limit and f", limited by {limit}")
-        )
+        told = f"{part.name} {shares[0]} of the time and {shares[1]} of the energy"
+        most.append(told + (limit and f", limited by {limit}"))
     gap = 0.0 if side.planned else found.get("gap")
     bound = f" No designs of space {found['space']} are more than {times(gap)} better." if gap else ""
     return [f"{text} Most goes to {'; '.join(most)}.{bound}"]
@@ -125,8 +124,7 @@ def _designs(side: Compared, registry: Registry, without: str) -> Iterator[tuple
             base = Base(design_file.load(str(part.design_file), registry))
         except SparseMapError:  # designs of another version, or that a file cannot hold
             continue
-        outcome = base.outcome
-        if not outcome.valid:
+        if not (outcome := base.outcome).valid:
             continue
         free = list(freed(base))
         better = min(free, key=lambda one: one.outcome.edp, default=None)
@@ -191,10 +189,8 @@ def comparison(paths: Sequence[Path], registry: Registry, reference: str = "") -
     files = [side.folder / name for side in sides for name in (RESULT_FILE, NETWORK) if (side.folder / name).exists()]
     newest = max(files, key=lambda file: file.stat().st_mtime)
     words = shlex.join(["sparsemap", "report", *map(str, paths), *(["--reference", reference] if reference else [])])
-    lines = [
-        made(newest.parent, {}, newest.name, words),
-        *dict.fromkeys(", ".join(filter(None, (f"{x.subject}: {x.searched}", x.effort))) for x in sides[:4]),
-    ]
+    searched = (", ".join(filter(None, (f"{x.subject}: {x.searched}", x.effort))) for x in sides[:4])
+    lines = [made(newest.parent, {}, newest.name, words), *dict.fromkeys(searched)]
     return Page(title, lines, tiles, sections, verdict=[*note, *verdict(sides, registry)])
 
 

@@ -17,22 +17,9 @@ from sparsemap.searching.result import read_result
 from sparsemap.study.cells import AXES, chosen_in
 from sparsemap.study.comparison import ALL, BROKEN, BY, NAMED, Comparison, compare, cost_of
 
+from .. import sides as of_sides
 from ..charts import GREY, Chart, Mark, scale, strips
-from ..sides import (
-    NETWORK,
-    TABLE,
-    Compared,
-    cell_folder,
-    checked,
-    in_order,
-    labelled,
-    plan_in,
-    ratio,
-    ratios,
-    result_of,
-    sides_of,
-    worth_of,
-)  # fmt: skip
+from ..sides import NETWORK, TABLE, Compared, checked, labelled, result_of, sides_of
 from ..tables import Cell, PageTable, PrintedNumber, number, numbers
 from ..verdict import uncounted, verdict
 from ..wording import CHIP_COSTS
@@ -51,15 +38,12 @@ Row = Mapping[str, Any]
 def study(folder: Path, registry: Any = None, reference: str = "") -> Page:
     """The page of `sparsemap run STUDY`: a section for each of what varies, then the cells."""
     rows = rows_of(folder)
-    folders = [cell_folder(folder, row) for row in rows]
+    folders = [of_sides.cell_folder(folder, row) for row in rows]
     results = [_result(path) for path in folders]
     for row, result in zip(rows, results, strict=True):
         row["gap"] = result.get("gap")
-    varied = {
-        key: names
-        for key in (*BY, "workload", "seed")
-        if len(names := list(dict.fromkeys(r.get(key) for r in rows))) > 1
-    }
+    every = {key: list(dict.fromkeys(row.get(key) for row in rows)) for key in (*BY, "workload", "seed")}
+    varied = {key: names for key, names in every.items() if len(names) > 1}
     without, about = sum(row["edp"] is None for row in rows), next(filter(None, results), {})
     tiles = [
         _count("cells", len(rows), f"of {about['budget']:,} designs" if about.get("budget") else ""),
@@ -102,11 +86,9 @@ def _lacking(row: Row, result: Mapping[str, Any]) -> list[str]:
     failed = [layer for layer in result.get("layers", ()) if layer.get("state") == "failed"]
     if not failed:
         return []
-    names, more = [layer["layer"] for layer in failed], len(failed) - 3
-    listed = ", ".join(names[:3]) + (f" and {more} more" if more > 0 else "")
-    return [
-        f"{row['workload']} on {row['hardware']} has no total, since layers failed: {listed} ({failed[0]['error']})."
-    ]
+    more = f" and {len(failed) - 3} more" if len(failed) > 3 else ""
+    why = f"{', '.join(layer['layer'] for layer in failed[:3])}{more} ({failed[0]['error']})"
+    return [f"{row['workload']} on {row['hardware']} has no total, since layers failed: {why}."]
 
 
 def rows_of(folder: Path) -> list[dict[str, Any]]:
@@ -129,7 +111,7 @@ def _result(path: Path | None) -> dict[str, Any]:
     layers = [result_of(layer) for layer in sorted(path.iterdir()) if layer.is_dir()]
     versions: Any = next((layer["versions"] for layer in layers if "versions" in layer), {})
     network = read_result(path / NETWORK)
-    return {**network, **plan_in(network), "versions": versions, "chosen": chosen_in(layers)}
+    return {**network, **of_sides.plan_in(network), "versions": versions, "chosen": chosen_in(layers)}
 
 
 def _networks(rows: Sequence[Row], folders: Sequence[Path | None]) -> list[Compared]:
@@ -138,12 +120,10 @@ def _networks(rows: Sequence[Row], folders: Sequence[Path | None]) -> list[Compa
     found: dict[str, dict[str, dict[str, Path]]] = {}
     first: dict[tuple[str, str], list[str | None]] = {}
     for row, path in zip(rows, folders, strict=True):
+        if path is None or not (path / NETWORK).exists():
+            continue
         of = [row.get(key) for key in ("searcher", *AXES)]
-        if (
-            path is not None
-            and (path / NETWORK).exists()
-            and of == first.setdefault((row["workload"], row["hardware"]), of)
-        ):
+        if of == first.setdefault((row["workload"], row["hardware"]), of):
             found.setdefault(row["workload"], {}).setdefault(row["hardware"], {})[row["seed"]] = path
     return labelled([side for chips in found.values() for side in _typical(list(chips.values()))])
 
@@ -160,9 +140,9 @@ def _typical(chips: Sequence[Mapping[str, Path]]) -> list[Compared]:
     if len(seeds) < 2:
         return [one.get(seeds[0] if seeds else "", next(iter(one.values()))) for one in every]
     all_seeds = [tuple(one[seed] for seed in seeds) for one in known]
-    worth = worth_of(side for some in all_seeds for side in some)
-    best, second = in_order([attrs.evolve(some[0], seeds=some) for some in all_seeds], worth)[:2]
-    each, mean = ratios(second, best, worth), ratio(second, best, worth) or 1.0
+    worth = of_sides.worth_of(side for some in all_seeds for side in some)
+    best, second = of_sides.in_order([attrs.evolve(some[0], seeds=some) for some in all_seeds], worth)[:2]
+    each, mean = of_sides.ratios(second, best, worth), of_sides.ratio(second, best, worth) or 1.0
     at = min(range(len(each)), key=lambda i: abs(math.log(each[i] / mean)), default=0)
     without = [next(iter(one.values())) for one in every if one not in known]
     return [*(attrs.evolve(some[at], seeds=some) for some in all_seeds), *without]
@@ -188,11 +168,8 @@ def _means(found: Comparison) -> PageTable:
 
 def _ratios(found: Comparison) -> list[Chart]:
     """A chart for each hardware, or one if these are compared."""
-    every = [
-        {**cell.names, found.by: variant, "ratio": found.ratio(cell, variant), "broken_bound": cell.broken}
-        for cell in found.cells
-        for variant in found.others
-    ]
+    pairs = ((cell, variant) for cell in found.cells for variant in found.others)
+    every = [{**c.names, found.by: v, "ratio": found.ratio(c, v), "broken_bound": c.broken} for c, v in pairs]
     return _strips(every, "ratio", found.by, f"{NAMED[found.cost]} over {found.reference}")
 
 
@@ -243,14 +220,12 @@ def ratios_chart(found: Comparison) -> Chart:
 
 def _gaps(rows: Sequence[Row]) -> PageTable:
     """By hardware and searcher, in the order of the rows."""
-    hardware, searchers = (list(dict.fromkeys(row[name] for row in rows)) for name in ("hardware", "searcher"))
-    groups = {
-        (group, name): [
-            x["gap"] for x in rows if x["searcher"] == name and group in (x["hardware"], "all") and x["gap"]
-        ]
-        for group in [*hardware, *(["all"] if len(hardware) > 1 else [])]
-        for name in searchers
-    }
+    chips, searchers = (list(dict.fromkeys(row[name] for row in rows)) for name in ("hardware", "searcher"))
+    chips += ["all"] if len(chips) > 1 else []
+    groups = {(chip, name): list[float]() for chip in chips for name in searchers}
+    for row in (row for row in rows if row["gap"]):
+        for chip in {row["hardware"], chips[-1]}:
+            groups[chip, row["searcher"]].append(row["gap"])
     return spread(["hardware", "searcher"], {names: found for names, found in groups.items() if found}, "cells")
 
 
@@ -272,6 +247,5 @@ def _cells(rows: Sequence[Row], cost: str) -> PageTable:
 
 def _by_seeds(rows: Sequence[Row]) -> Iterable[list[Row]]:
     """Rows that differ in nothing but the seed."""
-    return grouped(
-        rows, lambda row: tuple(row.get(key) for key in ("workload", "hardware", "searcher", *AXES))
-    ).values()
+    names = ("workload", "hardware", "searcher", *AXES)
+    return grouped(rows, lambda row: tuple(row.get(key) for key in names)).values()

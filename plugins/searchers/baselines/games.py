@@ -43,10 +43,9 @@ class Games(VecEnv):
         self.taken += 1
         done = self.taken >= self.steps
         seen = self.edits.observe(self.genomes, self.merits)
-        infos: list[dict[str, Any]] = [
-            {"terminal_observation": row, "TimeLimit.truncated": True} if over else {}
-            for row, over in zip(seen, done.tolist(), strict=True)
-        ]
+        infos = [dict[str, Any]() for _ in seen]
+        for row in np.flatnonzero(done):
+            infos[row] = {"terminal_observation": seen[row], "TimeLimit.truncated": True}
         if done.any():
             self.genomes[done] = self.edits.space.sample(int(done.sum()), self.rng)
             self.merits[done] = self.edits.merits(self.score(self.genomes[done]))
@@ -60,9 +59,8 @@ class Games(VecEnv):
         pass
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        return (
-            [getattr(self, attr_name)] * len(list(self._get_indices(indices))) if attr_name != "render_mode" else [None]
-        )
+        each = [None if attr_name == "render_mode" else getattr(self, attr_name)]
+        return each if attr_name == "render_mode" else each * len(list(self._get_indices(indices)))
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         setattr(self, attr_name, value)

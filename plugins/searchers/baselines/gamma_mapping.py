@@ -214,12 +214,8 @@ class Operators:
         count, rng = len(first), self.rng
         item = np.where(rng.random(count) < chance, rng.integers(0, 4, size=count), -1)
         dim = rng.choice(self.main, count) if len(self.main) else np.zeros(count, dtype=np.int64)
-        swaps = (
-            (item == 0)[:, None] & (self.dims == dim[:, None]),
-            (item == 2)[:, None, None],
-            (item == 1)[:, None, None],
-            (item == 3)[:, None],
-        )
+        tiles, orders, parallel, rest = ((item == kind)[:, None] for kind in range(4))
+        swaps = tiles & (self.dims == dim[:, None]), parallel[..., None], orders[..., None], rest
         pairs = list(zip(first.parts, second.parts, swaps, strict=True))
         one = Mappings(*(np.where(swap, b, a) for a, b, swap in pairs))
         return Mappings.join([one, Mappings(*(np.where(swap, a, b) for a, b, swap in pairs))])
@@ -299,11 +295,8 @@ class Operators:
             if spec.capacity_bits is None:
                 continue
             by_dim = dict(zip(problem.dims, extents, strict=True))
-            words = sum(
-                math.prod(tensor.shape(by_dim)) * problem.buffers[storage, t]
-                for t, tensor in enumerate(problem.tensors)
-                if problem.stores(t, storage)
-            )
+            kept = [t for t in range(len(problem.tensors)) if problem.stores(t, storage)]
+            words = sum(math.prod(problem.tensors[t].shape(by_dim)) * problem.buffers[storage, t] for t in kept)
             over |= words > math.floor(spec.capacity_bits / spec.word_bits)
         return over
 

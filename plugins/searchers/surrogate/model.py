@@ -66,13 +66,8 @@ def trained(
     from sklearn.neural_network import MLPRegressor
     from threadpoolctl import threadpool_limits  # comes with scikit-learn
 
-    model = MLPRegressor(
-        hidden_layer_sizes=tuple(hidden),
-        batch_size=min(BATCH, len(x)),
-        learning_rate_init=RATE,
-        alpha=DECAY,
-        random_state=seed,
-    )
+    steps = {"batch_size": min(BATCH, len(x)), "learning_rate_init": RATE, "alpha": DECAY, "random_state": seed}
+    model = MLPRegressor(hidden_layer_sizes=tuple(hidden), **steps)
     for epoch in range(1, epochs + 1):
         with threadpool_limits(1):  # products of so few rows take longer with several; the same bits on any machine
             model.partial_fit(x, y)
@@ -145,10 +140,8 @@ def kind_of(problem: Problem) -> dict[str, Any]:
     """What all problems of one surrogate have in common, as JSON has it."""
     names = problem.space.names
     found = {
-        "dimensions": list(problem.dims),
-        "tensors": {
-            tensor.name: [[list(term) for term in rank] for rank in tensor.ranks] for tensor in problem.tensors
-        },
+        "dimensions": problem.dims,
+        "tensors": {tensor.name: tensor.ranks for tensor in problem.tensors},
         "mapping levels": [level.name for level in problem.mapping_levels],
         "other genes": [names[gene] for gene in Operators(problem.space, np.random.default_rng(0)).rest],
         "objective": problem.objective.name or problem.objective.type_name,

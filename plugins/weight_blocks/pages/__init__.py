@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from itertools import takewhile
 from typing import Any
@@ -60,9 +60,6 @@ class MeshSchedules:
         paper = "-paper" if (rates or quirks) == "paper" else ""
         hardware = self.registry.resolve("hardware", f"aie2{paper}-{cores}x{cores}")
         return CoreMesh.of(hardware, self.registry, quirks_of(quirks))
-
-    def compile(self, layers: Sequence[MeshLayer], cores: int, quirks: str | Iterable[str]) -> Schedule:
-        return compile_layers(layers, self.machine(cores, quirks))
 
     def schedule(
         self, network: str, cores: int, sparsity: float, quirks: str | Iterable[str], rates: str = ""

@@ -22,12 +22,8 @@ def report(source: MeshSchedules, name: str, quirks: str) -> Report:
         for kind, sparsity in KINDS.items():
             for quirk in QUIRKS:
                 alone, without = ("paper", "none") if quirk == "rates" else ("none", "paper")
-                counts = {
-                    "sound_ms": ((), "none"),
-                    "paper_ms": (ALL, "paper"),
-                    "alone_ms": ({quirk} & ALL, alone),
-                    "without_ms": (ALL - {quirk}, without),
-                }
+                counts = {"sound_ms": ((), "none"), "paper_ms": (ALL, "paper")}
+                counts |= {"alone_ms": ({quirk} & ALL, alone), "without_ms": (ALL - {quirk}, without)}
                 schedules = {key: source.schedule(network, CORES, sparsity, *count) for key, count in counts.items()}
                 ms = {key: schedule.seconds * 1e3 for key, schedule in schedules.items()}
                 rows.append({"network": network, "weights": kind, "quirk": quirk, **ms})

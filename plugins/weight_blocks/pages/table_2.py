@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from sparsemap.files import markdown_table, read_csv
+from sparsemap.files import grouped, markdown_table, read_csv
 from sparsemap.plots import Figure, Panel, Report, Series, figure, page
 
 from ..schedule import Schedule
@@ -69,24 +69,18 @@ def measured(source: MeshSchedules, row: Mapping[str, str], modes: Iterable[str]
 def report(source: MeshSchedules, name: str, quirks: str) -> Report:
     modes = modes_of(quirks)
     found = [measured(source, row, modes) for row in read_csv(PUBLISHED)]
-    tables = {
-        title: _table([mesh for mesh in found if mesh.network == network], modes) for network, title in TITLES.items()
-    }
+    meshes = grouped(found, lambda mesh: mesh.network)
+    tables = {title: _table(meshes.get(network, []), modes) for network, title in TITLES.items()}
     printed = [(mesh.published["dense"], mesh.published["sparse"]) for mesh in found]
     gains = [dense / sparse for dense, sparse in printed if dense and sparse]
     ratios = {title: [mesh.ratio(mode) for mesh in found] for mode, title in modes.items()}
+    counted = " and ".join(f"{title} (quirks: {mode})" for mode, title in modes.items())
+    networks = "\n\n".join(f"## {title}\n\n{table}" for title, table in tables.items())
+    ours = " ".join(f"{x.capitalize()}, they are {1 / max(y):.2f}x to {1 / min(y):.2f}x." for x, y in ratios.items())
     text = page(
-        __file__,
-        name,
-        counted=" and ".join(f"{title} (quirks: {mode})" for mode, title in modes.items()),
-        networks="\n\n".join(f"## {title}\n\n{table}" for title, table in tables.items()),
-        least=min(gains),
-        most=max(gains),
-        gains=" ".join(
-            f"{x.capitalize()}, they are {1 / max(y):.2f}x to {1 / min(y):.2f}x." for x, y in ratios.items()
-        ),
+        __file__, name, counted=counted, networks=networks, least=min(gains), most=max(gains), gains=ours,
         left=_left(found) if "paper" in modes else "",
-    )
+    )  # fmt: skip
     rows: list[dict[str, Any]] = [
         {"network": mesh.network, "cores": f"{mesh.cores}x{mesh.cores}", "weights": kind}
         | {"paper_ms": mesh.published[kind] or ""}
@@ -99,10 +93,8 @@ def report(source: MeshSchedules, name: str, quirks: str) -> Report:
 
 
 def _table(found: Sequence[Mesh], modes: Modes) -> str:
-    off = ["off"] if "paper" in modes else []
-    lines = [
-        ["cores", "weights", "paper", *modes.values(), *off, "floor", *(f"sparse / dense, {x}" for x in modes.values())]
-    ]
+    off, over = ["off"] if "paper" in modes else [], (f"sparse / dense, {x}" for x in modes.values())
+    lines = [["cores", "weights", "paper", *modes.values(), *off, "floor", *over]]
     for mesh in found:
         for kind, published in mesh.published.items():
             times = [f"{published:.3f}" if published else "-", *(f"{ms:.3f}" for ms in mesh.ms[kind].values())]
@@ -145,9 +137,7 @@ def draw(found: Sequence[Mesh], modes: Modes) -> Figure:
             for mode, count in modes.items():
                 every = [mesh.ms[kind][mode] for mesh in mine]
                 lines.append(Series(f"{count}, {kind}", [mesh.cores for mesh in mine], every, style, False, like=count))
-        limits = {"xticks": [mesh.cores for mesh in mine]}
+        look: dict[str, Any] = {"plain": {"y": (1, 2, 5)}, "limits": {"xticks": [mesh.cores for mesh in mine]}}
         y = "ms per image" if not panels else ""
-        panels.append(
-            Panel("columns and rows of cores", y, lines, title=title, log="y", plain={"y": (1, 2, 5)}, limits=limits)
-        )
+        panels.append(Panel("columns and rows of cores", y, lines, title=title, log="y", **look))
     return figure(panels, (9.2, 3.2), across=3, sharey=True)

@@ -12,7 +12,7 @@ from sparsemap.plots import COLOURS, Figure, Report, named_ticks, page, subplots
 from ..durations import STEPS
 from ..instructions import Instruction, instructions_of
 from ..layers import MeshLayer
-from ..schedule import LayerPlan
+from ..schedule import LayerPlan, compile_layers
 from . import KINDS, SPARSITY, MeshSchedules, modes_of
 
 CORES, STAGE = 4, "layer2.0."
@@ -58,7 +58,7 @@ def _one_layer(source: MeshSchedules, name: str, quirks: str) -> Report:
     for mode, title in modes_of(quirks).items():
         for kind, sparsity in KINDS.items():
             layer = attrs.evolve(LAYER, density=1 - sparsity)
-            schedule = source.compile([layer], CORES, mode)
+            schedule = compile_layers([layer], source.machine(CORES, mode))
             one, us = schedule.layers[0], schedule.seconds * 1e6
             alone = us - float(one.steps.of["WRITE"]) * 1e6
             row = {"count": title, "weights": kind, "us": us, "without_write_us": alone}

@@ -104,9 +104,8 @@ class RankShape:
         cls, length: int, words: int, outer: Outer, usual: float = 0.5, exact: bool = False, even: int = 0
     ) -> RankShape:
         """Of fibers with so many `words` below; `exact`: widths as they are, not rounded up to powers of two."""
-        coord, offset = (
-            max(1, int(least_bits(n))) if exact else int(name_bits(n)) for n in (float(length), words + 1.0)
-        )
+        values = float(length), words + 1.0
+        coord, offset = (max(1, int(least_bits(n))) if exact else int(name_bits(n)) for n in values)
         return cls(length, coord, offset, outer, usual, even)
 
 
@@ -146,19 +145,24 @@ class BitReader:
 
     def __init__(self, bits: Array) -> None:
         self.bits, self.at = np.asarray(bits, dtype=np.uint8), 0
+        self._digits = (self.bits + np.uint8(ord("0"))).tobytes()
 
     def take(self, width: int) -> int:
         """The next number of so many bits; raises ValueError past the end."""
-        return int(self.many(1, width)[0])
+        self._check(stop := self.at + width)
+        digits, self.at = self._digits[self.at : stop], stop
+        return int(digits or b"0", base=2)
 
     def many(self, count: int, width: int) -> Array:
         """The next `count` numbers of `width` bits each, (count,) int64."""
-        stop = self.at + count * width
-        if stop > len(self.bits):
-            raise ValueError(f"the bits end: {stop} needed, {len(self.bits)} there")
+        self._check(stop := self.at + count * width)
         rows = self.bits[self.at : stop].reshape(count, width) if count else np.zeros((0, width), dtype=np.int64)
         self.at = stop
         return rows @ (1 << np.arange(width - 1, -1, -1, dtype=np.int64))
+
+    def _check(self, stop: int) -> None:
+        if stop > len(self.bits):
+            raise ValueError(f"the bits end: {stop} needed, {len(self.bits)} there")
 
 
 @attrs.frozen(kw_only=True)

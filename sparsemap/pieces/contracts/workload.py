@@ -28,10 +28,8 @@ def box(ranks: Iterable[Iterable[tuple[Any, int]]], extents: Any) -> tuple[Any, 
     for rank in ranks:
         width: Any = None
         for dim, c in rank:
-            if width is None and c == 1:
-                width = extents[dim]
-                continue
-            width = c * (extents[dim] - 1) + (1 if width is None else width)
+            plain = width is None and c == 1
+            width = extents[dim] if plain else c * (extents[dim] - 1) + (1 if width is None else width)
         widths.append(1 if width is None else width)
     return tuple(widths)
 
@@ -73,9 +71,8 @@ class Tensor:
                 continue
             if width > POSITIONS:
                 text = f"tensor '{self.name}' has {width} positions in rank {place}, padding or holes of a stride among them"
-                raise SpecError.at(
-                    "workload", "dims", f"{text}; expected at most {POSITIONS}, so that each can be told"
-                )
+                text += f"; expected at most {POSITIONS}, so that each can be told"
+                raise SpecError.at("workload", "dims", text)
             there = np.zeros(width, dtype=bool)
             for step in range(sizes.get(other, 1)):
                 there[more * step :: c][: sizes[dim]] = True
@@ -146,9 +143,8 @@ class DensityModel(Piece):
     def at(self, density: float) -> DensityModel:
         """The same pattern with another share of nonzeros, 0..1; `SpecError` if the model has no field `density`."""
         if "density" not in attrs.fields_dict(type(self)):
-            raise SpecError.at(
-                "", "", f"a density of type '{self.type_name}' cannot be had at another share of nonzeros"
-            )
+            text = f"a density of type '{self.type_name}' cannot be had at another share of nonzeros"
+            raise SpecError.at("", "", text)
         return attrs.evolve(self, density=float(density))  # type: ignore[call-arg]
 
 

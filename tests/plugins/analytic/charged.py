@@ -40,6 +40,7 @@ def made(table: Mapping[str, Any], *charges: Any, **hardware: Any) -> Design:
             "formats": {t: [*["uncompressed"] * (4 - len(own)), *own] for t, own in formats.items()},
             "gate_skip": {"Buffer": "none", "MAC": "none"} | dict(table.get("gate_skip", {})),
             "pieces": {"mechanism": {"saving-gate": {"extends": "gate-q-by-p", "cycle": "saved"}}},
+            **({"padding": dict(table["padding"])} if "padding" in table else {}),
             "cost_model": {"type": "analytic", "charges": list(charges)},
         },
         REGISTRY,

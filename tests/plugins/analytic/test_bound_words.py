@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sparsemap_plugins.analytic import native
 from sparsemap_plugins.analytic.actions import SKIP
 from sparsemap_plugins.analytic.bound_filters import LeastAccesses
 from sparsemap_plugins.analytic.bound_tiles import TileGrid
@@ -46,7 +47,9 @@ def test_no_tile_has_fewer_bits_of_metadata_than_a_readable_code_takes(density: 
     assert seen > 30
 
 
-def test_the_least_of_tiles_inside_is_that_over_all_divisors() -> None:
+@pytest.mark.parametrize("fast", [native.fast, None], ids=["C", "NumPy"])
+def test_the_least_of_tiles_inside_is_that_over_all_divisors(fast, monkeypatch) -> None:
+    monkeypatch.setattr(native, "fast", fast)
     problem = sized(0.5, m=12, k=8, n=6)
     grid = TileGrid.of(tables(problem).layout)
     assert grid is not None

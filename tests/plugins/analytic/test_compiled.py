@@ -87,6 +87,17 @@ COMPLETE = {
         {"extends": "full", "formats": {"candidates": ["uncompressed", "ellpack", "dense-block", "bitmask", "run-length"]}},
         "physical",
     ),
+    "remainders": (
+        {**SETTINGS["product"][0], "dims": {"m": 31, "k": 53, "n": 97}},
+        "cloud", "full", "physical",
+    ),
+    "remainders of windows": (
+        {
+            "einsum": "O[k,p,q] = I[c,2*p+r,q+s] * W[k,c,r,s]",
+            "dims": {"k": 17, "c": 16, "p": 13, "q": 11, "r": 3, "s": 3}, "density": {"I": 0.4, "W": 0.3},
+        },
+        "mobile", "full", "physical",
+    ),
     "narrow": (
         SETTINGS["product"][0], "cloud",
         {"extends": "full", "formats": {"candidates": [
@@ -278,9 +289,11 @@ def test_designs_of_several_chips_and_threads(kernel, monkeypatch):
 
 @pytest.mark.parametrize("setting", ["product", "one operand"])
 def test_a_search_finds_the_same_design(setting, kernel, monkeypatch):
+    """With all that is compiled, and with nothing of it."""
     best = []
-    for module in (kernel, None):
-        monkeypatch.setattr(native, "kernel", module)
+    for modules in ({"kernel": kernel}, dict.fromkeys(("fast", "kernel", "maxima", "units"))):
+        for name, module in modules.items():
+            monkeypatch.setattr(native, name, module)
         SHARED.clear()
         best.append(sparsemap.search(problem_of(setting), budget=150, seed=1).found)
     assert best[0].score == best[1].score and np.array_equal(best[0].genome, best[1].genome)

@@ -15,6 +15,7 @@ from native_settings import PRODUCT, SETTINGS
 from sparsemap_plugins.analytic import native
 from sparsemap_plugins.analytic.occupancy import listed
 from sparsemap_plugins.analytic.occupancy import units as unit_tables
+from sparsemap_plugins.analytic.occupancy.bins import Bins, Windows, cut
 from sparsemap_plugins.analytic.occupancy.shared import SHARED
 from sparsemap_plugins.declarative.formats import ExpressionFormat
 from test_native import COMPILER, built
@@ -131,6 +132,24 @@ def test_arrays_that_do_not_fit_each_other_are_left_to_numpy(compiled):
     assert compiled.units(*far) is None
     room = np.empty((2, 0), dtype=np.int64), np.empty((3, 0))
     assert compiled.rises(*given()[:5], False, 1e-13, 9.0, np.array([True]), *room) is None
+    one, place = np.ones(1), np.zeros(1, dtype=np.int64)
+    steps = [one, place, one, np.ones((2, 1)), np.ones((2, 1)), place.copy(), one.copy(), one.copy(), np.ones(4)]
+    for at, value in ((1, place + 1), (2, one * 2.0), (2, one * np.nan), (3, np.ones((1, 1))), (8, np.ones(3))):
+        assert compiled.near(*steps[:at], value, *steps[at + 1 :]) is None, at
+    window = [np.arange(9.0), place, place + 3, place + 1, one, one, one, place, place, place, one, one, np.ones(4)]
+    room = np.empty((2, 2), dtype=np.int64), np.empty((2, 2))
+    assert compiled.cut(*window, *room) == 2
+    wrong = (
+        (1, place + 7),
+        (2, place + 6),
+        (3, place),
+        (7, place + 1),
+        (8, place - 1),
+        (9, place + 1),
+        (12, np.ones(3)),
+    )
+    for at, value in wrong:
+        assert compiled.cut(*window[:at], value, *window[at + 1 :], *room) is None, at
 
 
 SANITIZED = """
@@ -164,6 +183,35 @@ def test_no_address_is_out_of_bounds_and_nothing_is_undefined(tmp_path):
     assert done.stdout == "done\n", done.stderr[-2000:]
 
 
+def pieces(compiled) -> bytes:
+    """Those of the bins of two ranks with several steps in a bin."""
+    k = np.arange(2000.0)
+    p = np.exp(-0.5 * ((k - 900.0) / 100.0) ** 2)
+    window = Bins.of(k, p / p.sum(), 1.0)
+    first, bins = np.zeros(2, dtype=np.int64), len(window.k) - 1
+    store, two = np.concatenate([window.edges, window.sums]), np.ones(2)
+    windows = Windows(
+        store, first, first + len(window.edges), first + 2000, two * window.origin, two * window.step, two
+    )
+
+    def occupied_at(rank, k):
+        return 1600.0 * -np.expm1(-k * (rank + 1.0) / 600.0)
+
+    rank, bin = np.repeat([0, 1], bins), np.tile(np.arange(bins), 2)
+    means = np.array([window.k[bin], window.k[bin + 1]])
+    occupied = np.array([occupied_at(rank, k) for k in means])
+    rises = np.diff(np.ceil(occupied), axis=0)[0]
+    some = rises > 0.0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native, "units", compiled)
+        cut_in = cut(windows, rank[some], bin[some], rises[some], means[:, some], occupied[:, some], occupied_at)
+    return b"".join(column.tobytes() for column in (cut_in.rank, cut_in.bin, cut_in.k, cut_in.p))
+
+
+def test_pieces_of_bins_with_several_steps_are_the_same(compiled):
+    assert pieces(compiled) == pieces(None)
+
+
 MUTANTS = [
     ("if (end == MARKER) return fibers * width;", ""),
     ("min2(fibers, 1.0) * count", "fibers * count"),
@@ -184,6 +232,12 @@ MUTANTS = [
     ("column[i] != sum->steady) sum->steady = NAN", "column[i] < sum->steady) sum->steady = NAN"),
     ("if (!(all <= cuts)) count = start;", "if (all > 1.0) count = start;"),
     ("p[cut_bin[j] - start] = 0.0;", ";"),
+    ("passed += occupied[j] <= value;", "passed += occupied[j] < value;"),
+    ("bin += y > edge(&w, rank, bin + 1);", ""),
+    ("bin == before ? last : edge(&w, rank, bin)", "edge(&w, rank, bin)"),
+    ("if (i + 1 < end && bin_of[i + 1] == bin_of[i]) continue;", ""),
+    ("bend * t * (t * t - 0.25) / 3.0", "0.0"),
+    ("tilt * (right - left) / 6.0", "0.0"),
 ]
 
 
@@ -194,4 +248,6 @@ def test_an_error_in_the_sums_is_noticed(number, tmp_path):
     (before, after), text = MUTANTS[number], SOURCE.read_text()
     assert text.count(before) == 1
     compiled = built(text.replace(before, after), tmp_path, "units")
-    assert any(found(compiled, setting)[0] != found(None, setting)[0] for setting in ("windows", "product", "shapes"))
+    settings = "windows", "product", "shapes"
+    same = (found(compiled, setting)[0] == found(None, setting)[0] for setting in settings)
+    assert pieces(compiled) != pieces(None) or not all(same)

@@ -234,6 +234,30 @@ def test_blocks_with_branches_pools_and_joins_keep_their_graph(tmp_path, registr
     assert found["three"].shape == (2, 3, 3)
 
 
+def test_relus_and_outputs_that_others_read_are_kept(tmp_path):
+    """`one` is read through a ReLU, `two` as it is, and `sum` behind a ReLU that the model returns as well."""
+    constants = {f"{name}.weight": RNG.standard_normal((4, 4, 1, 1)) for name in ("one", "two", "three")}
+    layers = [
+        ("Conv", ["x", "one.weight"], "a", {}),
+        ("Relu", ["a"], "ra", {}),
+        ("Conv", ["ra", "two.weight"], "b", {}),
+        ("Add", ["b", "ra"], "s", {}),
+        ("Relu", ["s"], "rs", {}),
+        ("Conv", ["rs", "three.weight"], "y", {}),
+    ]
+    file = saved(tmp_path / "net.onnx", layers, constants, {"x": [1, 4, 6, 6]}, "y")
+    table = imported(file)
+    total = next(name for name in table["layers"] if name not in ("one", "two", "three"))
+    assert table["rectified"] == ["one", total] and "outputs" not in table
+    model = onnx.load(file)
+    model.graph.output.append(helper.make_tensor_value_info("rs", TensorProto.FLOAT, None))
+    onnx.save(model, file)
+    assert imported(file)["outputs"] == [total]
+    model.graph.output.append(helper.make_tensor_value_info("a", TensorProto.FLOAT, None))
+    onnx.save(model, file)
+    assert imported(file)["rectified"] == [total], "what somebody reads before the ReLU has none"
+
+
 def test_attention_products_have_two_inputs_and_heads_per_sample(tmp_path, registry):
     size = [np.array([2, 6, 2, 4]), np.array([2, 6, 8])]
     layers = [

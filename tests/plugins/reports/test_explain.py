@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from sparsemap_plugins.reports.explain import Searches, explain, limits
+from sparsemap_plugins.reports.explain import explain, limits
 from sparsemap_plugins.reports.figures import KINDS, PlotSource
 from sparsemap_plugins.reports.variants import MISSING, Base, freed
 
@@ -161,7 +161,7 @@ def test_what_makes_no_difference_is_named_without_a_row(uncharged):
 
 
 def test_searches_start_from_the_design_and_are_never_worse(uncharged):
-    data = explain(uncharged, "cycles", Searches(budget=20)).data
+    data = explain(uncharged, "cycles", budget=20).data
     assert data["searched_edp"] <= data["edp"] * (1 + 1e-12)
     for row in data["free"]:
         assert row["searched_edp"] <= row["edp"] * (1 + 1e-12)

@@ -168,6 +168,38 @@ def test_weights_and_an_input_of_a_user_give_the_outputs_of_numpy(tmp_path: Path
     assert "expected whole (8, 16, 1, 1)" in command("simulate", str(tmp_path / "out"), *given)[1]
 
 
+@pytest.mark.parametrize("rectified", [[], ["b"], ["a", "b"]])
+def test_relus_and_outputs_are_those_that_a_network_names(rectified: list[str], tmp_path: Path) -> None:
+    layers = [
+        '{ name = "a", type = "conv2d", k = 16, c = 8, p = 5, q = 6 }',
+        '{ name = "b", type = "conv2d", k = 8, c = 16, p = 5, q = 6 }',
+    ]
+    head = f'kind = "network"\nname = "two"\ninput = [8, 5, 6]\noutputs = ["a"]\nrectified = {json.dumps(rectified)}'
+    status, said = compiled(tmp_path, f"{head}\nlayers = [{', '.join(layers)}]")
+    assert status == 0, said
+    rng = np.random.default_rng(0)
+    image = rng.integers(-128, 128, (8, 5, 6), np.int8)
+    weights = {
+        name: rng.integers(-128, 128, (*sides, 1, 1), np.int8) for name, sides in (("a", (16, 8)), ("b", (8, 16)))
+    }
+    np.save(tmp_path / "image.npy", image)
+    np.savez(tmp_path / "weights.npz", **weights, **{f"{name}.shift": np.array(9) for name in weights})
+    given = ("--weights", str(tmp_path / "weights.npz"), "--input", str(tmp_path / "image.npy"))
+    status, said = command("simulate", str(tmp_path / "out"), *given, "--outputs", str(tmp_path / "found.npz"))
+    assert status == 0 and "2 of 2" in said, said
+    found, words = np.load(tmp_path / "found.npz"), image.astype(int)
+    assert set(found) == {"a", "b"}
+    for name, kernel in weights.items():
+        sums = np.einsum("oc,chw->ohw", kernel[..., 0, 0].astype(int), words)
+        words = np.clip((sums + 256) >> 9, 0 if name in rectified else -128, 127)
+        assert np.array_equal(found[name], words)
+
+
+def test_a_relu_or_an_output_of_no_layer_is_told(tmp_path: Path) -> None:
+    status, said = compiled(tmp_path, NETWORK.replace("input =", 'outputs = ["c"]\ninput =', 1).format(more=""))
+    assert status and "outputs[0]" in said and "'c'" in said, said
+
+
 def test_rows_of_words_go_in_and_come_out_as_rows(tmp_path: Path) -> None:
     layer = '{ name = "a", type = "linear", m = 6, k = 16, n = 8 }'
     assert compiled(tmp_path, f'kind = "network"\nname = "rows"\ninput = [6, 16]\nlayers = [{layer}]')[0] == 0

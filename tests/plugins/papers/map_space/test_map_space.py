@@ -6,7 +6,7 @@ import math
 import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.papers.commands import ROOMS
-from sparsemap_plugins.papers.map_space import densities, mappers, robust, surrogates, table_3, table_4
+from sparsemap_plugins.papers.map_space import densities, fig_4, mappers, robust, surrogates, table_3, table_4
 
 from sparsemap.cli.main import cli
 from sparsemap.spec import toml_io
@@ -52,6 +52,7 @@ SLOW = ("mse-fig-3", "mse-fig-9", "mse-fig-10", "mse-fig-11")
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in SMALL])
 def test_a_command_writes_a_table(name, tmp_path, work, monkeypatch):
+    monkeypatch.setattr(fig_4, "BACKDROP", 4)
     monkeypatch.setattr(table_4, "ROUNDS", 2)
     monkeypatch.setattr(surrogates, "LAYERS", 2)
     args = ["paper", name, "--out", str(tmp_path / "out"), "--work", str(work), *SMALL[name]]

@@ -1,0 +1,122 @@
+"""What accesses next to the compute units cost at least where a child has a tile of some size: a part of the lower bound.
+
+How many accesses there are depends on the way to share the innermost fan-out. Without tiles the cheapest way counts (`bound`);
+but no loop over the units is longer than the tile that it runs over. And what a child reads of a compressed tile of n words
+comes with its part of the bits that tell it apart, no fewer than its entropy (`bound_words`), or with the zeros. Of a tensor
+that leads a filter there all metadata are read (`filter-metadata`), but for what filters further out hold back: these look at
+all of a leader's tile in the child. All is told as what a way costs more than what is charged anyway.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import attrs
+import numpy as np
+
+from sparsemap.pieces.contracts.base import Array
+
+if TYPE_CHECKING:
+    from .bound_filters import LeastAccesses
+    from .bound_words import LeastWords
+
+STEPS = 2.0
+"""Sizes of tiles whose metadata are told apart between powers of two."""
+MOST_WAYS = 512
+"""Ways to share the fan-out among which those that others beat are looked for."""
+MOST_WIDTHS = 1 << 16
+"""Bounds of loops over the units, in powers of two, that are told apart at most."""
+
+
+@attrs.frozen(eq=False)
+class LeastUnits:
+    """Of the level next to the compute units: pJ that are added to those of every way that is charged."""
+
+    widths: Array
+    """By log2 of what the extents of a child's tile are at most, rounded down, along every dimension."""
+    operands: tuple[int, ...]
+    told: Array
+    """By the place of each operand's log2 of words in a child's tile, `STEPS` for every factor of two: metadata, with the
+    way that is cheapest in all; () where they are not known."""
+    told_alone: Array
+    """The same of metadata alone."""
+
+    @classmethod
+    def of(
+        cls, words: LeastWords, accesses: LeastAccesses, splits: Array, reads: Array, kept: Array, more: Array
+    ) -> LeastUnits:
+        """`splits` (D, n) of the fan-out, `reads` (T', n) of the operands, the share `kept` (T', n) of them at least, and the
+        pJ `more` (n,) that each way costs than what is charged."""
+        sizes = [int(np.log2(n)) + 1 for n in splits.max(axis=1)]
+        widths: Array = np.zeros((1,) * len(sizes))
+        if math.prod(sizes) <= MOST_WIDTHS:
+            widths = np.full(sizes, np.inf)
+            np.minimum.at(widths, tuple(np.log2(splits).astype(np.intp)), more)
+            for axis in range(len(sizes)):
+                widths = np.minimum.accumulate(widths, axis)
+        operands, known = tuple(words.layout.operands), words.known.options.filter_metadata
+        if len(operands) != 2 or not (words.coded and known and words.layout.stored.all()):
+            return cls(widths, (), np.zeros(()), np.zeros(()))
+        told = (
+            _told(words, accesses, _least(np.concatenate([m[None], reads, reads * kept]))) for m in (more, 0.0 * more)
+        )
+        return cls(widths, operands, *told)
+
+    def of_tiles(self, log_extents: Array, log_words: list[Array]) -> Array:
+        """(n,) pJ, where children have tiles of 2 ** `log_extents` (D, n) at most, and of the operands 2 ** `log_words` (n,)
+        words or more."""
+        wide = (np.maximum(0, np.minimum(n, most - 1)) for n, most in zip(log_extents, self.widths.shape, strict=True))
+        pj: Array = self.widths[tuple(wide)]
+        if not self.operands:
+            return pj
+        places = (np.maximum(0.0, STEPS * (words - 1e-9)).astype(np.intp) for words in log_words)
+        at = tuple(np.minimum(place, n - 1) for place, n in zip(places, self.told.shape, strict=True))
+        return np.maximum(pj + self.told_alone[at], self.told[at])
+
+
+def _told(words: LeastWords, accesses: LeastAccesses, rows: Array) -> Array:
+    """`rows`: what ways cost more, what they read of both operands, and how much of that is left."""
+    lay, level = words.layout, words.layout.S - 1
+    cluster = lay.problem.levels[level].memory.cluster
+    price = float(words.chip.energy_pj["metadata_read"][level]) / float(words.chip.metadata_width[level]) / cluster
+    told, there = list[Array](), list[Array]()
+    for t in lay.operands:
+        sizes = np.arange(1 + int(STEPS * np.log2(words.volumes[t]))) / STEPS
+        bits = words.told_bits(t, 2.0**sizes) * words.density[t]
+        zeros = (1.0 - words.density[t]) * float(words.chip.energy_pj["read"][level]) / cluster
+        strided = any(c > 1 for rank in lay.ranks[t] for _, c in rank)  # parts of a tile may have even fewer words
+        told.append(np.minimum(bits * price, zeros) * (0.0 if strided else 1.0))
+        there.append(accesses.there_in_steps(t, 0.0 * sizes if strided else sizes))
+    found: Array = np.full((len(told[0]), len(told[1])), np.inf)
+    for targets, leaders in accesses.choices(level):
+        pj = rows[0][:, None, None]
+        for i, t in enumerate(lay.operands):
+            if t in targets and t not in leaders:
+                pj = pj + np.multiply.outer(rows[3 + i], told[i][None, :] if i else told[i][:, None])
+            else:
+                left = _left(accesses, t, lay.operands[1 - i], there[1 - i])
+                pj = pj + np.multiply.outer(rows[1 + i], np.outer(left, told[1]) if i else np.outer(told[0], left))
+        found = np.minimum(found, pj.min(axis=0))
+    return found * (1.0 - 1e-6)
+
+
+def _left(accesses: LeastAccesses, t: int, other: int, there: Array) -> Array:
+    """Share of a tensor's words that filters outside the innermost level leave, by the size of the other operand's tile."""
+    kept: Array = np.ones(len(there))
+    for action in accesses.filters(t, accesses.layout.S - 2):
+        share: Array = np.ones_like(kept)
+        for c in action.leaders:
+            share = share * (there if c == other else accesses.densities[c])
+        kept = np.minimum(kept, share)
+    return kept
+
+
+def _least(rows: Array) -> Array:
+    """Columns of (m, n) rows that no other is below in all."""
+    rows = np.unique(np.maximum(rows, 0.0), axis=1)
+    if rows.shape[1] > MOST_WAYS:
+        return rows
+    below: Array = np.less_equal(rows[:, None, :], rows[:, :, None]).all(axis=0)
+    np.fill_diagonal(below, False)
+    return rows[:, np.logical_not(below.any(axis=1))]

@@ -1,0 +1,113 @@
+"""Who is at fault where a piece raises, or returns against its contract (`boundary`): its name, method, file and line."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import pluggy
+
+from ..errors import EvaluationError, Mistake, PluginError, readable
+from ..files import shown
+from .contracts import Piece
+
+if TYPE_CHECKING:
+    from .boundary import Line
+
+
+def fault_of(piece: Piece | str, method: str, error: BaseException, trace: TracebackType | None) -> PluginError:
+    """What was raised in the method of a piece, or in the function of a plugin that a text names."""
+    if not isinstance(piece, str):
+        return raised_in(error, trace) or fault(piece, method, _text(error))
+    where = plugin_line(trace, (os.path.dirname(pluggy.__file__),))
+    return PluginError([Mistake(where, piece, f"{method} {_text(error)}")])
+
+
+def fault(piece: Piece, method: str, text: str, line: Line | None = None) -> PluginError:
+    """The error for a method that broke its contract, at the line of its definition unless another is given."""
+    return PluginError([Mistake(_shown(line or _definition(piece, method)), _named(piece), f"{method} {text}")])
+
+
+def raised_in(error: BaseException, trace: TracebackType | None) -> PluginError | None:
+    """The error that names the innermost piece in whose method something was raised, and who called it; or None."""
+    calls: list[list[tuple[Any, str, Line]]] = []  # by piece: whose method, its name, line
+    for frame, number in traceback.walk_tb(trace):
+        owner = frame.f_locals.get("self")
+        if isinstance(owner, Piece) and not (calls and calls[-1][0][0] is owner):
+            calls.append([])
+        if calls:
+            calls[-1].append((owner, frame.f_code.co_name, (frame.f_code.co_filename, number)))
+    if not calls:
+        return None
+    (piece, method, line), text = _call(calls[-1]), _text(error)
+    if len(calls) > 1:
+        caller, _, call_line = _call(calls[-2])
+        text += f"; called by {_named(caller)} ({_shown(call_line)})"
+    return fault(piece, method, text, line)
+
+
+def _call(frames: Sequence[tuple[Any, str, Line]]) -> tuple[Piece, str, Line]:
+    """A piece, its first method in its own folder, and the last line there: not those of its contract."""
+    piece, folder = frames[0][0], _folder(frames[0][0])
+    own = [frame for frame in frames if _lies_in(frame[2][0], folder)] or frames[:1]
+    return piece, next((name for owner, name, _ in own if owner is piece), frames[0][1]), own[-1][2]
+
+
+def plugin_line(trace: TracebackType | None, ours: tuple[str, ...]) -> str:
+    """`FILE, line N` of a plugin, not of what it calls nor of what calls it, whose paths start with `ours`; or empty."""
+    calls = [(frame.f_code.co_filename, number) for frame, number in traceback.walk_tb(trace)]
+    calls = [line for line in calls if not line[0].startswith(ours)]
+    return _shown(_innermost(calls, os.path.dirname(calls[0][0]))) if calls else ""
+
+
+def yield_line(piece: Piece, generator: Any) -> Line | None:
+    """Where the generator that a piece has returned waits, in the piece's own code."""
+    calls: list[Line] = []
+    while (frame := getattr(generator, "gi_frame", None)) is not None:
+        calls.append((frame.f_code.co_filename, frame.f_lineno))
+        generator = generator.gi_yieldfrom
+    return _innermost(calls, _folder(piece)) if calls else None
+
+
+def _named(piece: Piece) -> str:
+    return f"{piece.kind.replace('-', ' ')} '{piece.name or piece.type_name or type(piece).__name__}'"
+
+
+def _text(error: BaseException) -> str:
+    try:
+        words = readable(" ".join(str(error).split()), 500)
+    except Exception:  # its __str__ is broken as well
+        words = ""
+    if isinstance(error, EvaluationError):  # a check of ours says what is wrong
+        return f"gave wrong values: {words}"
+    return f"raised {type(error).__name__}" + (f": {words}" if words else "")
+
+
+def _folder(piece: Piece) -> str:
+    """The folder of the module that defines a piece's class; "" if it is in no file."""
+    return os.path.dirname(getattr(sys.modules.get(type(piece).__module__), "__file__", None) or "")
+
+
+def _innermost(calls: Sequence[Line], folder: str) -> Line:
+    """The last of these lines that lies in a folder, or else the first of all."""
+    return next((line for line in reversed(calls) if _lies_in(line[0], folder)), calls[0])
+
+
+def _lies_in(file: str, folder: str) -> bool:
+    return bool(folder) and file.startswith(folder + os.sep)
+
+
+def _definition(piece: Piece, method: str) -> Line | None:
+    """Where a method of a piece is written."""
+    function: Any = getattr(type(piece), method, None)
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return (code.co_filename, code.co_firstlineno) if code is not None else None
+
+
+def _shown(line: Line | None) -> str:
+    return f"{shown(line[0])}, line {line[1]}" if line is not None else ""

@@ -1,0 +1,48 @@
+"""Plugins that are not built in: packages in folders that are on no path, and what stands for their contents."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import re
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+
+def package_in(source: Path) -> Any:
+    """The package in a folder that is on no path, under a name of its own, so that two folders cannot get mixed up."""
+    source = source.resolve()
+    digest = hashlib.sha256(str(source).encode()).hexdigest()[:8]
+    name = f"sparsemap_plugin_{re.sub(r'[^0-9a-zA-Z]', '_', source.parent.name)}_{digest}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, source, submodule_search_locations=[str(source.parent)])
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{source} cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # before it runs, so that its own modules find it
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        for loaded in [key for key in sys.modules if key == name or key.startswith(f"{name}.")]:
+            del sys.modules[loaded]
+        raise
+    return module
+
+
+def digest_of(module: Any, tomls: Iterable[Path]) -> str:
+    """A digest of the files of a plugin: its TOML files, and the modules of its package."""
+    files = set(tomls)
+    source = Path(getattr(module, "__file__", None) or "")
+    if source.name == "__init__.py":
+        files |= {*source.parent.rglob("*.py"), *source.parent.rglob("*.toml")}
+    elif source.is_file():
+        files.add(source)
+    digest = hashlib.sha256()
+    for path in sorted(files):
+        with suppress(OSError):
+            digest.update(path.name.encode(errors="surrogatepass") + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]

@@ -1,0 +1,64 @@
+"""The text of TOML, by the package `toml`: it gets plain values only, and strings, floats and lists are spelled here, because
+that package writes NumPy scalars as strings and mistakes some backslashes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import toml
+
+from .unstructuring import plain
+
+
+def text(mapping: Mapping[str, Any] | Any) -> str:
+    """`toml_io.dumps`."""
+    return toml.dumps(_sections(plain(mapping)), encoder=_Encoder())
+
+
+def inline(mapping: Mapping[str, Any]) -> str:
+    """`toml_io.inline`."""
+    return str(_Encoder().dump_value(_hidden(plain(mapping))))
+
+
+class _Encoder(toml.TomlEncoder):
+    """`toml`'s encoder with strings, floats, lists and inline tables that always read back as they were."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dump_funcs |= {str: _quoted, float: repr, dict: self._inline, MappingProxyType: self._inline}
+
+    def dump_list(self, v: list[Any]) -> str:
+        return "[" + ", ".join(str(self.dump_value(item)) for item in v) + "]"
+
+    def _inline(self, table: Mapping[str, Any]) -> str:
+        pairs = (f"{_key(key)} = {self.dump_value(value)}" for key, value in table.items())
+        return "{ " + ", ".join(pairs) + " }" if table else "{}"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _quoted(key)
+
+
+def _sections(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The table with all hidden that stands in a line: `toml` makes a section of every dict, in a list too."""
+    found: dict[str, Any] = {}
+    for key, value in table.items():
+        if isinstance(value, dict):
+            found[key] = _sections(value)
+        elif isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+            found[key] = [{inner: _hidden(item) for inner, item in row.items()} for row in value]
+        else:
+            found[key] = _hidden(value)
+    return found
+
+
+def _hidden(value: Any) -> Any:
+    return MappingProxyType(value) if isinstance(value, dict) else tuple(value) if isinstance(value, list) else value
