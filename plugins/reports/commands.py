@@ -103,7 +103,8 @@ KIND_OF = {"timeline": "network", "ratios": "study"}
 @click.option(
     "--kind", required=True, metavar="KIND", type=click.Choice(FIGURES),
     help=f"What is drawn: {listed(FIGURES)}; convergence and pareto need the folder of a search, timeline that of a network, "
-    "ratios that of a study.",
+    "ratios that of a study; all others, such as busy (what each level is busy with) and chip (levels and tiles to scale), take "
+    "one design.",
 )  # fmt: skip
 @click.option(
     "-o", "--out", required=True, type=click.Path(dir_okay=False), metavar="FIG", help="A .png, .svg or .pdf."

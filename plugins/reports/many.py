@@ -49,6 +49,8 @@ from .wording import change_text, time_text
 FIGURES = {"energy": "energy_pj", "cycles": "seconds", "timeline": "", "ratios": ""}
 """Kinds of figures that are drawn of many designs, and what of them."""
 SHOWN = {"seconds": time_text, "energy_pj": format_energy}
+LITTLE = 0.01
+"""Of a cost: what is less than this of it helps little."""
 TELLING = 0.9
 """Of a cost: what makes more than this of it is not told."""
 LESS = (6, 4, 1)
@@ -102,6 +104,7 @@ def explain_many(path: Path, quantity: str, registry: Registry) -> Explanation:
     kinds = {x.name: (x.kind, x.where) for found in free.values() for x in found}
     every = {name: kind for name, (kind, where) in kinds.items() if where == ALL}
     together = {name: {one for one in kinds.keys() - every if kinds[one][0] == kind} for name, kind in every.items()}
+    later = {x.name for found in free.values() for x in found if not x.built}
     layers = []
     for side, part in parts:
         outcomes = {"": made[part.folder].outcome, **{x.name: x.outcome for x in free[part.folder]}}
@@ -120,10 +123,10 @@ def explain_many(path: Path, quantity: str, registry: Registry) -> Explanation:
         lines += [output.wrapped(f"{time}, {energy}, {how}{plan}"), ""]
     elif planned:
         lines += [f"layer by layer{plan}", ""]
-    lines.append(output.table(_rows(layers, quantity, together), "<>>>>>><", less=LESS))
+    lines.append(output.table(_rows(layers, quantity, together, later), "<>>>>>><", less=LESS))
     if len(sides) == 1:
         title = styled("the whole network with one thing free in every layer", "strong")
-        lines += ["", title, _free(totals, quantity, together)]
+        lines += ["", title, _free(totals, quantity, together, later)]
     command = shlex.join(["sparsemap", "explain", str(planned or parts[0][1].folder)])
     lines += ["", f"`{command}` says more of one of them"]
     data = {"layers": [x.to_dict() for x in layers], "free": {name: _named(found) for name, found in totals.items()}}
@@ -142,8 +145,11 @@ def _worths(costs: Costs, quantity: str, together: Mapping[str, set[str]]) -> di
     return {name: worth for name, worth in worths.items() if name not in least or worth < TELLING * least[name]}
 
 
-def _rows(layers: Sequence[_Layer], quantity: str, together: Mapping[str, set[str]]) -> list[list[str]]:
-    """Those that take most time first; shares are of the result that a layer is a part of, where that has several."""
+def _rows(
+    layers: Sequence[_Layer], quantity: str, together: Mapping[str, set[str]], later: set[str]
+) -> list[list[str]]:
+    """Those that take most time first; shares are of the result that a layer is a part of, where that has several. Of what
+    helps what is in `later` is told where nothing else is worth `LITTLE`."""
     rows = [["", "times", "time", "of time", "energy", "of energy", "units", "limited by", "what would help most"]]
     sides = grouped(layers, lambda x: x.side)
     whole = {
@@ -156,7 +162,9 @@ def _rows(layers: Sequence[_Layer], quantity: str, together: Mapping[str, set[st
         shares = shares or ["-", "-"]
         outcome, (energy, seconds) = x.base.outcome, x.costs[""]
         worths = _worths(x.costs, quantity, together)
-        now, (least, name) = worths[""], min((worth, name) for name, worth in worths.items())
+        now = worths[""]
+        found = [(name in later, worth, name) for name, worth in worths.items() if worth < (1.0 - LITTLE) * now]
+        _, least, name = min(found, default=(True, *min((worth, name) for name, worth in worths.items())))
         used = "-" if outcome.units is None else percent(outcome.units / outcome.design.problem.compute_instances)
         time = time_text(seconds / x.repeat), shares[1]
         spent = format_energy(energy / x.repeat), shares[0]
@@ -165,11 +173,12 @@ def _rows(layers: Sequence[_Layer], quantity: str, together: Mapping[str, set[st
     return rows
 
 
-def _free(totals: Costs, quantity: str, together: Mapping[str, set[str]]) -> str:
+def _free(totals: Costs, quantity: str, together: Mapping[str, set[str]], later: set[str]) -> str:
+    """What the whole would cost; what nobody can build below."""
     now = totals[""]
     rows = [["", "change", "time", "energy"], ["nothing", "", time_text(now[1]), format_energy(now[0])]]
     worths = _worths(totals, quantity, together)
-    for worth, name in sorted((worth, name) for name, worth in worths.items() if name):
+    for _, worth, name in sorted((name in later, worth, name) for name, worth in worths.items() if name):
         if worth < worths[""] * 0.9995:
             energy, seconds = totals[name]
             rows.append([name, change_text(worth, worths[""]), time_text(seconds), format_energy(energy)])

@@ -196,13 +196,9 @@ def _side(path: Path, subject: str, table: Table, known: Table, parts: Sequence[
     bits = chip.get("word_bits", attrs.fields(Hardware).word_bits.default) if chip else None
     inner = [level for level in chip.get("levels", ())[1:] if level.get("capacity")]
     free = tuple(x["name"] for x in inner if not {x.get(key) for key in BANDWIDTHS} - {None, UNLIMITED})
-    ends: Any = known.get("objective", ""), table, tuple(parts), path, bits, free, len(inner) - len(free)
-    return Compared(path.resolve().name, subject, *about, *ends, units=bool(chip.get("units")) if chip else None)
-
-
-def _design_table(parts: Sequence[SidePart]) -> dict[str, Any]:
-    """The table of the first design that there is, for results without an identity, such as those of a designed chip."""
-    return next((table for part in parts if (table := part.design_table())), {})
+    units = bool(chip.get("units")) if chip else None
+    ends: Any = known.get("objective", ""), table, tuple(parts), path, bits, free, len(inner) - len(free), units
+    return Compared(path.resolve().name, subject, *about, *ends)
 
 
 def _network(path: Path, planned: bool) -> Compared:
@@ -353,8 +349,8 @@ def ranked(sides: Sequence[Compared]) -> tuple[list[Compared], dict[str, float]]
 def of_either(shares: Mapping[str, float]) -> dict[str, float]:
     """Shares of a difference as those of all that is gained, or negative ones of all that is lost; the largest first."""
     whole = {gains: math.fsum(abs(x) for x in shares.values() if (x > 0) is gains) for gains in (True, False)}
-    ordered = sorted(shares.items(), key=lambda row: -abs(row[1]))
-    return {name: x / (whole[x > 0] or 1.0) for name, x in ordered}
+    found = {name: x / (whole[x > 0] or 1.0) for name, x in shares.items()}
+    return dict(sorted(found.items(), key=lambda row: -abs(row[1])))
 
 
 def shares_text(sides: Sequence[Compared], worth: str) -> str:

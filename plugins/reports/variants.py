@@ -102,6 +102,11 @@ class Free:
     def name(self) -> str:
         return KINDS[self.kind].format(self.where)
 
+    @property
+    def built(self) -> bool:
+        """Whether it is something that a chip can be built with more of; nobody builds a memory whose accesses are free."""
+        return self.kind in ("bandwidth", "capacity", "metadata") or self.where == "intersection"
+
 
 def freed(base: Base, kinds: Iterable[str] = KINDS, only: str = "") -> Iterator[Free]:
     """The design with one thing free: the bandwidth or the capacity of a level or the energy of its accesses, all

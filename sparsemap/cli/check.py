@@ -23,6 +23,7 @@ from ..pieces.registry import Origin, Registry
 from ..problem import design_file
 from ..problem.constraints import broken_of
 from ..problem.hardware_space import without_area, wrong_choices
+from ..problem.levels import without_capacity
 from ..problem.load import located, make_problem, objective_of, piece_of
 from ..problem.network import nodes_of
 from ..problem.problem import OPERANDS, OUTPUT, Problem
@@ -170,6 +171,8 @@ class Check:
     def hardware(self, piece: Any) -> None:
         problem = self.partly(hardware=piece)
         levels, technology = self.attempt(lambda: problem.levels), self.attempt(lambda: problem.technology)
+        if levels is not None and (forgotten := without_capacity(levels)):
+            logger.warning("%s: %s", self.file, forgotten)
         if levels is not None and technology is not None:
             chip = self.attempt(lambda: problem.chip)
             for text in piece.constraints if chip is not None else ():

@@ -8,6 +8,7 @@ input, 130 when interrupted.
 from __future__ import annotations
 
 import json
+import logging
 import os
 from typing import Any
 
@@ -93,6 +94,7 @@ def search(
     with the same result. With --prove it ends when nothing can be better by more than a factor; `sparsemap verify
     DIR/certificate.json` checks that.
     """
+    from ..problem.levels import without_capacity
     from ..problem.load import load_problem
     from ..searching.budget import Budget
     from ..searching.driver import default_searcher, searcher_of
@@ -116,6 +118,8 @@ def search(
 
         report = can_report(plugin_dirs)
     problem = load_problem(workload, hardware, space, objective, cost_model, registry=loaded(plugin_dirs))
+    if forgotten := without_capacity(problem.levels):
+        logging.getLogger("sparsemap").warning("%s: %s", problem.hardware.name, forgotten)
     how: Any = searcher
     if prove is not None:
         how = {"type": defaults.PROVER, "name": defaults.PROVER, "within": prove}

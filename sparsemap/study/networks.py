@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,7 @@ from ..errors import SearchError, unknown
 from ..pieces import defaults
 from ..pieces.data_specs import Network
 from ..pieces.loading import load
+from ..problem.levels import without_capacity
 from ..problem.load import Reference
 from .cells import Outcome, not_of_a_search
 from .fused import FusedPlan
@@ -20,6 +22,8 @@ from .fused_told import kept
 from .network_result import NetworkResult, check_network
 from .plan import plan_of
 from .study import Progress, run_cells
+
+logger = logging.getLogger("sparsemap")
 
 OPERATIONS = ("counted", "fused", "free")
 """What operations between the layers of a plan cost."""
@@ -82,6 +86,8 @@ def search_network(
         asked = (budget, seed, searcher, space, objective, cost_model, warm_start, count)
         where = not_of_a_search(folder)
         plan = plan_of(registry, network, hardware, where, *asked, handed=fuse and formats == "matched")
+        if forgotten := without_capacity(plan.problem(plan.cells[0]).levels):
+            logger.warning("%s: %s", plan.hardware, forgotten)
         if start:
             plan = plan.started(start)
         if not overwrite:

@@ -197,6 +197,18 @@ def test_what_is_wrong_is_said_before_anything_is_searched(tiny: str):
     assert "wrong.toml: layers[4]: 'again' is given 10" in run("wrong.toml", "--hardware", "edge", code=2).stderr
 
 
+def test_a_level_on_chip_without_a_capacity_is_told_once_by_every_verb(tiny: str, caplog: pytest.LogCaptureFixture):
+    levels = [{"name": "DRAM", "class": "dram"}, {"name": "GLB", "class": "sram"}]
+    hardware = {"kind": "hardware", "name": "open", "levels": levels, "compute": {"name": "MAC"}}
+    Path("open.toml").write_text(toml_io.dumps(hardware))
+    said = "GLB has no capacity: unlimited, without area and leakage"
+    for given in (["check", "open.toml"], ["search", "mm1", "open.toml", "--budget", "20"],
+                  ["run", tiny, "--hardware", "open.toml", "--budget", "10"]):  # fmt: skip
+        done = CliRunner().invoke(cli, given)
+        assert done.exit_code == 0 and caplog.text.count(said) == 1, (given, caplog.text)
+        caplog.clear()
+
+
 # -------------------------------------------------------------------------------------------------------- warm starts
 
 

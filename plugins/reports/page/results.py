@@ -216,7 +216,7 @@ def layer_blocks(sides: Sequence[Compared]) -> tuple[list[PageTable | Chart], st
             every = [part for side in ordered for part in side.parts]
             text = f"Of all repetitions; {of_sides.shares_text(ordered, of_sides.worth_of(ordered))}."
             more = len(shares) - len(few)
-            text += f" Charts have the first {len(few)}; {more} more are in the table." if more else ""
+            text += f" Charts have the first {len(few)}; the table has {more} more." if more else ""
             return [layer_table(ordered, shares), *(stack(bars, key, among=every) for key in PARTS)], text
     return None
 

@@ -37,9 +37,10 @@ class MemoryLevel(Piece):
     may_vary: ClassVar[bool] = True
 
     capacity: str | int | None = attrs.field(default=None, metadata=unit('such as "128 KB"'))
-    """Data capacity of one instance, such as "128 KB" or "4096 words"; absent: unlimited."""
+    """Data capacity of one instance, such as "128 KB" (of 1024 bytes, as KiB and kB are) or "4096 words"; absent: unlimited."""
     bandwidth: str | float | None = attrs.field(default=None, metadata=unit('such as "16 GB/s"'))
-    """Reads and writes of one instance, such as "32 GB/s", or "4 words/cycle/child" for each below; absent: unlimited."""
+    """Reads and writes of one instance, such as "32 GB/s" (of 1e9 bytes), or "4 words/cycle/child" for each below; absent:
+    unlimited."""
     read_bandwidth: str | float | None = attrs.field(default=None, metadata=unit('such as "16 GB/s"'))
     """Reads alone; absent: unlimited."""
     write_bandwidth: str | float | None = attrs.field(default=None, metadata=unit('such as "16 GB/s"'))

@@ -180,6 +180,10 @@ def test_diff_and_explain_take_networks():
     assert [row["layer"] for row in table["layers"]] == list(deciding(sides()[1], sides()[0]))
     said = run("explain", "slow")
     assert "with one thing free in every layer" in said and "`sparsemap explain slow/" in said
+    free = said.split("with one thing free in every layer")[1].split("`sparsemap explain")[0].splitlines()
+    names = [line.strip().split("  ")[0] for line in free if "%" in line]
+    kinds = [not name.startswith(("bandwidth", "capacity", "metadata", "charge intersection")) for name in names]
+    assert kinds == sorted(kinds) and not kinds[0], "what can be built stands above energies"
     table = json.loads(run("explain", "slow", "energy", "--json"))
     slow = sides()[0]
     assert table["free"][""]["energy_pj"] == close(slow.costs["energy_pj"])
