@@ -127,7 +127,7 @@ class Memetic(Searcher):
     """Survivors per generation; demes have half of it."""
     offspring: int = attrs.field(default=256, validator=attrs.validators.ge(1))
     """Designs proposed per generation by all demes."""
-    generations: int = attrs.field(default=20, validator=attrs.validators.ge(1))
+    generations: int = attrs.field(default=40, validator=attrs.validators.ge(1))
     """Those that a round has at least: a deme proposes no more designs in one than those of the round over this, and has
     half as many more."""
     demes: int = attrs.field(default=4, validator=[attrs.validators.ge(1), attrs.validators.le(1000)])

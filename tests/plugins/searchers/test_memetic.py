@@ -45,12 +45,12 @@ def test_no_two_designs_that_mean_the_same_are_evaluated():
 def test_a_sample_keeps_what_is_good_in_its_first_designs():
     """Half of mm7 on mobile is decided by formats and mechanisms: random ones are hundreds of times worse than the best."""
     problem = load_problem("mm7", "mobile", registry=REGISTRY)
-    (first, *more), _ = batches(problem, 140)
+    (first, *more), _ = batches(problem, 70)
     rest = slice(problem.space.slices["formats"].start, None)
     known = {tuple(genome[rest]) for genome in problem.space.repair(first, np.random.default_rng(0))}
     assert np.mean([tuple(genome[rest]) in known for genome in np.concatenate(more)]) > 0.3
     score = problem.evaluator.score
-    guessed = problem.space.repair(problem.space.guess(140, np.random.default_rng(0)), np.random.default_rng(0))
+    guessed = problem.space.repair(problem.space.guess(70, np.random.default_rng(0)), np.random.default_rng(0))
     tried = score(problem.evaluator.evaluate(np.concatenate([first, *more])))
     assert np.median(tried) < 0.2 * np.median(score(problem.evaluator.evaluate(guessed)))
 
