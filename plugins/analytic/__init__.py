@@ -16,7 +16,7 @@ def register_charges():
         "drains": "charges:Drains",
         "sums": "charges:Sums",
         "holes": "charges:Holes",
-        "remainders": "charges:Remainders",
+        "remainders": "charges:LoopsEnd",
         "filter-metadata": "charges:FilterMetadata",
         "stay": "charges:Stay",
         "run-lengths": "charges:RunLengths",

@@ -120,7 +120,8 @@ def draw_panel(panel: Any, x: Array, y: Array, scores: Scores, score: str, lines
         put_label(panel, points[best], text, ORANGE, (22, 22))
     if bend is not None and bend != best:
         panel.plot(*points[bend], "o", markersize=9, markerfacecolor="none", markeredgecolor="black", zorder=5)
-        put_label(panel, points[bend], "knee", "black", (22, 44))
+        low = (points[best, 1] - bottom) / (top - bottom) > 0.75  # the other label is below its point then
+        put_label(panel, points[bend], "knee", "black", (44, 8) if low else (22, 44))
 
 
 def knee(values: Values) -> int | None:

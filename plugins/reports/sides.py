@@ -146,7 +146,7 @@ def sides_of(path: Path, planned: bool = False) -> list[Compared]:
         below = [name for row in read_csv(path / TABLE) if (name := cell_folder(path, row)) is not None]
     else:
         below = [name for name in sorted(path.iterdir()) if is_result(name)] if path.is_dir() else []
-    if (path / NETWORK_FILES[0]).is_file():
+    if (path / NETWORK_FILES[0]).is_file() and not any((one / NETWORK).is_file() for one in below):  # no chip's folder
         raise SearchError(f"{path}: the folder of a network, whose {NETWORK} is gone; {AGAIN}")
     if not below:
         made = f"{RESULT_FILE} of a search, {NETWORK} of a network, or {TABLE} of a study"

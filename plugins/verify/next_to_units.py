@@ -54,7 +54,7 @@ class NextToUnits:
             if not last or not problem.stores(t, last):
                 continue
             served = (
-                self.actual if own.tensor.output else self.computes * own.density * own.others * self.known.inside(t)
+                self.actual if own.tensor.output else self.computes * own.density * own.others * self.known.inside[t]
             )
             count = max(0.0, served * LESS / self._served(own, way) - 4.0 * instances)
             pj += count * float(price["write" if own.tensor.output else "read"][last])

@@ -257,10 +257,8 @@ def tell(outcomes: list[Outcome], folder: str, files: tuple[str, ...], quiet: bo
     kept, failed = (sum(outcome.state == state for outcome in outcomes) for state in ("kept", "failed"))
     if not quiet:
         earlier = f", {kept} kept from earlier" if kept else ""
-        clocks = ", edp_js in J * s" * (len({outcome.cell.hardware for outcome in outcomes}) > 1)
-        cli_output.say(
-            f"{len(outcomes)} cells{earlier}; edp in pJ * cycles{clocks}; {' and '.join(files)} are in {folder}"
-        )
+        worth = "edp_js in J * s" if len({outcome.cell.hardware for outcome in outcomes}) > 1 else "edp in pJ * cycles"
+        cli_output.say(f"{len(outcomes)} cells{earlier}; {worth}; {' and '.join(files)} are in {folder}")
     if failed:
         cli_output.say(f"{failed} of {len(outcomes)} cells failed", "red")
         raise SystemExit(2)

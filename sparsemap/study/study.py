@@ -253,8 +253,8 @@ def shown_rows(rows: Iterable[Mapping[str, Any]]) -> list[list[str]]:
     rows = list(rows)
     known = rows[0] if rows else dict.fromkeys(NAMES)
     several = len({row["hardware"] for row in rows}) > 1 and any(row.get("seconds") for row in rows)
-    timed = ["seconds", "edp_js"] if several else []
-    keys = (*(key for key in (*NAMES[:3], *AXES, "seed") if key in known), *NUMBERS[:3], *timed, *NUMBERS[3:])
+    worth = ("seconds", "edp_js") if several else ("edp",)  # pJ * cycles of two clocks do not compare
+    keys = (*(key for key in (*NAMES[:3], *AXES, "seed") if key in known), *worth, *NUMBERS[1:])
     keys += ("broken_bound",) if any("broken_bound" in row for row in rows) else ()
     return [list(keys), *([_shown(key, row.get(key)) for key in keys] for row in rows)]
 

@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 MUTANTS = [  # section, file, a line or part of one, what it becomes
     ("1 box", "../../sparsemap/pieces/contracts/workload.py",
-     "width = c * (extents[dim] - 1) + (1 if width is None else width)", "width = extents[dim]"),
+     "c * (extents[dim] - 1) + (1 if width is None else width)", "extents[dim]"),
     ("4.1 temporal reuse", "traffic.py", "run = np.where(still, run * bound, run)", "run = run"),
     ("4.1 sliding windows", "windows.py", "delta = np.where(starts | same, first_delta, words)", "delta = words"),
     ("4.2 multicast", "traffic.py", "distinct = distinct * spatial[rank[0][0]]", "pass"),

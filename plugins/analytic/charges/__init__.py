@@ -48,7 +48,7 @@ class Holes(Option):
     type_name: ClassVar[str] = "holes"
 
 
-class Remainders(Option):
+class LoopsEnd(Option):
     """A discount: loops end with the data; iterations in the padding of a dimension do not take place."""
 
     type_name: ClassVar[str] = "remainders"

@@ -11,6 +11,7 @@ from sparsemap_plugins.verify import verify_chain
 
 from sparsemap import DesignError, search_network
 from sparsemap.cli.main import cli
+from sparsemap.files import percent
 from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
 from sparsemap.problem.designs import Designs
@@ -97,7 +98,8 @@ def test_padding_is_no_word_between_and_zeros_of_products_are_told(tmp_path: Pat
     assert executed.room[0] % 169 == 0
     ((name, claim, share),) = executed.gets
     assert (name, claim) == ("narrow", pytest.approx(0.5, abs=0.03)) and share == pytest.approx(0.5 * 0.2775, abs=0.03)
-    assert "'narrow' counts on 50 % nonzeros, gets 14 %: products have zeros of their own" in executed.text()
+    said = f"'narrow' counts on 50 % nonzeros, gets {percent(share)}: products have zeros of their own"
+    assert said in executed.text()
 
 
 def test_layers_that_do_not_follow_each_other_are_refused(files: tuple[FusedResult, list[Path]]) -> None:
