@@ -99,8 +99,8 @@ def run_network(hardware: str, given: Mapping[str, Any], as_json: bool, quiet: b
         click.echo(cli_output.table(rows, "<>>>>>>>>><" if less is WIDE else "<<<>>>>><<", less=less) + "\n")
         lines = totals_text(result).splitlines()
         if fused is not None:
-            again = "; again with tensors on chip, a quarter of the designs"
-            lines = [lines[0] + again, *fused.totals_text().splitlines()]
+            again = "again    with tensors on chip, a quarter of the designs"
+            lines = [lines[0], again, *fused.totals_text().splitlines()]
         click.echo("\n".join(cli_output.wrapped(line, " " * 9) for line in lines))
     write_command(out)
     if not quiet:
