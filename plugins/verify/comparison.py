@@ -18,6 +18,8 @@ from .tally import Tally
 
 COMPARED = 3
 """Trials that are executed in all these ways."""
+ENDS = "remainders"
+"""The charge that changes which iterations there are: with it and without it are two walks."""
 FULL = "physical"
 FIDELITIES = ("timeloop", FULL)
 Cost = tuple[float, float]
@@ -65,13 +67,28 @@ class CountComparison:
             for charge in full.charges:
                 others = tuple(other for other in full.charges if other is not charge)
                 self.less[charge.type_name] = _with(problem, attrs.evolve(full, charges=others))
+        self.other: Simulation | None = None
+        """Of a padded problem, the walk of loops that end with the data where those of `sim` do not, or the reverse."""
+        if problem.padded and ENDS in self.less:
+            self.other = Simulation(self.less[ENDS] if self._ends(problem) else self.models[FULL], sim.designs)
 
     def add(self, trial: ChargedTrial, effects: bool = True) -> None:
         """Executes a trial as every fidelity says, and with `effects` without every charge."""
-        found = {name: _cost(trial.pay(charges_of(model))) for name, model in self.models.items()}
+        other = trial
+        if self.other is not None:
+            other = ChargedTrial(self.other, self.other.trial(np.random.default_rng(len(self.paid)), charged=True))
+        own = self._ends(self.sim.problem)
+        found = {
+            name: _cost((trial if self._ends(model) == own else other).pay(charges_of(model)))
+            for name, model in self.models.items()
+        }
         for name, model in self.less.items() if effects else ():
-            found["less " + name] = _cost(trial.pay(charges_of(model), as_modelled=True))
+            paid = trial if self._ends(model) == own else other
+            found["less " + name] = _cost(paid.pay(charges_of(model), as_modelled=True))
         self.paid.append(found)
+
+    def _ends(self, problem: Problem) -> bool:
+        return any(charge.type_name == ENDS for charge in charges_of(problem))
 
     def run(self, trials: int, seed: int, effects: int = 0) -> None:
         """Adds trials on random tensors, the first so many of them without every charge too."""
