@@ -167,7 +167,7 @@ class Space:
     def _by_chip(self, genomes: Genomes, count: int) -> list[tuple[Array, Problem]]:
         """Rows of genomes, and the problem with the sizes that their genes say, for what depends on capacities and fan-outs."""
         name = next((name for name, segment in self.segments.items() if SIZES in segment.provides), None)
-        if name is None:
+        if name is None or not count:
             return self._one(count)
         from .layouts import by_layout, layout_in, with_layout
 
@@ -309,12 +309,9 @@ class Space:
         found = [self._repaired_on(problem, genomes[rows], rng) for rows, problem in parts]
         if len(found) == 1:
             return found[0]
-        order = np.argsort(np.concatenate([rows for rows, _ in parts]) if parts else np.arange(0), kind="stable")
-        columns = {
-            name: np.concatenate([one.designs.columns[name] for one in found], axis=-1)
-            for name in (found[0].designs.columns if found else ())
-        }
-        joined = np.concatenate([one.genomes for one in found]) if found else genomes
+        order = np.argsort(np.concatenate([rows for rows, _ in parts]), kind="stable")
+        names, joined = found[0].designs.columns, np.concatenate([one.genomes for one in found])
+        columns = {name: np.concatenate([one.designs.columns[name] for one in found], axis=-1) for name in names}
         return Decoded(joined[order], Designs(columns).take(order))
 
     def _repaired_on(self, problem: Problem, genomes: Genomes, rng: np.random.Generator) -> Decoded:

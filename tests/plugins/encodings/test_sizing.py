@@ -97,6 +97,7 @@ def test_repair_and_guesses_go_by_the_fan_outs_of_the_own_chip():
         used = repaired.designs.bounds[:, group].prod(axis=1)
         assert (used <= fanout).all()
         assert {2, 4, 8} == {*used[used == fanout]}
+    assert len(problem.space.repaired(genomes[:0], rng).designs) == 0
 
 
 def test_the_search_ends_with_the_best_of_searches_of_every_chip():
