@@ -176,6 +176,52 @@ def test_no_padded_design_is_below_the_bound_of_its_class_nor_of_its_certificate
         assert pj <= costs["energy_pj"][0] and cycles <= costs["cycles"][0]
 
 
+def einsum(stride: int, of_p: float, of_q: float, **sizes: int) -> dict[str, object]:
+    text = f"Z[k, p, q] = P[c, {stride}*p + r, {stride}*q + s] * Q[k, c, r, s]"
+    return {"einsum": text, "dims": sizes, "density": {"P": of_p, "Q": of_q}}
+
+
+PEB = {
+    "name": "PEB",
+    "class": "sram",
+    "capacity": "8 KB",
+    "fanout": 8,
+    "gate_skip": True,
+    "write_bandwidth": "4 words/cycle",
+}
+WINDOWS = {
+    "kernel": (
+        window(1, 0, 0.3, k=3, c=6, p=1, q=1, r=6, s=4),
+        {"k": 4, "c": 9, "p": 2, "q": 2, "r": 8, "s": 5},
+        16,
+        [],
+    ),
+    "turn": (einsum(2, 0.9, 0.001, k=2, c=4, p=1, q=3, r=6, s=2), {"p": 2}, 7, [PEB]),
+}
+"""Workloads, padded sizes, fan-out of the level next to the outermost one, and levels inside: kernels and rows end early."""
+
+
+@pytest.mark.parametrize("case", WINDOWS)
+def test_no_padded_window_is_below_the_bound_of_its_class(case) -> None:
+    workload, sizes, fanout, inside = WINDOWS[case]
+    levels = [
+        {"name": "DRAM", "class": "dram", "bandwidth": "4 words/cycle"},
+        {"name": "GLB", "class": "sram", "capacity": "200 B", "fanout": fanout, "gate_skip": bool(inside)},
+    ]
+    hardware = {"technology": "12nm", "levels": levels + inside, "compute": {"name": "MAC", "gate_skip": True}}
+    problem = sparsemap.load_problem(workload, hardware, "paper", registry=REGISTRY)
+    space = problem.space
+    space.__dict__["padding"] = sizes
+    classes, rng = space.classes, np.random.default_rng(2)
+    assert classes is not None
+    drawn = classes.draw(space, classes.ranking[(len(classes.ranking) ** rng.random(600)).astype(int) - 1], rng)
+    found = sparsemap.search(problem, budget=300, seed=0).best
+    assert found is not None
+    genomes = np.concatenate([drawn, space.repair(space.sample(600, rng), rng), found.genome[None]])
+    scores = problem.evaluator.score(problem.evaluator.evaluate(genomes))
+    assert (scores >= classes.least[classes.of(space.decode(genomes))]).all() and np.isfinite(scores).sum() > 100
+
+
 def test_a_padded_size_hardly_loosens_the_bound() -> None:
     """730 as 735 and as 750: the data are the same."""
     of = {}
