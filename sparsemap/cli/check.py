@@ -186,7 +186,7 @@ class Check:
     def hardware(self, piece: Any) -> None:
         problem = self.partly(hardware=piece)
         levels, technology = self.attempt(lambda: problem.levels), self.attempt(lambda: problem.technology)
-        if levels is not None and (forgotten := without_capacity(levels)):
+        if levels is not None and not self.removed and (forgotten := without_capacity(levels)):
             logger.warning("%s: %s", self.file, forgotten)
         if levels is not None and technology is not None:
             chip = self.attempt(lambda: problem.chip)
