@@ -34,6 +34,8 @@ from .operators.mutation import RandomReset
 from .operators.selection import Ranking
 from .screening import screened
 
+ENDED = 1e-3
+"""Change of the score of a design that is evaluated again, as a share, below which that is not done any more."""
 TRIES = 100
 """Batches of known designs after which a search without `repeats` ends."""
 
@@ -72,8 +74,8 @@ class Evolution(Searcher):
     repairs: bool = False
     """Whether designs are repaired before they are proposed; a batch then has no more than the budget has left."""
     again: bool = False
-    """Whether each batch has the best design as well: for evaluations that go on where they ended, so that it is compared
-    with the others at equal effort."""
+    """Whether each batch has the best design as well, until that moves its score by less than a thousandth: for evaluations
+    that go on where they ended."""
 
     screen: int = attrs.field(default=1, validator=attrs.validators.ge(1))
     """Children made for each that is evaluated: those that designs tried so far promise most of are."""
@@ -91,7 +93,7 @@ class Evolution(Searcher):
         parents = yield from self._repaired(first, space, rng) if self.repairs else first
         seen = Seen()
         seen.new(parents.genomes)
-        known = parents
+        known, ended = parents, set[tuple[int, ...]]()
         while True:
             while not np.isfinite(parents.scores).any():  # nothing valid to select from: keep sampling
                 sampled = yield space.sample(4 * self.offspring, rng)
@@ -109,15 +111,16 @@ class Evolution(Searcher):
                 genomes = genomes[screened(space, known, genomes, self.offspring)]
             if not self.repeats:
                 seen.add(genomes)
-            if self.again:
-                best = parents.best(1)
+            best = parents.best(1)
+            again = self.again and tuple(best.genomes[0]) not in ended
+            if again:
                 genomes = np.concatenate([best.genomes, genomes])
             children: Scored = yield genomes[: budget.left] if self.repairs else genomes
+            if again:  # its last score counts
+                parents, known = (some.take((some.genomes != best.genomes).any(axis=1)) for some in (parents, known))
+                if abs(children.scores[0] / best.scores[0] - 1.0) < ENDED:
+                    ended.add(tuple(best.genomes[0]))
             known = Scored.join([known, children])
-            if self.again:  # of its scores the better one counts
-                one = Scored.join([children.take([0]), best]).best(1)
-                parents = Scored.join([one, parents.take((parents.genomes != best.genomes).any(axis=1))])
-                children = children.take(np.arange(1, len(children)))
             parents = survivors(self.selection, parents, children, size)
 
     def _repaired(self, proposals: Proposals, space: Space, rng: np.random.Generator) -> Proposals:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from sparsemap_plugins.searchers.screening import screened
+import pytest
+from sparsemap_plugins.searchers.screening import improvement, screened
 
 from sparsemap import load_problem
 from sparsemap.pieces.contracts import Scored
@@ -22,6 +23,32 @@ def test_of_many_genomes_those_are_chosen_that_lie_where_scores_are_low():
     rows = screened(space, Scored(known, score(known)), new, 10)
     assert len(set(rows.tolist())) == 10
     assert score(new[rows]).mean() < score(new).mean() - score(new).std() / 2
+
+
+def test_what_genes_do_by_themselves_is_told_of_those_that_nobody_had_together():
+    """Low scores have one of two genes at its end, never both; of what is left the genome with both comes first."""
+    space = load_problem("mm1", "edge", "paper").space
+    rng, (one, other) = np.random.default_rng(0), np.flatnonzero(space.high > space.low)[[0, -1]]
+
+    def score(genomes):
+        return np.exp(2.0 * (genomes[:, one] == space.high[one]) + 2.0 * (genomes[:, other] == space.high[other]))
+
+    known, new = space.sample(120, rng), np.repeat(space.sample(1, rng), 4, axis=0)
+    known[:, one], known[:, other] = (
+        np.where(np.arange(120) % 3 == 0, space.low[one], space.high[one]),
+        space.high[other],
+    )
+    known[1::3, other] = space.low[other]
+    new[:, [one, other]] = [[b[one], a[other]] for a in (space.low, space.high) for b in (space.low, space.high)]
+    assert screened(space, Scored(known, score(known)), new, 1).tolist() == [0]
+
+
+def test_of_what_is_expected_to_be_alike_the_less_known_may_improve_more():
+    """The mean of what a normal variable falls short of a score, held against sums over many draws."""
+    better, spread = np.array([0.0, 0.0, -1.0, 2.0]), np.array([0.1, 1.0, 1.0, 0.5])
+    draws = np.random.default_rng(0).standard_normal((200_000, 1))
+    expected = np.maximum(better + spread * draws, 0.0).mean(axis=0)
+    assert improvement(better, spread) == pytest.approx(expected, rel=0.02)
 
 
 def test_one_batch_does_not_try_one_thing_alone():
