@@ -32,7 +32,7 @@ from .operators.crossover import OnePoint
 from .operators.inits import UniformInit
 from .operators.mutation import RandomReset
 from .operators.selection import Ranking
-from .screening import screened
+from .screening import screened, steps_of
 
 ENDED = 1e-3
 """Change of the score of a design that is evaluated again, as a share, below which that is not done any more."""
@@ -79,6 +79,9 @@ class Evolution(Searcher):
 
     screen: int = attrs.field(default=1, validator=attrs.validators.ge(1))
     """Children made for each that is evaluated: those that designs tried so far promise most of are."""
+    steps: int = attrs.field(default=0, validator=attrs.validators.ge(0))
+    """Of those that are evaluated in a batch, so many differ from the best design by one step of a gene with an order, those
+    of which least is known: for what is promised of them stands on few designs."""
 
     @property
     def hears_all(self) -> bool:
@@ -107,11 +110,13 @@ class Evolution(Searcher):
                 genomes = self._fresh(genomes, seen, context)
                 if not len(genomes):
                     return
+            best = parents.best(1)
             if self.screen > 1:
-                genomes = genomes[screened(space, known, genomes, self.offspring)]
+                near = self._stepped(space, known, best.genomes, seen, rng)
+                genomes = genomes[screened(space, known, genomes, self.offspring - len(near))]
+                genomes = np.concatenate([near, genomes[(genomes[:, None] != near).any(axis=2).all(axis=1)]])
             if not self.repeats:
                 seen.add(genomes)
-            best = parents.best(1)
             again = self.again and tuple(best.genomes[0]) not in ended
             if again:
                 genomes = np.concatenate([best.genomes, genomes])
@@ -132,6 +137,13 @@ class Evolution(Searcher):
             except StopIteration as end:
                 return end.value
             scored = yield space.repair(genomes, rng)
+
+    def _stepped(self, space: Space, known: Scored, best: Genomes, seen: Seen, rng: np.random.Generator) -> Genomes:
+        """Genomes one step beside the best, that were not proposed before."""
+        found = steps_of(space, best) if self.steps else best[:0]
+        found = space.canonical(space.repair(found, rng) if self.repairs and len(found) else found)
+        found = found[seen.unseen(found)]
+        return found[screened(space, known, found, min(self.steps, self.offspring), unknown=True)]
 
     def _fresh(self, genomes: Genomes, seen: Seen, context: Context) -> Genomes:
         """Those that mean what was not proposed before; samples where there are none, and none where these are known as well."""

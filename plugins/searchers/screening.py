@@ -33,14 +33,13 @@ DIGITS = 6
 """A promise is rounded so far: equal ones keep their order."""
 
 
-def screened(space: Space, known: Scored, genomes: Genomes, count: int) -> Rows:
-    """Rows of `count` genomes (n, G) that promise most, all if there are no more."""
+def screened(space: Space, known: Scored, genomes: Genomes, count: int, unknown: bool = False) -> Rows:
+    """Rows of `count` genomes (n, G) that promise most, or of which least is known; all if there are no more."""
     known = known.take(np.flatnonzero(np.isfinite(known.scores) & (known.scores > 0.0))).best(MOST)
     if len(genomes) <= count or not len(known):
         return np.arange(min(count, len(genomes)))
     every, first = np.concatenate([known.genomes, genomes]), len(known)
-    ordered = np.concatenate([np.broadcast_to(g.ordered, len(g.names)) for g in space.segment_genes.values()])
-    free = space.high > space.low
+    ordered, free = ordered_of(space), space.high > space.low
     places = (every / np.maximum(space.high - space.low, 1))[:, ordered & free]
     scores = np.log(known.scores)
     scores = (scores - scores.mean()) / (scores.std() or 1.0)
@@ -50,11 +49,24 @@ def screened(space: Space, known: Scored, genomes: Genomes, count: int) -> Rows:
     kernel = kernel[first:, first:] - np.einsum("ik,jk->ij", told[:-1], told[:-1])
     chosen = list[int]()
     for _ in range(count):
-        gain = improvement(scores.min() - expected, np.sqrt(np.maximum(np.diagonal(kernel), 1e-12)))
+        spread = np.sqrt(np.maximum(np.diagonal(kernel), 1e-12))
+        gain = spread if unknown else improvement(scores.min() - expected, spread)
         gain[chosen] = -np.inf
         chosen.append(k := int(np.round(gain, DIGITS).argmax()))
         kernel = kernel - (kernel[k] / (kernel[k, k] + noise))[:, None] * kernel[k]
-    return np.sort(np.array(chosen))
+    return np.sort(np.array(chosen, np.int64))
+
+
+def ordered_of(space: Space) -> Array:
+    """(G,) which genes have an order."""
+    return np.concatenate([np.broadcast_to(g.ordered, len(g.names)) for g in space.segment_genes.values()])
+
+
+def steps_of(space: Space, genome: Genomes) -> Genomes:
+    """All that differ from a genome (1, G) by one step of a gene with an order."""
+    moves = np.diag(ordered_of(space).astype(np.int64))
+    found = genome + np.concatenate([moves, -moves])
+    return found[((found >= space.low) & (found <= space.high)).all(axis=1) & (found != genome).any(axis=1)]
 
 
 def likeliest(places: Array, genes: Array, scores: Array) -> tuple[Array, float]:

@@ -166,6 +166,21 @@ def test_an_evolution_may_repair_what_it_proposes_and_propose_the_best_again():
     assert ended
 
 
+def test_some_of_what_an_evolution_evaluates_may_be_one_step_beside_the_best():
+    """Two of five, as long as there are any that were not proposed."""
+    space = toy_problem().space
+    searcher = Evolution(population=6, offspring=5, repeats=False, screen=4, steps=2)
+    proposals = searcher.search(space, Budget(60), np.random.default_rng(0))
+    genomes, best, rng = next(proposals), (np.inf, np.zeros(0)), np.random.default_rng(1)
+    for batch in range(4):
+        if batch:
+            assert len(genomes) == 5 == len(np.unique(genomes, axis=0))
+            assert (np.abs(genomes[:2] - best[1]).sum(axis=1) == 1).all()
+        scores = 1.0 + rng.random(len(genomes))
+        best = min(best, *zip(scores, genomes, strict=True), key=lambda pair: pair[0])
+        genomes = proposals.send(Scored(genomes, scores))
+
+
 def test_an_evolution_without_repeats_proposes_no_design_twice_and_ends_when_all_were(monkeypatch):
     monkeypatch.setattr("toy_problem.HIGH", np.array([3, 2, 2, 2, 1, 1, 1, 1]))
     few = {"type": "evolution", "offspring": 8, "population": 4}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sparsemap_plugins.searchers.screening import improvement, screened
+from sparsemap_plugins.searchers.screening import improvement, ordered_of, screened, steps_of
 
 from sparsemap import load_problem
 from sparsemap.pieces.contracts import Scored
+
+CHOICES = {"levels.Buffer.capacity": ["64 words", "128 words", "256 words"], "levels.Buffer.fanout": [2, 4, 8]}
 
 
 def test_of_many_genomes_those_are_chosen_that_lie_where_scores_are_low():
@@ -58,6 +60,21 @@ def test_one_batch_does_not_try_one_thing_alone():
     known, few = space.sample(10, rng), np.repeat(space.sample(3, rng), 5, axis=0)
     rows = screened(space, Scored(known, np.full(10, 2.0)), few, 3)
     assert len(np.unique(few[rows], axis=0)) == 3
+
+
+def test_steps_beside_a_genome_change_one_gene_with_an_order_and_those_least_known_come_first():
+    """All steps but the last one are known."""
+    problem = load_problem("mm1", {"extends": "small", "name": "s", "choices": CHOICES}, "with-sizes")
+    space, ordered = problem.space, ordered_of(problem.space)
+    genome = space.sample(1, np.random.default_rng(0))
+    genome[:, ordered] = space.low[ordered]
+    steps = steps_of(space, genome)
+    changed = steps != genome
+    assert changed[:, ordered].any(axis=1).all() and (changed.sum(axis=1) == 1).all()
+    assert len(steps) == (space.high > space.low)[ordered].sum()
+    known = np.concatenate([np.repeat(genome, 20, axis=0), np.repeat(steps[:-1], 5, axis=0)])
+    scores = 1.0 + np.random.default_rng(1).random(len(known))
+    assert screened(space, Scored(known, scores), steps, 1, unknown=True).tolist() == [len(steps) - 1]
 
 
 def test_without_anything_known_the_first_are_chosen():
