@@ -78,21 +78,22 @@ class LowerBound:
         self.fewer_updates = fewer_updates
         problem = layout.problem
         self.accesses = LeastAccesses(layout, places, padding, words.known.options.stay)
-        self.inside = layout.word_share if padding else [1.0] * layout.T
+        self.inside = [float(n) for n in layout.visited[0] * (layout.word_share if padding else 1.0)]
         """Of what tiles bring, words are no smaller a share: the edges of a tensor are in the fewest tiles."""
         self.taken = [1.0] * layout.T
         """Of the operands of all computes, the share of words."""
-        if any(share < 1.0 for share in self.inside):
+        if padding and any(there is not None for ranks in layout.gaps for there in ranks):
             from .charges.holes import share_taken
 
-            self.taken = [share_taken(layout, t) for t in range(layout.T)]
+            told = layout.visited[0] / layout.visited[1]  # that of the others is among the gaps
+            self.taken = [share_taken(layout, t) / float(told[t]) for t in range(layout.T)]
         self.densities, self.touched = self.accesses.densities, self.accesses.touched
         sizes = {dim: problem.sizes[dim] for dim in layout.dims}
-        self.computes = float(np.prod([float(n) for n in sizes.values()]))
+        self.computes = float(layout.ends.prod())
         self.units = largest_product([m.limit for m in problem.mapping_levels if m.spatial], sizes.values())
         inside = [[m.limit for m in problem.mapping_levels if m.spatial and m.storage < s] for s in range(layout.S)]
         self.instances = [largest_product(limits, sizes.values()) for limits in inside]
-        self.volumes = words.volumes
+        self.volumes = words.once
         self.kept = [float(self.accesses.kept(t, layout.S)[0]) for t in range(layout.T)]
         self.actual = self._left_of_all(self._effectual())
         self.busy = max(self.actual, self._left_of_all(self._timed()))

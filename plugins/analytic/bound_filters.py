@@ -28,17 +28,21 @@ class LeastAccesses:
         """By leader, `_there` of 2 ** (i / 8) words."""
         self._known: dict[tuple[str, int, int], Any] = {}
         """By method and arguments."""
-        self.one_by_one = [self.touched[t] * layout.sizes[~layout.relevant[t]].prod() for t in range(layout.T)]
+        self.one_by_one = [self.touched[t] * layout.ends[~layout.relevant[t]].prod() for t in range(layout.T)]
         self.meets_all = [[self._meets_all(t, c) for c in range(layout.T)] for t in range(layout.T)]
 
     def _touched(self, t: int) -> float:
         """Words of the tensor that some compute touches; holes of strides are not, nor, with `padding`, is padding."""
-        if self.padding and self.layout.word_share[t] < 1.0:
-            tensor, sizes = self.layout.tensors[t], self.layout.problem.sizes
-            shares = zip(tensor.words(sizes), tensor.shape(sizes), strict=True)
-            return float(math.prod(int(np.broadcast_to(there, width).sum()) for there, width in shares))
-        sizes = self.layout.problem.sizes
-        words = 1.0
+        sizes, words = self.layout.problem.sizes, float(self.layout.visited[1, t])
+        if self.padding and any(there is not None for there in self.layout.gaps[t]):
+            gaps, share = self.layout.gaps[t], self.layout.ends / self.layout.sizes
+            for terms, there, width in zip(
+                self.layout.ranks[t], gaps, self.layout.tensors[t].shape(sizes), strict=True
+            ):
+                words *= width if there is None else int(there.sum())
+                if there is not None and len(terms) > 1:  # tiles are not sent where one behind the end has left them
+                    words *= math.prod(float(share[d]) for d, _ in terms)
+            return words
         for rank in self.layout.tensors[t].ranks:
             if len(rank) == 1:
                 words *= sizes[rank[0][0]]

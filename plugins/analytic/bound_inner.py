@@ -138,9 +138,10 @@ class InnerTiles:
     def in_classes(self, energy: Array, still: Array, own: list[Handed]) -> Array:
         """(K, N) the least by class: what no loop inside moves stays, or comes again with every tile of the level."""
         lay, grid, outer = self.layout, self.grid, self.outer
-        again, steps = {}, (lay.sizes[:, None] / grid.extents).prod(axis=0)
+        again, loops, turns = {}, lay.sizes[:, None] / grid.extents, lay.turns(grid.extents)
         for t in (t for t in self.known if not lay.windowed[t]):
             whole, stays = grid.words(grid.extents)[t], grid.extents[~lay.relevant[t]].prod(axis=0)
+            steps = np.where(lay.relevant[t][:, None], loops, turns).prod(axis=0)
             come = np.maximum(steps * whole * self.links.inside[t], self.accesses.touched[t])
             again[t] = self.links.handed(t, self.s, come, stays, whole).pj[outer.tile]
         found = energy[:, outer.loop, outer.tile]

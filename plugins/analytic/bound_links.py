@@ -82,7 +82,7 @@ class LeastLinks:
         if t == lay.output and self.fewer_updates:
             once = np.full_like(words, self.touched[t])
             if child and alone and (every or not self.accesses.filters(t, s)):
-                come = np.maximum(words, self.words.volumes[t])
+                come = np.maximum(words, self.words.once[t])
                 pj, read, written, count = self.sums(t, s, child, come, told, small)
             else:
                 # of visits that bring a nonzero sum, or that a filter leaves, the fewer ones take place
@@ -106,7 +106,7 @@ class LeastLinks:
         """pJ, words read and written, and sums that come, of `moved` (N,) words of the output that come to a level of one
         instance, where nothing is filtered, and go back but for the first time: compressed, those whose sums are not zero by
         then, or all."""
-        words, density, volume = self.words, min(1.0, self.accesses.densities[t]), self.words.volumes[t]
+        words, density, volume = self.words, min(1.0, self.accesses.densities[t]), self.words.once[t]
         visits = moved / volume
         some = -np.expm1(np.log1p(-density) / visits) if density < 1.0 else np.ones_like(visits)
         nonzero = moved * (1.0 - (1.0 - some) * density / (visits * some)) if density > 0.0 else 0.0 * moved

@@ -240,7 +240,8 @@ def delivered(
         step = np.array([c * extents[d] for d, c in rank])
         none = (idlest > 1.0) & (len(rank) > 1) & (not single or step[0] == step[-1])
         anew = anew * np.where(none, idlest, along.prod(axis=0))
-    found, every = [words * anew for _ in lay.dims], loops.prod(axis=0)
+    found = [words * anew for _ in lay.dims]
+    every = np.where(lay.relevant[t][:, None], loops, lay.turns(extents)).prod(axis=0)
     for rank, width in zip(lay.ranks[t], widths, strict=True):
         along = np.array([loops[d] for d, _ in rank]).prod(axis=0)
         for d, c in rank:

@@ -40,6 +40,8 @@ class LeastWords:
         self.density = [min(1.0, occupancy.density) for occupancy in known.layout.occupancies]
         shapes = [tensor.shape(self.layout.problem.sizes) for tensor in self.layout.tensors]
         self.volumes = [float(np.prod([float(n) for n in shape])) for shape in shapes]
+        self.once = [words * float(n) for words, n in zip(self.volumes, self.layout.visited[0], strict=True)]
+        """Those that move, of an output, once."""
         self.network = known.options.network
         """Whether words pay for wires."""
         self.sides = tree_sides(self.chip)

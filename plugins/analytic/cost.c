@@ -64,8 +64,7 @@ static void demanded(const Model *m, Design *x) {
             x->demand_written[t][s] = written + floor(written_bits / word);
             x->demand_filled[t][s] = c->fill[t][s] + floor(c->fill_bits[t][s] / word);
             if (!m->ragged || !m->stored[t * m->S + s]) continue;
-            int child = (int)m->child[t * m->S + s];
-            double serves = fullest(m, x, t, (child < 0 ? m->S : child) - 1, s), comes = fullest(m, x, t, s - 1, s);
+            double serves = x->gives[t][s], comes = x->gets[t][s];
             x->demand_read[t][s] *= serves;
             x->demand_written[t][s] *= t == m->output ? max2(serves, comes) : comes;
             x->demand_filled[t][s] *= comes;

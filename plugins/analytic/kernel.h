@@ -154,6 +154,8 @@ typedef struct {
     /* the nest (3) */
     double extent[LEVELS + 1][DIMS], below_spatial[LEVELS][DIMS], product[GROUPS], used[LEVELS + 1], steps[LEVELS], computes;
     double turn[GROUPS][DIMS], turns, units; /* turn: digits of the last positions; turns, units: of the run (remainders) */
+    unsigned leads[TENSORS][LEVELS][DIMS], outside[LEVELS + 1]; /* bits by group: loops in time, loops over instances */
+    double own[LEVELS][DIMS], gives[TENSORS][LEVELS], gets[TENSORS][LEVELS]; /* the fullest instance over the mean */
     double width[TENSORS][LEVELS][DIMS], words[TENSORS][LEVELS + 1];
     /* loops with a bound above one, the innermost first */
     int loops, loop_dim[LOOPS], loop_block[LOOPS], loop_spatial[LOOPS];
@@ -236,7 +238,6 @@ int parts(const Model *m, int t, const double *extent, double *found);
 uint64_t checked(const Model *m, Design *x);
 void nest(const Model *m, Design *x);
 void traffic(const Model *m, Run *run, Design *x);
-double fullest(const Model *m, const Design *x, int t, int link, int level);
 
 /* tiles.c */
 double eliminated(const Run *run, const Action *a, int candidate, double empty);

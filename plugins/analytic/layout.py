@@ -135,14 +135,14 @@ class Layout:
         """(P,) storage level of the loops, the innermost first."""
         return np.repeat([self.block[group] for group in self.inwards], self.D)
 
-    @property
-    def least_share(self) -> float:
-        """Of any count of a padded problem, what is left at least where loops end with the data: of words and computes the share
-        that there is; of partial sums that come back, which a loop of two turns or more has, 1 less twice what is not summed."""
-        if not self.ragged:
-            return 1.0
-        shares, moves = self.ends / self.sizes, self.relevant[self.output]
-        return max(0.0, float(shares[moves].prod() * (2.0 * shares[~moves].prod() - 1.0)) * (1.0 - 1e-9))
+    @cached_property
+    def visited(self) -> Array:
+        """(2, T) of a tensor's box, the share that loops which end with the data visit; and that of `cut` ranks."""
+        return np.array([np.where(cut, self.ends / self.sizes, 1.0).prod(axis=1) for cut in (self.relevant, self.cut)])
+
+    def turns(self, extents: Array) -> Array:
+        """(D, n) turns of the loops around tiles with these extents: those that begin before the end of the data."""
+        return np.ceil(self.ends[:, None] / extents)
 
     @cached_property
     def gaps(self) -> list[list[Array | None]]:
@@ -180,8 +180,10 @@ class Layout:
 
     @cached_property
     def word_share(self) -> list[float]:
-        """Per tensor, the share of its box that are words."""
-        return [math.prod(float(r.mean()) for r in ranks if r is not None) for ranks in self.gaps]
+        """Per tensor, the share of its box that are words, without what padded dimensions add."""
+        ends = dict(zip(self.dims, map(int, self.ends), strict=True))
+        ranks = [() if tensor.output else tensor.words(ends) for tensor in self.tensors]
+        return [math.prod(float(r.mean()) for r in of_one if not r.all()) for of_one in ranks]
 
     @cached_property
     def occupancies(self) -> list[Occupancy]:

@@ -127,8 +127,7 @@ class AnalyticModel(CostModel):
     def _charged(self, problem: Problem, energy_pj: Array, cycles: Array) -> Evaluation:
         """Rows of a bound (n,) with the least that charges add."""
         known = self._prepared(problem)
-        strangers, least = known.strangers, known.layout.least_share
-        energy_pj, cycles = energy_pj * least, np.floor(cycles * least)
+        strangers, cycles = known.strangers, np.floor(cycles)
         cycles = np.maximum(cycles, max([0.0, *(charge.least_cycles(problem) for charge in strangers)]))
         more = cycles * float(leakage_pj_per_cycle(problem.chip, 1.0)) if known.options.leakage else 0.0 * cycles
         if strangers:

@@ -90,78 +90,76 @@ uint64_t checked(const Model *m, Design *x) {
     return found;
 }
 
-/* Loops end with the data (remainders.py): of the index vectors of some loops of dimension d, the share that begins before the
- * end; loops that are left out stay at their first turn. */
-static double share_of(const Model *m, const Design *x, int d, const int *among) {
+/* Loops end with the data (remainders.py): of the index vectors of some loops of dimension d, bits by group, the share that
+ * begins before the end; loops that are left out stay at their first turn. */
+static double share_of(const Model *m, const Design *x, int d, unsigned among) {
     double some = 1.0, every = 1.0;
     for (int i = 0; i < m->L; i++) {
         int group = (int)m->inwards[i];
         double turn = x->turn[group][d];
-        some = among[group] ? turn * every + some : turn > 0.0 ? every : some;
-        if (among[group]) every = every * x->bound[group][d];
+        if (among >> group & 1) {
+            some = turn * every + some;
+            every = every * x->bound[group][d];
+        } else if (turn > 0.0)
+            some = every;
     }
     return some / every;
 }
 
-/* Which loops of dimension d, which does not move tensor t, lead to words that `link` sends to the instances of `level`. */
-static void around(const Model *m, const Design *x, int t, int link, int level, int d, int spatial, int *found) {
+/* Of every dimension that ends early, which loops in time up to those of `link` tensor t does not stay over, in `leads`. */
+static void led(const Model *m, Design *x, int t, int link) {
     int still = link < m->S - 1;
-    memset(found, 0, GROUPS * sizeof *found);
+    for (int d = 0; d < m->D; d++) x->leads[t][link][d] = 0;
     for (int block = link; block >= 0; block--) {
         int group = (int)m->temporal[block];
         for (int p = m->D - 1; p >= 0; p--) {
             int dim = x->order[group][p];
             still = still && !(m->relevant[t * m->D + dim] && x->bound[group][dim] > 1.0);
-            if (dim == d) found[group] = !still;
+            if (!still) x->leads[t][link][dim] |= 1u << group;
         }
     }
-    for (int block = 0; block < level; block++)
-        if (m->spatial[block] >= 0) found[m->spatial[block]] = spatial;
 }
 
-/* Of the words that `link` exchanges for an instance of `level`, the share that there are, on average. */
-static double there(const Model *m, const Design *x, int t, int link, int level) {
+/* Of the words that `link` exchanges for an instance of `level`, the share that there are, on average; `mean`: the same of
+ * dimensions that do not move the tensor. */
+static double there(const Model *m, const Design *x, int t, int link, int level, double *mean) {
     double found = 1.0;
-    int among[GROUPS];
     for (int d = 0; d < m->D; d++) {
         if (!(m->last[d] < m->sizes[d])) continue;
         if (m->relevant[t * m->D + d]) {
             found = found * (m->cut[t * m->D + d] ? m->last[d] / m->sizes[d] : 1.0);
             continue;
         }
-        around(m, x, t, link, level, d, 1, among);
-        found = found * share_of(m, x, d, among);
+        mean[d] = share_of(m, x, d, (link < 0 ? 0 : x->leads[t][link][d]) | x->outside[level]);
+        found = found * mean[d];
     }
     return found;
 }
 
 /* Of these the instance with the most has so many times the mean. */
-double fullest(const Model *m, const Design *x, int t, int link, int level) {
+static double fullest(const Model *m, const Design *x, int t, int link, int level, const double *mean) {
     double found = 1.0;
-    int among[GROUPS];
     for (int d = 0; d < m->D; d++) {
         if (!(m->last[d] < m->sizes[d])) continue;
-        if (m->relevant[t * m->D + d]) {
-            for (int group = 0; group < m->L; group++) among[group] = 1;
-            for (int block = 0; block < level; block++)
-                if (m->spatial[block] >= 0) among[m->spatial[block]] = 0;
-            found = found * (share_of(m, x, d, among) / (m->last[d] / m->sizes[d]));
-            continue;
-        }
-        around(m, x, t, link, level, d, 1, among);
-        double mean = share_of(m, x, d, among);
-        around(m, x, t, link, level, d, 0, among);
-        found = found * (share_of(m, x, d, among) / mean);
+        if (m->relevant[t * m->D + d])
+            found = found * x->own[level][d];
+        else if (x->outside[level])
+            found = found * (share_of(m, x, d, link < 0 ? 0 : x->leads[t][link][d]) / mean[d]);
     }
     return found;
 }
 
 /* Computes, iterations and compute units of a run whose loops end with the data. */
 static void remain(const Model *m, Design *x) {
-    int among[GROUPS] = {0};
-    for (int s = 0; s < m->S; s++) among[m->temporal[s]] = 1;
+    unsigned time = 0;
+    x->outside[0] = 0;
+    for (int s = 0; s < m->S; s++) {
+        time |= 1u << m->temporal[s];
+        x->outside[s + 1] = x->outside[s] | (m->spatial[s] < 0 ? 0 : 1u << m->spatial[s]);
+    }
     x->computes = m->last[m->D];
     for (int d = 0; d < m->D; d++) {
+        if (!(m->last[d] < m->sizes[d])) continue;
         double rest = m->last[d] - 1.0;
         for (int i = 0; i < m->L; i++) {
             int group = (int)m->inwards[i];
@@ -169,7 +167,9 @@ static void remain(const Model *m, Design *x) {
             x->turn[group][d] = rest - above * x->bound[group][d];
             rest = above;
         }
-        if (m->last[d] < m->sizes[d]) x->turns = x->turns * share_of(m, x, d, among);
+        x->turns = x->turns * share_of(m, x, d, time);
+        for (int s = 0; s < m->S; s++)
+            x->own[s][d] = x->outside[s] ? share_of(m, x, d, ~x->outside[s]) / (m->last[d] / m->sizes[d]) : 1.0;
     }
     x->turns = floor(x->turns + 0.5);
     x->units = x->units * (x->computes / (x->turns * x->units));
@@ -227,14 +227,20 @@ void nest(const Model *m, Design *x) {
 
 /* 4.4 where loops end with the data; of the output, words at their first visit are told apart. */
 static void end(const Model *m, Design *x, int t, int s) {
-    int child = (int)m->child[t * m->S + s];
-    double serves = there(m, x, t, (child < 0 ? m->S : child) - 1, s), comes = s ? there(m, x, t, s - 1, s) : 0.0;
+    int child = (int)m->child[t * m->S + s], link = (child < 0 ? m->S : child) - 1;
+    double serving[DIMS], coming[DIMS] = {0}, seeing[DIMS];
+    led(m, x, t, link);
+    if (s && m->parent[t * m->S + s] < 0) led(m, x, t, s - 1);
+    double serves = there(m, x, t, link, s, serving), comes = s ? there(m, x, t, s - 1, s, coming) : 0.0;
+    x->gives[t][s] = fullest(m, x, t, link, s, serving);
+    x->gets[t][s] = s ? fullest(m, x, t, s - 1, s, coming) : 1.0;
     if (t != m->output) {
         x->reads[t][s] *= serves;
         x->fills[t][s] *= comes;
         return;
     }
-    double seen = there(m, x, t, -1, s), before = x->updates[t][s] - x->reads[t][s], drained = x->leaving[s] - x->fills[t][s];
+    double seen = there(m, x, t, -1, s, seeing), before = x->updates[t][s] - x->reads[t][s];
+    double drained = x->leaving[s] - x->fills[t][s];
     x->updates[t][s] *= serves;
     x->leaving[s] *= comes;
     x->reads[t][s] = max2(0.0, x->updates[t][s] - before * seen);

@@ -39,19 +39,18 @@ class FurtherIn:
         if len(problem.levels) != 3 or not all(problem.stores(t, s) for t in range(len(tensors)) for s in (1, 2)):
             return 0.0
         sizes, least, whole = problem.sizes, math.inf, dict(zip(problem.dims, tile, strict=True))
-        every = float(math.prod(sizes.values()))
-        around = {dim: sizes[dim] // whole[dim] for dim in sizes}
+        every = self.known.units.computes
         for part in _parts(tile):
             extents, ways = dict(zip(problem.dims, part, strict=True)), self._together(part)
             met = [self.known.met(t, extents) for t in range(len(tensors))] if ways else []
             for dim in [dim for dim in sizes if whole[dim] > extents[dim]] or [innermost] if ways else ():
                 counts = []
                 for t, own in enumerate(tensors):
-                    words = self._come(own, extents, whole, around, dim, innermost) * self.known.inside[t]
+                    words = self._come(own, extents, whole, dim, innermost) * self.known.inside[t]
                     words = max(words, touched(own.tensor, sizes) * self.known.inside[t])
                     count = min(words * met[t], every * own.others) * own.density
                     if own.tensor.output and "sums" in self.known.charges:
-                        count = max(count / 2.0, min(own.words * own.density, words * met[t]))  # as in `costs`
+                        count = max(count / 2.0, min(own.once * own.density, words * met[t]))  # as in `costs`
                     counts.append(max(0.0, count * LESS - 1.0))
                 for units_pj, *way in ways:
                     each = (
@@ -65,15 +64,14 @@ class FurtherIn:
         own: OneTensor,
         extents: dict[str, int],
         whole: dict[str, int],
-        around: dict[str, int],
         dim: str,
         innermost: str,
     ) -> float:
         """Words of a tensor that come to the children in tiles of these extents, with this innermost loop, inside tiles of the
-        extents `whole`, with the loops `around`: what no loop further in moves stays, and otherwise comes with every tile."""
-        loops = {name: size // extents[name] for name, size in self.known.problem.sizes.items()}
+        extents `whole`: what no loop further in moves stays, and otherwise comes with every tile."""
+        around = self.known.around(own.tensor, whole)
         if dim in own.tensor.dims or any(len(rank) > 1 for rank in own.tensor.ranks):
-            return delivered(own.tensor, extents, loops, dim)
+            return delivered(own.tensor, extents, self.known.around(own.tensor, extents), dim)
         if all(extents[name] == whole[name] for name in own.tensor.dims):
             return delivered(own.tensor, whole, around, innermost)
         return float(words_of(own.tensor, whole) * math.prod(around.values()))

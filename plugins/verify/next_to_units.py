@@ -28,7 +28,7 @@ class NextToUnits:
 
     @cached_property
     def computes(self) -> float:
-        return float(math.prod(self.known.problem.sizes[dim] for dim in self.known.problem.dims))
+        return float(math.prod(self.known.ends.values()))
 
     @cached_property
     def actual(self) -> float:
@@ -53,13 +53,12 @@ class NextToUnits:
         for t, own in enumerate(self.known.tensors):
             if not last or not problem.stores(t, last):
                 continue
-            served = (
-                self.actual if own.tensor.output else self.computes * own.density * own.others * self.known.inside[t]
-            )
+            read = self.computes * own.density * own.others * self.known.taken[t]
+            served = self.actual if own.tensor.output else read
             count = max(0.0, served * LESS / self._served(own, way) - 4.0 * instances)
             pj += count * float(price["write" if own.tensor.output else "read"][last])
             if own.tensor.output:  # an instance reads each sum back but for the first time
-                pj += max(0.0, count - own.words * instances - 4.0 * instances) * float(price["read"][last])
+                pj += max(0.0, count - own.once * instances - 4.0 * instances) * float(price["read"][last])
         return pj
 
     def _served(self, own: OneTensor, way: Sequence[int]) -> float:

@@ -24,6 +24,8 @@ class OneTensor:
     occupancy: Occupancy
     density: float
     words: float
+    once: float
+    """Those of the data."""
     copies: tuple[float, ...]
     """Tiles that every level holds."""
     others: float
@@ -70,7 +72,7 @@ class Unavoidable:
         known = not (any(f.flattened or f.group > 1 for f in formats) or problem.space.provides("decoded"))
         shapes = [tensor.shape(problem.sizes) for tensor in problem.tensors]
         occupancies = [t.density.occupancy(shape) for t, shape in zip(problem.tensors, shapes, strict=True)]
-        found = []
+        found, ends = [], problem.loops.sizes if "remainders" in charges else problem.sizes
         for t, tensor in enumerate(problem.tensors):
             bits = None
             if coded and known:
@@ -78,7 +80,8 @@ class Unavoidable:
             others = math.prod(min(1.0, o.density) for i, o in enumerate(occupancies) if i != t)
             copies = tuple(float(n) if "overlap" in charges else 1.0 for n in problem.buffers[:, t])
             density, words = min(1.0, occupancies[t].density), float(math.prod(shapes[t]))
-            found.append(OneTensor(tensor, occupancies[t], density, words, copies, others, bits))
+            once = words * math.prod(ends[dim] / problem.sizes[dim] for dim in tensor.dims)
+            found.append(OneTensor(tensor, occupancies[t], density, words, once, copies, others, bits))
         return cls(problem, tuple(found), charges, coded, formats)
 
     @cached_property
@@ -130,7 +133,6 @@ class Unavoidable:
         """pJ and cycles, at least; `closely`: all tiles further in are tried."""
         problem, chip = self.problem, self.problem.chip
         extents = dict(zip(problem.dims, tile, strict=True))
-        loops = {dim: problem.sizes[dim] // extents[dim] for dim in problem.dims}
         price, width, word = chip.energy_pj, float(chip.metadata_width[0]), float(chip.word_bits[0])
         filtered = any(place.storage == 0 for place in problem.places)
         pj = read = written = handed = 0.0
@@ -138,14 +140,15 @@ class Unavoidable:
             told, d = own.told(extents, self.coded), own.density
             kept = d * (own.others if filtered else 1.0) * LESS
             below = problem.stores(t, 1)
+            loops = self.around(own.tensor, extents)
             moved = max(0.0, delivered(own.tensor, extents, loops, innermost) if below else 0.0) * self.inside[t]
             if own.tensor.output and below and not filtered and "sums" in self.charges:
-                spent, back, come = self._sums(own, max(moved, own.words), told)
+                spent, back, come = self._sums(own, max(moved, own.once), told)
                 pj, read, written = pj + spent, read + back, written + come
             elif own.tensor.output:
-                arrive, again = max(own.words, moved) * kept, max(0.0, (moved - own.words) * kept - 1.0)
+                arrive, again = max(own.once, moved) * kept, max(0.0, (moved - own.once) * kept - 1.0)
                 if "sums" in self.charges:  # of a word that is visited V times at least d (V + 1) / 2 sums are not zero
-                    arrive, again = max(own.words * kept, arrive / 2.0) if below else 0.0, again / 2.0 if below else 0.0
+                    arrive, again = max(own.once * kept, arrive / 2.0) if below else 0.0, again / 2.0 if below else 0.0
                 pj += arrive * _each(price, "write", 0, told, width, d)
                 pj += arrive * float(price["read"][1]) if below and "drains" in self.charges else 0.0  # where it leaves
                 pj += again * (_each(price, "read", 0, told, width, d) + (float(price["write"][1]) if below else 0.0))
@@ -170,19 +173,18 @@ class Unavoidable:
             counts = [1 + (int(n) - 1) * float(off) for n, off in zip(chip.instances[:-1], chip.asleep, strict=True)]
             milliwatts = sum(n * float(each) for n, each in zip(counts, chip.leakage_mw, strict=True))
             pj += cycles * milliwatts * 1e9 / float(chip.clock_hz)
-        return pj * self.ends, math.floor(cycles * self.ends)
+        return pj, cycles
 
-    @property
-    def ends(self) -> float:
-        """Of what loops do that end where their bounds say, those that end with the data do no less. Sums come back at least in
-        every other turn, and the last turn may be one of these."""
-        given, sizes = self.problem.loops.sizes, self.problem.sizes
-        if "remainders" not in self.charges or given == sizes:
-            return 1.0
-        output = next(tensor for tensor in self.problem.tensors if tensor.output)
-        kept = math.prod(given[dim] / sizes[dim] for dim in output.dims)
-        summed = math.prod(given[dim] / sizes[dim] for dim in sizes if dim not in output.dims)
-        return max(0.0, kept * (2.0 * summed - 1.0)) * LESS
+    @cached_property
+    def ends(self) -> Mapping[str, int]:
+        """Where the loops of every dimension end."""
+        return self.problem.loops.sizes if "remainders" in self.charges else self.problem.sizes
+
+    def around(self, tensor: Tensor, extents: Mapping[str, int]) -> dict[str, int]:
+        """Turns of the loops around a tile: those in the data of dimensions that do not move the tensor, where tiles come anew;
+        of others all, of which `inside` is the share in the data."""
+        sizes = self.problem.sizes
+        return {d: sizes[d] // n if d in tensor.dims else -(-self.ends[d] // n) for d, n in extents.items()}
 
     def met(self, t: int, extents: Mapping[str, int]) -> float:
         """The share of accesses to a tensor that filters leave at least, whose words serve the computes of a tile: those for
@@ -216,9 +218,16 @@ class Unavoidable:
 
     @cached_property
     def inside(self) -> list[float]:
-        """By tensor: of what tiles of an operand bring, words are no smaller a share."""
-        holes, sizes = "holes" in self.charges, self.problem.sizes
-        words = [own.tensor.words(sizes) if holes and not own.tensor.output else () for own in self.tensors]
+        """By tensor: of what tiles bring, words of the data are no smaller a share."""
+        ends = {dim: end / self.problem.sizes[dim] for dim, end in self.ends.items()}
+        pairs = zip(self.tensors, self.taken, strict=True)
+        return [share * math.prod(ends[dim] for dim in own.tensor.dims) for own, share in pairs]
+
+    @cached_property
+    def taken(self) -> list[float]:
+        """By tensor: of the operands of all computes, the share that are words."""
+        holes = "holes" in self.charges
+        words = [own.tensor.words(self.ends) if holes and not own.tensor.output else () for own in self.tensors]
         return [math.prod(float(there.mean()) for there in ranks) for ranks in words]
 
     def _sums(self, own: OneTensor, moved: float, told: float) -> tuple[float, float, float]:
@@ -227,12 +236,12 @@ class Unavoidable:
         1 - (1 - d)^(i/V). Otherwise all do."""
         chip, d = self.problem.chip, own.density
         price, word = chip.energy_pj, float(chip.word_bits[0])
-        visits = moved / own.words
+        visits = moved / own.once
         left = math.exp(math.log(1.0 - d) / visits) if d < 1.0 else 0.0
         nonzero = moved * (1.0 - left * d / (visits * (1.0 - left))) if d > 0.0 else 0.0
         ways = []
-        packed = [(nonzero, nonzero - own.words * d, told)] if told < math.inf else []  # else nothing is compressed
-        for come, back, bits in (*packed, (moved, moved - own.words, 0.0)):
+        packed = [(nonzero, nonzero - own.once * d, told)] if told < math.inf else []  # else nothing is compressed
+        for come, back, bits in (*packed, (moved, moved - own.once, 0.0)):
             come, back = max(0.0, come * LESS - 4.0), max(0.0, back * LESS - 4.0)
             put, get = (
                 float(price[action][0]) + bits * float(price[f"metadata_{action}"][0]) / float(chip.metadata_width[0])

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from sparsemap_plugins.analytic import native
+from sparsemap_plugins.verify.unavoidable import Unavoidable
 
 import sparsemap
 from sparsemap.pieces.loading import load
@@ -118,3 +119,69 @@ def test_a_variant_of_a_problem_has_classes_of_its_own_objective() -> None:
 @pytest.mark.parametrize("objective", ["pareto:energy,delay"])
 def test_several_objectives_have_no_classes(objective) -> None:
     assert sparsemap.load_problem("mm1", "edge", objective=objective, registry=REGISTRY).space.classes is None
+
+
+def window(stride: int, pads: int, density: float, **sizes: int) -> dict[str, object]:
+    return {
+        "type": "conv2d", **sizes, "stride": stride, "padding": pads, "density": {"P": density, "Q": density},
+    }  # fmt: skip
+
+
+def product(density: float, **sizes: int) -> dict[str, object]:
+    return {
+        "einsum": "Z[m, n] = P[m, k] * Q[k, n]", "dims": sizes, "density": {"P": density, "Q": density},
+    }  # fmt: skip
+
+
+PADDED = {
+    "product": product(0.1, m=31, k=53, n=61),
+    "barely": product(0.4, m=33, k=17, n=9),
+    "few-sums": product(0.9, m=5, k=60, n=5),
+    "window": window(1, 0, 0.5, k=3, c=5, p=6, q=7, r=3, s=3),
+    "padding": window(1, 2, 0.9, k=6, c=3, p=7, q=6, r=7, s=6),
+    "stride": window(2, 1, 0.3, k=3, c=7, p=6, q=5, r=3, s=5),
+    "one-place": window(2, 0, 0.9, k=2, c=4, p=3, q=1, r=6, s=2),
+}
+"""Workloads with sizes that are no powers of two."""
+
+
+@pytest.mark.parametrize("room", ["16 B", "4 KB"])
+@pytest.mark.parametrize("workload", PADDED)
+def test_no_padded_design_is_below_the_bound_of_its_class_nor_of_its_certificate(workload, room) -> None:
+    """Loops end with the data: what moves, once and again, is that of the turns that there are."""
+    space = {"extends": "full", "tiling": {"type": "prime-factors", "padding": "smooth", "largest_factor": 2}}
+    levels = [
+        {"name": "DRAM", "class": "dram", "bandwidth": "4 words/cycle"},
+        {"name": "GLB", "class": "sram", "capacity": room, "fanout": 6, "gate_skip": True},
+        {"name": "PEB", "class": "sram", "capacity": "8 KB", "fanout": 8, "gate_skip": True, "write_bandwidth": "4 words/cycle"},
+    ]  # fmt: skip
+    hardware = {"technology": "12nm", "levels": levels, "compute": {"name": "MAC", "gate_skip": True}}
+    problem = sparsemap.load_problem(PADDED[workload], hardware, space, registry=REGISTRY)
+    space, classes, rng = problem.space, problem.space.classes, np.random.default_rng(3)
+    assert problem.padded and classes is not None and problem.bound is not None
+    drawn = classes.draw(space, rng.choice(classes.ranking[: len(classes.ranking) // 4 + 1], 150), rng)
+    genomes = np.concatenate(
+        [drawn, space.repair(space.guess(150, rng), rng), space.repair(space.sample(100, rng), rng)]
+    )
+    evaluation = problem.evaluator.evaluate(genomes)
+    valid = np.flatnonzero(evaluation.valid)
+    scores, mine = problem.evaluator.score(evaluation)[valid], classes.of(space.decode(genomes[valid]))
+    assert len(mine) > 20
+    assert (scores >= classes.least[mine]).all() and (scores >= problem.bound).all()
+    check, labels = Unavoidable.of(problem), classes.known.labels
+    for row, number in enumerate(mine[:40]):
+        tile, innermost = [int(labels[dim][number]) for dim in problem.dims], str(labels["innermost"][number])
+        pj, cycles = check.costs(tile, innermost, closely=len(problem.dims) == 3)
+        costs = evaluation.take(valid[[row]]).costs
+        assert pj <= costs["energy_pj"][0] and cycles <= costs["cycles"][0]
+
+
+def test_a_padded_size_hardly_loosens_the_bound() -> None:
+    """730 as 735 and as 750: the data are the same."""
+    of = {}
+    for padding in ({"padding": "smooth"}, {"padding": "smooth", "largest_factor": 5}):
+        space = {"extends": "full", "tiling": {"type": "prime-factors", **padding}}
+        problem = sparsemap.load_problem("mm3", "cloud", space, registry=REGISTRY)
+        of[problem.sizes["m"]] = problem.bound
+    assert [*of] == [735, 750]
+    assert of[750] == pytest.approx(of[735], rel=0.02)
