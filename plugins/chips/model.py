@@ -36,7 +36,7 @@ REASONS = {
 }
 BATCH = 16
 """Chips that are compared with each other, and know of the same earlier ones, at most."""
-MOVED = ("energy_pj", "cycles", "seconds")
+MOVED = COSTS[:3]
 """The costs that a longer search makes less."""
 NEAR = 2
 """Chips tried before whose designs the layers of a chip start from, beside the best one."""
@@ -169,13 +169,22 @@ def whole(row: Mapping[str, Any]) -> bool:
     return not row["reason"] and "stopped" not in row
 
 
+def hoped(row: Mapping[str, Any]) -> dict[str, float]:
+    """What a chip that was searched to its end may cost with more designs: half as much less again, in logarithms, as its last
+    stage has made it."""
+    before, now = row["course"][-2:]
+    return {name: end * math.sqrt(end / then) for name, end, then in zip(MOVED, now, before, strict=False)}
+
+
 @attrs.frozen(kw_only=True)
 class ChipModel(CostModel):
     """Energy, cycles and time of all networks together, each layer searched on the chip; area with the units that they use.
 
     A chip that breaks a constraint is not searched. Those of a batch are compared after each of `STAGES` of their searches,
-    and the better half goes on: the others have the costs of what they had, times what the best of the batch had in the end
-    over what it had then. A chip that is asked for again is searched on, from its designs.
+    and the better half goes on. A chip that is asked for again is searched on, from its designs. So that chips of which
+    others like them have shown the designs do not look better than what is new, all have the costs that they may be thought
+    to have with more designs (`hoped`), and those that were stopped what they had, times what the best of the batch may have
+    over what it had then.
     """
 
     type_name: ClassVar[str] = "chip-layers"
@@ -255,12 +264,14 @@ class ChipModel(CostModel):
         return sorted(range(len(rows)), key=lambda i: (beaten[i], *values[i].tolist(), i))
 
     def _hoped(self, problem: Problem, row: dict[str, Any], ended: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """A chip that was stopped with the costs that it may be thought to have; any other as it is."""
-        if "stopped" not in row or not ended:
+        """A valid chip with the costs that it may be thought to have; any other as it is."""
+        if row["reason"] or not ended:
             return row
+        if "stopped" not in row:
+            return row | hoped(row)
         best, stage = ended[self.ranked(problem, ended)[0]], len(row["course"]) - 1
-        gains = zip(COSTS, best["course"][-1], best["course"][stage], strict=True)
-        return {**row, **{name: row[name] * (end / then if name in MOVED else 1.0) for name, end, then in gains}}
+        gains = zip(MOVED, hoped(best).values(), best["course"][stage], strict=False)
+        return row | {name: row[name] * end / then for name, end, then in gains}
 
     def values(self, problem: Problem, rows: Sequence[Mapping[str, Any]]) -> Array:
         """(n, M) what the objective says of chips."""

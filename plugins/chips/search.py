@@ -8,7 +8,7 @@ import logging
 import math
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,11 +28,11 @@ from sparsemap.spec.unstructuring import unstructure
 from sparsemap.study.cells import PLAN_FOLDER, not_of_a_search
 
 from .layers import Inner, KnownChip, folders_of, layers_of, registry_of
-from .model import ChipModel, Tried, digest_of, segment_of, source_of, whole
+from .model import ChipModel, Tried, digest_of, hoped, segment_of, source_of, whole
 from .neighbours import neighbours_of
 from .result import ChipResult, edp_js
 from .starts import starts_of, weights_of
-from .worth import COSTS, evaluated_chip, executed_design
+from .worth import COSTS, STAGES, Leg, evaluated_chip, executed_design
 
 logger = logging.getLogger("sparsemap")
 REFERENCE, TRIED_FILE = "reference", "chips.jsonl"
@@ -42,11 +42,10 @@ COLD = {"extends": "sparsemap", "classes": 0.0, "jumps": 0.0, "prune": False}
 """The searcher of layers that have nothing to start from: the usual one without bounds."""
 STARTS = 12
 """Chips that a search starts from, at most: what they show is what the next ones start from."""
-FINALISTS, CLOSE = 4, 1.1
-"""Chips, at most, whose layers are searched once more before one is chosen: those that cost at most so much of the best, which
-may be the luckiest."""
+FINALISTS, CLOSE = 8, 1.25
+"""Chips of different sizes, at most, that race before one is chosen: those that may cost at most so much of the best."""
 LAST = 2
-"""Those of them, at most, whose layers are then searched longer."""
+"""Those of them, at most, whose layers are searched longer: half of the others leave the race at each turn."""
 FINALS = "finalists"
 """Folder of their results while one is chosen."""
 WIDER = 4
@@ -262,12 +261,12 @@ def _chosen(
     platform = _platform(problem, tried, reference, longer)
     if platform and edp_js(platform) < edp_js(reference):  # designs with shared units are designs with any
         reference = platform
-    going = [ended[place] for place in model.ranked(problem, ended)]
-    most = CLOSE * model.values(problem, going[:1])[0, 0]
-    going = [row for row in going if model.values(problem, [row])[0, 0] <= most][:FINALISTS]
-    if len(going) > 1:
-        going = [row | longer(named_of(row), row, share=1) for row in going]
-        going = [going[place] for place in model.ranked(problem, going)][:LAST]
+    going, turn = _finalists(problem, model, ended), 0
+    while len(going) > LAST:
+        turn += 1
+        leg = Leg(stage=len(STAGES) - 1, weights=tried.weights, seed=task.seed + turn)
+        going = [row | longer(named_of(row), row, leg=leg, beside=going[:1]) for row in going]
+        going = [going[place] for place in model.ranked(problem, going)][: max(LAST, len(going) // 2)]
     shutil.rmtree(task.out / FINALS, ignore_errors=True)
     finals = [longer(named_of(row), row, task.out / FINALS / row["digest"]) for row in going]
     place = model.ranked(problem, finals)[0]
@@ -308,6 +307,16 @@ def _chosen(
     )
 
 
+def _finalists(problem: Problem, model: ChipModel, ended: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The chips that race: of those with the same sizes the one that may cost least, the best first."""
+    told = [row | hoped(row) for row in ended]
+    values, found = model.values(problem, told)[:, 0], dict[str, int]()
+    for place in model.ranked(problem, told):
+        found.setdefault(json.dumps(ended[place]["set"], sort_keys=True, default=str), place)
+    first, *others = found.values()
+    return [ended[place] for place in (first, *others) if values[place] <= CLOSE * values[first]][:FINALISTS]
+
+
 def _longer(
     task: DesignTask,
     problem: Problem,
@@ -316,15 +325,19 @@ def _longer(
     hardware: Mapping[str, Any],
     row: Mapping[str, Any] | None,
     folder: Path | None = None,
-    share: int = WIDER,
+    leg: Leg | None = None,
+    beside: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
-    """The layers of a chip searched with so many times the designs, from those of its `row` and of the reference."""
-    wide = attrs.evolve(task.inner, budget=share * task.layer_budget)
+    """The layers of a chip searched with four times the designs, or as the leg says, from those of its `row`, of chips beside
+    it, and of the reference."""
+    inner = task.inner if leg is not None else attrs.evolve(task.inner, budget=WIDER * task.layer_budget)
     count = len(layers_of(task.networks, task.plugin_dirs))
     assert tried.reference is not None
-    near = [*([] if row is None or not whole(row) else [source_of(row, segment_of(problem), problem)]), tried.reference]
+    known = [one for one in ([] if row is None else [row, *beside]) if whole(one)]
+    known = list({one["digest"]: one for one in known}.values())
+    near = [*(source_of(one, segment_of(problem), problem) for one in known), tried.reference]
     run = _layers(tried, lambda done: told("layers of the chip", done, count, math.inf))
-    found = evaluated_chip(hardware, wide, near, folder=folder or "", run=run)
+    found = evaluated_chip(hardware, inner, near, leg, folder or "", run)
     if found["reason"]:
         raise SearchError(f"the layers of the chip that was found: {found['error']}")
     chip = task.layer_on(hardware).chip

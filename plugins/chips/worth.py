@@ -159,7 +159,7 @@ def _note_units(design: Design, share: float, used: dict[str, dict[str, Counter[
     """Adds the formats and mechanisms of a design to those in use, with what it is of all costs."""
     problem = design.problem
     for role, tensor in problem.roles.items():
-        for name in {rank.format.name for rank in design.ranks(tensor) if rank.format.compressed}:
+        for name in dict.fromkeys(rank.format.name for rank in design.ranks(tensor) if rank.format.compressed):
             used["formats"].setdefault(role, Counter())[name] += share  # type: ignore[assignment]
     for place in problem.places:
         mechanism = design.mechanism(place)

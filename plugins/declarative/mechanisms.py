@@ -16,10 +16,9 @@ from typing import Any, ClassVar
 
 import attrs
 
-from sparsemap.pieces.contracts import ALL_OPERANDS, DEALING, Filter, Mechanism
+from sparsemap.pieces.contracts import ACTIONS, ALL_OPERANDS, DEALING, Filter, Mechanism
 from sparsemap.problem.levels import Place
 
-ACTIONS = ("none", "gate", "skip", *DEALING)
 in_unit_interval = attrs.validators.and_(attrs.validators.ge(0.0), attrs.validators.le(1.0))
 
 
@@ -56,7 +55,7 @@ class FilterMechanism(Mechanism):
 
     type_name: ClassVar[str] = "filters"
 
-    action: str = attrs.field(validator=attrs.validators.in_(ACTIONS))
+    action: str = attrs.field(validator=attrs.validators.in_(("none", *ACTIONS)))
     """`gate`: the cycle is spent, the energy is not. `skip`: neither is. `condense`: instances below that would find a leader
     empty are not needed. `pack`: the nonzeros of the target fill the lanes. `none`: every access takes place."""
     rows: tuple[FilterRow, ...] = attrs.field(default=(), alias="filters")

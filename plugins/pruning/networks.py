@@ -35,10 +35,11 @@ class WeightsOfNetwork:
     nodes: Mapping[str, Node]
 
     @classmethod
-    def of(cls, name: str | os.PathLike[str]) -> WeightsOfNetwork:
-        """The network by name or path."""
+    def of(cls, name: str | os.PathLike[str], called: str = "") -> WeightsOfNetwork:
+        """The network by name or path; `called` is a name for it in place of its own."""
         registry = load()
         spec, base, file = network_of(registry, os.fspath(name))
+        spec = attrs.evolve(spec, name=called or spec.name)
         return cls(spec, {node.name: node for node in nodes_of(spec, registry, base, file)})
 
     def named(self, weights: Mapping[str, Array], source: Path) -> dict[str, Array]:
@@ -90,18 +91,16 @@ class WeightsOfNetwork:
         if "workload" in found:
             raise SpecError.at("", f"layer {node.name}", "is a file of its own; write it with 'type'")
         mask, file = pruned.masks[node.name], files[node.name]
-        if (
-            mask.grid.order == "chw"
-            and mask.grid.columns % math.prod(mask.grid.shape[1:3]) == 0
-            and "conv" in found["type"]
-        ):
+        words = np.where(mask.words, mask.grid.matrix(pruned.weights[node.name]), 0)
+        channels, rest = divmod(mask.grid.columns, math.prod(mask.grid.shape[1:3]))
+        blocks = mask.grid.order == "chw" and not rest and "conv" in found["type"]
+        if blocks and np.count_nonzero(words) == mask.words.sum():
             density: dict[str, Any] = {"type": "gamma", "file": f"{file}-mask.npy"}
-            channels = mask.grid.columns // math.prod(mask.grid.shape[1:3])
             if (mask.grid.rows, channels) != (8, 8):
                 density["block"] = [mask.grid.rows, channels]
         else:
-            words = mask.grid.tensor(np.where(mask.words, mask.grid.matrix(pruned.weights[node.name]), 0))
-            tensor = words.transpose(0, 3, 1, 2) if found["type"] == "conv2d" else words[:, 0, 0].T
+            tensor = mask.grid.tensor(words)
+            tensor = tensor.transpose(0, 3, 1, 2) if found["type"] == "conv2d" else tensor[:, 0, 0].T
             write_array(folder / f"{file}-weights.npy", np.ascontiguousarray(tensor.astype(np.float32)))
             density = {"type": "data", "file": f"{file}-weights.npy"}
         return {**found, "density": {**found.get("density", {}), "Q": density}}

@@ -174,7 +174,7 @@ def _prune_weights(source: Path, job: Job, options: Options) -> str:
     model = _imported(source, options) if source.suffix == MODEL else None
     if model:
         every = {name: weights_of(str(source), name, array) for name, array in model.weights().items()}
-        network: WeightsOfNetwork | None = WeightsOfNetwork.of(model.out)
+        network: WeightsOfNetwork | None = WeightsOfNetwork.of(model.out, source.stem)
     else:
         every = read_weights(source, options["layout"])
         network = WeightsOfNetwork.of(options["network"]) if options["network"] else None

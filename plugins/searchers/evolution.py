@@ -32,8 +32,10 @@ from .operators.crossover import OnePoint
 from .operators.inits import UniformInit
 from .operators.mutation import RandomReset
 from .operators.selection import Ranking
-from .screening import screened
+from .screening import screened, steps_of
 
+ENDED = 1e-3
+"""Change of the score of a design that is evaluated again, as a share, below which that is not done any more."""
 TRIES = 100
 """Batches of known designs after which a search without `repeats` ends."""
 
@@ -72,11 +74,14 @@ class Evolution(Searcher):
     repairs: bool = False
     """Whether designs are repaired before they are proposed; a batch then has no more than the budget has left."""
     again: bool = False
-    """Whether each batch has the best design as well: for evaluations that go on where they ended, so that it is compared
-    with the others at equal effort."""
+    """Whether each batch has the best design as well, until that moves its score by less than a thousandth: for evaluations
+    that go on where they ended."""
 
     screen: int = attrs.field(default=1, validator=attrs.validators.ge(1))
     """Children made for each that is evaluated: those that designs tried so far promise most of are."""
+    steps: int = attrs.field(default=0, validator=attrs.validators.ge(0))
+    """Of those that are evaluated in a batch, so many differ from the best design by one step of a gene with an order, those
+    of which least is known: for what is promised of them stands on few designs."""
 
     @property
     def hears_all(self) -> bool:
@@ -91,7 +96,7 @@ class Evolution(Searcher):
         parents = yield from self._repaired(first, space, rng) if self.repairs else first
         seen = Seen()
         seen.new(parents.genomes)
-        known = parents
+        known, ended = parents, set[tuple[int, ...]]()
         while True:
             while not np.isfinite(parents.scores).any():  # nothing valid to select from: keep sampling
                 sampled = yield space.sample(4 * self.offspring, rng)
@@ -105,19 +110,22 @@ class Evolution(Searcher):
                 genomes = self._fresh(genomes, seen, context)
                 if not len(genomes):
                     return
+            best = parents.best(1)
             if self.screen > 1:
-                genomes = genomes[screened(space, known, genomes, self.offspring)]
+                near = self._stepped(space, known, best.genomes, seen, rng)
+                genomes = genomes[screened(space, known, genomes, self.offspring - len(near))]
+                genomes = np.concatenate([near, genomes[(genomes[:, None] != near).any(axis=2).all(axis=1)]])
             if not self.repeats:
                 seen.add(genomes)
-            if self.again:
-                best = parents.best(1)
+            again = self.again and tuple(best.genomes[0]) not in ended
+            if again:
                 genomes = np.concatenate([best.genomes, genomes])
             children: Scored = yield genomes[: budget.left] if self.repairs else genomes
+            if again:  # its last score counts
+                parents, known = (some.take((some.genomes != best.genomes).any(axis=1)) for some in (parents, known))
+                if abs(children.scores[0] / best.scores[0] - 1.0) < ENDED:
+                    ended.add(tuple(best.genomes[0]))
             known = Scored.join([known, children])
-            if self.again:  # of its scores the better one counts
-                one = Scored.join([children.take([0]), best]).best(1)
-                parents = Scored.join([one, parents.take((parents.genomes != best.genomes).any(axis=1))])
-                children = children.take(np.arange(1, len(children)))
             parents = survivors(self.selection, parents, children, size)
 
     def _repaired(self, proposals: Proposals, space: Space, rng: np.random.Generator) -> Proposals:
@@ -129,6 +137,13 @@ class Evolution(Searcher):
             except StopIteration as end:
                 return end.value
             scored = yield space.repair(genomes, rng)
+
+    def _stepped(self, space: Space, known: Scored, best: Genomes, seen: Seen, rng: np.random.Generator) -> Genomes:
+        """Genomes one step beside the best, that were not proposed before."""
+        found = steps_of(space, best) if self.steps else best[:0]
+        found = space.canonical(space.repair(found, rng) if self.repairs and len(found) else found)
+        found = found[seen.unseen(found)]
+        return found[screened(space, known, found, min(self.steps, self.offspring), unknown=True)]
 
     def _fresh(self, genomes: Genomes, seen: Seen, context: Context) -> Genomes:
         """Those that mean what was not proposed before; samples where there are none, and none where these are known as well."""

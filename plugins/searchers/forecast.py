@@ -135,11 +135,11 @@ def conditioned(kernel: Array, scores: Array, noise: float) -> tuple[Array, Arra
     loses, and the scores (n,) expected of them, in standard deviations from the mean."""
     rows = np.concatenate([kernel, (scores - scores.mean())[None] / (scores.std() or 1.0)])
     rows[: len(scores)] += noise * np.eye(len(scores))
-    found = _reduced(rows)[len(scores) :]
+    found = reduced(rows)[len(scores) :]
     return found[:-1], (found[:-1] * found[-1]).sum(axis=1)
 
 
-def _reduced(rows: Array) -> Array:
+def reduced(rows: Array) -> Array:
     """Rows (m, n), of which the first n are a positive definite L L', times the inverse of L'; not above their diagonal."""
     if gaussian is not None and gaussian.reduced(rows) is not None:
         return rows

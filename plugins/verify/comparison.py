@@ -22,6 +22,8 @@ ENDS = "remainders"
 """The charge that changes which iterations there are: with it and without it are two walks."""
 FULL = "physical"
 FIDELITIES = ("timeloop", FULL)
+OWN = "own model"
+"""What the cost model of a problem is called that has no name of its own."""
 Cost = tuple[float, float]
 """pJ, cycles."""
 
@@ -56,21 +58,25 @@ class CountComparison:
         self.charges = charges_of(problem)
         self.models: dict[str, Problem] = {}
         """By name, the fidelities; none if the cost model has no charges."""
-        self.less: dict[str, Problem] = {}
-        """By charge, the last fidelity without it."""
+        self.less: dict[str, tuple[str, Problem]] = {}
+        """By charge, the name of the last fidelity, or of the problem's own model for a charge that only this has, and that
+        without the charge."""
         self.paid: list[dict[str, Cost]] = []
         if hasattr(model, "charges"):
             for name in FIDELITIES:
                 fidelity = attrs.evolve(model, charges=problem.registry.resolve("cost-model", name).charges)
                 self.models[name] = _with(problem, fidelity)
-            full: Any = self.models[FULL].cost_model
-            for charge in full.charges:
-                others = tuple(other for other in full.charges if other is not charge)
-                self.less[charge.type_name] = _with(problem, attrs.evolve(full, charges=others))
+            if self.charges not in map(charges_of, self.models.values()):
+                self.models[OWN if model.name in (*FIDELITIES, "") else model.name] = problem
+            for name in [FULL, *(name for name in self.models if name not in FIDELITIES)]:
+                whole: Any = self.models[name].cost_model
+                for charge in (one for one in whole.charges if one.type_name not in self.less):
+                    others = tuple(other for other in whole.charges if other is not charge)
+                    self.less[charge.type_name] = name, _with(problem, attrs.evolve(whole, charges=others))
         self.other: Simulation | None = None
         """Of a padded problem, the walk of loops that end with the data where those of `sim` do not, or the reverse."""
         if problem.padded and ENDS in self.less:
-            self.other = Simulation(self.less[ENDS] if self._ends(problem) else self.models[FULL], sim.designs)
+            self.other = Simulation(self.less[ENDS][1] if self._ends(problem) else self.models[FULL], sim.designs)
 
     def add(self, trial: ChargedTrial, effects: bool = True) -> None:
         """Executes a trial as every fidelity says, and with `effects` without every charge."""
@@ -82,7 +88,7 @@ class CountComparison:
             name: _cost((trial if self._ends(model) == own else other).pay(charges_of(model)))
             for name, model in self.models.items()
         }
-        for name, model in self.less.items() if effects else ():
+        for name, (_, model) in self.less.items() if effects else ():
             paid = trial if self._ends(model) == own else other
             found["less " + name] = _cost(paid.pay(charges_of(model), as_modelled=True))
         self.paid.append(found)
@@ -103,8 +109,8 @@ class CountComparison:
 
     def _added(self, charge: str) -> Cost:
         """What a charge adds, in the trials that were executed without it too."""
-        less = "less " + charge
-        return _mean([_less(found[FULL], found[less]) for found in self.paid if less in found])
+        less, (whole, _) = "less " + charge, self.less[charge]
+        return _mean([_less(found[whole], found[less]) for found in self.paid if less in found])
 
     def _analytic(self, problem: Problem) -> Cost | None:
         """None: invalid."""
@@ -117,12 +123,16 @@ class CountComparison:
         return tuple(ExecutedCost(name, cost, self._mean(name), self._mean(FULL)) for name, cost in known.items())
 
     def effects(self) -> tuple[ExecutedCost, ...]:
-        """Of every charge of the last fidelity, in its order; none if the design is invalid under it."""
-        if not self.paid or (whole := self._analytic(self.models[FULL])) is None:
+        """Of every charge of the last fidelity, in its order, then of those that the problem's own model has besides; none if
+        the design is invalid under the last fidelity."""
+        if not self.paid or self._analytic(self.models[FULL]) is None:
             return ()
-        costs = {name: self._analytic(problem) for name, problem in self.less.items()}
-        known = {name: cost for name, cost in costs.items() if cost is not None}
-        return tuple(ExecutedCost(name, _less(whole, cost), self._added(name)) for name, cost in known.items())
+        found = []
+        for name, (whole, problem) in self.less.items():
+            every, cost = self._analytic(self.models[whole]), self._analytic(problem)
+            if every is not None and cost is not None:
+                found.append(ExecutedCost(name, _less(every, cost), self._added(name)))
+        return tuple(found)
 
     def lacking(self) -> tuple[ExecutedCost, ...]:
         """Of every charge of the last fidelity that the problem's own model does not have, so that it adds nothing there."""

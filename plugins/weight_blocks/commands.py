@@ -65,7 +65,7 @@ def wbs(name: str, quirks: str, out: Path) -> None:
 @click.command("compile")
 @click.argument("network")
 @click.argument("hardware")
-@click.option("--sparsity", default=0.0, show_default=True, type=click.FloatRange(0, 1), help="Share of pruned blocks.")
+@click.option("--sparsity", type=click.FloatRange(0, 1), help="Share of pruned blocks.  [default: the network's zeros]")
 @click.option("--masks", type=click.Path(exists=True, path_type=Path), help="Kept blocks: .npz, .json, folder of .npy.")
 @click.option("--quirks", default="none", show_default=True, help=f"{COUNTS}.")
 @click.option(
@@ -81,16 +81,17 @@ def wbs(name: str, quirks: str, out: Path) -> None:
 @click.option("--out", required=True, type=A_FOLDER, help="Folder for the schedule.")
 @plugin_dirs
 def compile_command(
-    network: str, hardware: str, sparsity: float, masks: Path | None, quirks: str, tile: str, budget: int | None, out: Path,
-    plugin_dirs: tuple[str, ...], **about_search: Any,
+    network: str, hardware: str, sparsity: float | None, masks: Path | None, quirks: str, tile: str, budget: int | None,
+    out: Path, plugin_dirs: tuple[str, ...], **about_search: Any,
 ) -> None:  # fmt: skip
     """Compile a NETWORK for a mesh of cores, HARDWARE.
 
     Writes schedule.json with the sub-volume, places and times of every layer and all instructions, their listing,
     masks.json with the kept blocks of all parts, for pruning that keeps parts even, and, with the extra 'plots', the
     steps over time as timeline.png and timeline.svg; times.md has all layers, beside their times with dense weights,
-    layers.csv all of their durations. The first convolution stays dense, and so does a fully connected layer that ends
-    a network of convolutions.
+    layers.csv all of their durations. Blocks of the network's weights that hold zeros only are pruned, unless --masks or
+    --sparsity say which or how many; the first convolution then stays dense, and so does a fully connected layer that
+    ends a network of convolutions.
 
     Without --search every sub-volume that fits is tried for each layer; with it, an ordinary search chooses.
     """
@@ -179,7 +180,7 @@ def kept_share(layer: MeshLayer) -> float:
     return float(np.mean(layer.kept(1))) / layer.blocks[1]
 
 
-def _summary(title: str, schedule: Schedule, dense: Schedule | None, sparsity: float) -> str:
+def _summary(title: str, schedule: Schedule, dense: Schedule | None, sparsity: float | None) -> str:
     """A table of the layers that take longest, and the total."""
     from sparsemap.files import aligned
 

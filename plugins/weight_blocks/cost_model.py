@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from sparsemap.errors import SpecError
-from sparsemap.pieces.contracts import CostModel, Occupancy
+from sparsemap.pieces.contracts import CostModel
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.evaluation import Detail, Evaluation
@@ -18,10 +18,10 @@ from sparsemap.problem.network import INPUT, Node
 from sparsemap.problem.problem import Problem
 
 from .durations import Steps, layer_steps
-from .layers import MeshLayer, round_up
+from .layers import MeshLayer
 from .machine import CoreMesh
 from .memory import Placement, tile_windows
-from .networks import layer_of
+from .networks import layer_of, without_zeros
 from .quirks import quirks_of
 from .schedule import pass_bytes, steps_of
 from .splits import MOST_TILES, PASSES, Cut, Splits
@@ -217,40 +217,16 @@ def _layer(problem: Problem, machine: CoreMesh) -> MeshLayer:
     given, made = tuple[int, ...](), tuple[int, ...]()
     if piece.type_name == "conv2d":
         image = [end - first for first, end in piece.inside]
-        given, made, outputs = (piece.c, *image), (piece.k, piece.p, piece.q), piece.k
+        given, made = (piece.c, *image), (piece.k, piece.p, piece.q)
     elif piece.type_name == "linear":
-        given, made, outputs = (piece.m, piece.k), (piece.m, piece.n), piece.n
+        given, made = (piece.m, piece.k), (piece.m, piece.n)
         given, made = (given, made) if piece.m > 1 else (given[1:], made[1:])
     else:
         text = "is compiled for a mesh of cores only as one 'conv2d' or 'linear'"
         raise SpecError.at(file, "type", f"{piece.type_name}: {text}")
-    node = Node(piece.name or "layer", piece, None, (INPUT,), 1, (given,), made)
+    node = Node(piece.name or "layer", piece, problem.loops, (INPUT,), 1, (given,), made)
     try:
         layer = attrs.evolve(layer_of(node, machine.columns), block=machine.block)
     except SpecError as error:
         raise error.within("", file) from None
-    weights = problem.tensors[problem.roles["Q"]]
-    conv = piece.type_name == "conv2d"
-    mask = getattr(weights.density, "mask", None)
-    if mask is None:
-        return _with_blocks(layer, weights.density.occupancy(weights.shape(problem.loops.sizes)), conv)
-    mask = np.asarray(mask, bool)
-    mask = (mask if conv else mask.T)[: round_up(outputs, machine.grain) // machine.block[0]]
-    return attrs.evolve(layer, density=float(mask.mean()), mask=mask)
-
-
-def _with_blocks(layer: MeshLayer, weights: Occupancy, conv: bool) -> MeshLayer:
-    """The layer without the blocks that hold zeros only: those of the very weights where there is one tensor of this
-    density, else as many in every row as are to be expected."""
-    outs, ins = layer.block
-    draws = [weights.draw(np.random.default_rng(seed)) for seed in (0, 1)] if weights.by_shape else []
-    if not draws or (draws[0] != draws[1]).any():
-        tile = (outs, ins, *layer.kernel) if conv else (ins, outs)
-        return attrs.evolve(layer, density=1 - weights.empty(tile))
-    tensor = draws[0]
-    if not conv:
-        tensor = tensor.T.reshape(layer.out_channels, *layer.kernel, layer.channels).transpose(0, 3, 1, 2)
-    rows, columns = layer.blocks
-    edges = [(0, rows * outs - len(tensor)), (0, columns * ins - tensor.shape[1]), (0, 0), (0, 0)]
-    mask: Array = np.any(np.pad(tensor, edges).reshape(rows, outs, columns, ins, -1), axis=(1, 3, 4))
-    return attrs.evolve(layer, density=float(mask.mean()), mask=mask)
+    return without_zeros(layer, node)

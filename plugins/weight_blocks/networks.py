@@ -34,16 +34,18 @@ LARGEST = 1 << 30
 
 def layers_of(
     nodes: Sequence[Node],
-    sparsity: float = 0.0,
+    sparsity: float | None = None,
     masks: Mapping[str, Array] | None = None,
     block: Block = BLOCK,
     columns: int = 1,
     rectified: Collection[str] | None = None,
     returned: Collection[str] = (),
 ) -> list[MeshLayer]:
-    """The layers of a network in its order, with so many of the blocks pruned; `SpecError` with all that are not supported.
+    """The layers of a network in its order, without the blocks that its weights lack, or with so many pruned (of `masks`, with
+    these); `SpecError` with all that are not supported.
 
-    The first convolution, and a fully connected layer that ends a network of convolutions, stay dense. Rows of words are
+    Where blocks are pruned, the first convolution and a fully connected layer that ends a network of convolutions stay
+    dense. Rows of words are
     images with at least `columns` columns, so that columns of cores share them. `rectified` and `returned` name the layers
     with a ReLU and those whose outputs are the network's.
     """
@@ -51,7 +53,9 @@ def layers_of(
     layers: list[MeshLayer] = []
     for node in nodes:
         with collecting(mistakes, ""):
-            layers.append(attrs.evolve(layer_of(node, columns), block=block))
+            layer = attrs.evolve(layer_of(node, columns), block=block)
+            own = layer.op == "conv" and sparsity is None and not masks
+            layers.append(without_zeros(layer, node) if own else layer)
     if mistakes:
         raise SpecError(mistakes)
     _check_concats(layers)
@@ -90,7 +94,7 @@ def _check_concats(layers: Sequence[MeshLayer]) -> None:
 
 
 def pruned(
-    layers: Sequence[MeshLayer], sparsity: float, masks: Mapping[str, Array], dense: Collection[str]
+    layers: Sequence[MeshLayer], sparsity: float | None, masks: Mapping[str, Array], dense: Collection[str]
 ) -> list[MeshLayer]:
     """The layers with so many blocks pruned in every block row but for those that stay `dense`, or with masks by name."""
     names = [layer.name for layer in layers if layer.op == "conv"]
@@ -106,7 +110,7 @@ def pruned(
                 text = f"is {sizes} blocks, expected {wanted} (output x input channels)"
                 raise SpecError.at("", f"masks: {layer.name}", text)
             layer = attrs.evolve(layer, mask=mask, density=float(mask.mean()))
-        elif layer.op == "conv" and layer.name not in dense and not masks:
+        elif layer.op == "conv" and layer.name not in dense and not masks and sparsity is not None:
             layer = attrs.evolve(layer, density=1.0 - sparsity)
         found.append(layer)
     return found
@@ -148,6 +152,26 @@ def layer_of(node: Node, columns: int = 1) -> MeshLayer:
             raise wrong("groups and dilation are not compiled")
         padding = _before(piece.padding, image, (height, width), kernel, stride)
     return MeshLayer(node.name, op, node.inputs, *image, channels, height, width, out, kernel, stride, padding)
+
+
+def without_zeros(layer: MeshLayer, node: Node) -> MeshLayer:
+    """The layer without the blocks that hold zeros only: those of the very weights where there is one tensor of their
+    density, else as many in every row as are to be expected."""
+    assert node.loops
+    weights = next(tensor for tensor in node.loops.tensors if tensor.name == getattr(node.piece, "weights", ""))
+    model: Any = weights.density
+    conv = node.piece.type_name == "conv2d"
+    if conv and getattr(model, "mask", None) is not None and tuple(model.block) == layer.block:
+        return attrs.evolve(layer, density=float(model.mask.mean()), mask=model.mask)
+    kept, (outs, ins) = model.occupancy(weights.shape(node.loops.sizes)), layer.block
+    draws = [kept.draw(np.random.default_rng(seed)) for seed in (0, 1)] if kept.by_shape else []
+    if not draws or (draws[0] != draws[1]).any():
+        return attrs.evolve(layer, density=1 - kept.empty((outs, ins, *layer.kernel) if conv else (ins, outs)))
+    tensor = draws[0] if conv else draws[0].T.reshape(layer.out_channels, layer.channels, *layer.kernel)
+    rows, columns = layer.blocks
+    edges = [(0, rows * outs - len(tensor)), (0, columns * ins - tensor.shape[1]), (0, 0), (0, 0)]
+    mask: Array = np.any(np.pad(tensor, edges).reshape(rows, outs, columns, ins, -1), axis=(1, 3, 4))
+    return attrs.evolve(layer, density=float(mask.mean()), mask=mask)
 
 
 def _image(shape: Sequence[int], columns: int) -> tuple[int, int, int]:

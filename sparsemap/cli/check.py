@@ -19,7 +19,8 @@ from ..errors import Mistake, PluginError, SpecError, listed, unknown
 from ..files import shown
 from ..pieces import defaults
 from ..pieces.data_specs import DESIGN_KIND, Hardware
-from ..pieces.registry import Origin, Registry
+from ..pieces.faults import plugin_line
+from ..pieces.registry import OURS, Origin, Registry
 from ..problem import design_file
 from ..problem.constraints import broken_of
 from ..problem.hardware_space import without_area, wrong_choices
@@ -32,6 +33,10 @@ from ..spec.structuring import SpecTable, join
 from ..study.cells import MORE
 
 logger = logging.getLogger("sparsemap")
+
+
+TRIED = {"format": "its codec or its formulas are wrong", "mechanism": "its filters are wrong"}
+"""Kinds whose pieces are tried, and what is said of those that fail."""
 
 
 def check_files(files: Sequence[str], registry: Registry) -> Iterator[tuple[str, list[Mistake]]]:
@@ -54,13 +59,14 @@ def check_files(files: Sequence[str], registry: Registry) -> Iterator[tuple[str,
 
 
 def check_classes(folders: Sequence[str], registry: Registry) -> dict[str, list[Mistake]]:
-    """The mistakes of formats that are classes without a spec of their name, by file of the plugin, below these folders."""
+    """The mistakes of formats and mechanisms that are classes without a spec of their name, by file of the plugin, below
+    these folders."""
     found: dict[str, list[Mistake]] = {}
-    for name in registry.names("format"):
-        file = registry.origin("format", name).file
+    for kind, name in [(of, name) for of in TRIED for name in registry.names(of)]:
+        file = registry.origin(kind, name).file
         if Path(file).suffix == ".py" and any(Path(file).resolve().is_relative_to(Path(x).resolve()) for x in folders):
             check = Check(registry, file, Path(file))
-            check.piece("format", {"type": name})
+            check.piece(kind, {"type": name})
             found.setdefault(file, []).extend(check.mistakes)
     return found
 
@@ -122,7 +128,9 @@ class Check:
         piece = self.attempt(lambda: self.registry.build(kind, named, self.file))
         if piece is None:
             self.parts(table)
-        elif kind in ("format", "workload", "hardware", "space", "study", "network"):
+        elif kind in TRIED:
+            self.tried(kind, piece)
+        elif kind in ("workload", "hardware", "space", "study", "network"):
             getattr(self, kind)(piece)
 
     def without_mistakes(self, table: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,20 +157,27 @@ class Check:
                     if isinstance(value, Mapping):
                         self.attempt(partial(self.registry.build, kind, value, self.file, join(kind, name)))
 
-    def format(self, piece: Any) -> None:
-        """Random tiles come back from its bits, which are as many as it says."""
-        from ..testing import check_format
+    def tried(self, kind: str, piece: Any) -> None:
+        """Random tiles come back from the bits of a format, which are as many as it says; filters remove what they may."""
+        from ..testing import check_format, check_mechanism
 
+        of_format = kind == "format"
         with np.errstate(all="ignore"):
             try:
-                check_format(piece)
+                (check_format if of_format else check_mechanism)(piece)
             except Exception as error:  # whatever a class of the user raises
                 what = str(error).partition("): ")[2] if isinstance(error, AssertionError) else repr(error)
-                cause, origin = error.__cause__, self.registry.type_origin("format", piece.type_name)
-                if isinstance(cause, PluginError) and not self.registry.built_in(origin):
-                    what += f" ({cause.mistakes[0].file})"
+                cause, origin = error.__cause__, self.registry.type_origin(kind, piece.type_name)
+                line = cause.mistakes[0].file if isinstance(cause, PluginError) else ""
+                if not isinstance(error, AssertionError):
+                    line = plugin_line(error.__traceback__, OURS)
+                if line and not self.registry.built_in(origin):
+                    what += f" ({line})"
                 path = piece.name if self.path.suffix != ".toml" else ""
-                self.mistakes[Mistake(self.file, path, f"its codec or its formulas are wrong: {what}")] = None
+                self.mistakes[Mistake(self.file, path, f"{TRIED[kind]}: {what}")] = None
+        if of_format and piece.compressed and not piece.decodable and not self.mistakes:
+            text = "%s: format '%s' has no codec (`lists` in TOML, or `encode` and `decode`): cost models that pay for what is "
+            logger.warning(text + "read refuse it", self.file, piece.name)
 
     def workload(self, piece: Any) -> None:
         problem = self.partly(workload=piece)
@@ -171,7 +186,7 @@ class Check:
     def hardware(self, piece: Any) -> None:
         problem = self.partly(hardware=piece)
         levels, technology = self.attempt(lambda: problem.levels), self.attempt(lambda: problem.technology)
-        if levels is not None and (forgotten := without_capacity(levels)):
+        if levels is not None and not self.removed and (forgotten := without_capacity(levels)):
             logger.warning("%s: %s", self.file, forgotten)
         if levels is not None and technology is not None:
             chip = self.attempt(lambda: problem.chip)

@@ -14,6 +14,7 @@ import click
 from ..errors import SpecError, listed
 from ..files import grouped, shown, times
 from ..pieces.data_specs import Network
+from ..pieces.defaults import COMMAND_FILE
 from ..pieces.registry import Registry, is_path
 from ..problem.network import Node, distinct, nodes_of
 from ..spec.units import format_count, format_energy
@@ -244,7 +245,8 @@ def outcomes_of(
     cells = cells_of(piece, folder_of(piece, out or ""), base)
     with study_progress(quiet, cells, folder) as progress:
         outcomes = run_study(piece, {"plugin_dirs": plugin_dirs}, jobs, out or "", progress, base, cluster, overwrite)
-    write_command(folder)
+    if any(outcome.state != "kept" for outcome in outcomes) or not Path(folder, COMMAND_FILE).is_file():
+        write_command(folder)
     return outcomes, folder
 
 

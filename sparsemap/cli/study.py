@@ -184,7 +184,7 @@ def compare(
     chosen = [outcome.numbers.get("chosen") or {} for outcome in outcomes]
     found = comparison.compare([outcome.row for outcome in outcomes], reference, by, chosen)
     failed = any(outcome.state == "failed" for outcome in outcomes)
-    found.write(cells.folder_of(piece, out or ""), partial=failed)
+    found.write(cells.folder_of(piece, out or ""), failed, by)
     if as_json:
         click.echo(json.dumps(found.to_dict(), indent=2))
     elif not quiet:
@@ -195,7 +195,7 @@ def compare(
             if rows:
                 less = [rows[0].index(name) for name in ("mean", "worse", "more", "cells") if name in rows[0]]
                 click.echo(cli_output.table(rows, align, less=less) + "\n")
-    tell(outcomes, folder, cells.COMPARISON_FILES, quiet)
+    tell(outcomes, folder, comparison.files_of(by), quiet)
     if found.broken:
         cli_output.say(f"{found.broken} results are below their proven bound", "red")
         raise SystemExit(1)

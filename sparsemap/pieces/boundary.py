@@ -147,11 +147,12 @@ def eliminated_of(piece: of.Mechanism, place: Place, filter: of.Filter, empty: o
 
 
 def charged(piece: of.Charge, method: str, counts: of.ChipCounts, chip: Chip) -> of.Array:
-    """(B,) what a charge adds, `method` being "pj" or "cycles": finite numbers from 0 on."""
+    """(B,) what a charge adds, `method` being "pj" or "cycles": finite numbers from 0 on. A number of Python's is one for
+    all designs; one of NumPy's is a sum over too many axes."""
     with guarded(piece, method):
-        value = np.asarray(getattr(piece, method)(counts, chip))
-    shape = counts.cycles.shape
-    found = numbers(piece, method, method, value, shape if value.ndim else ())
+        value = getattr(piece, method)(counts, chip)
+    shape, alone = counts.cycles.shape, type(value) in (int, float)
+    found = numbers(piece, method, method, np.asarray(value) if alone else value, () if alone else shape)
     bad = found[~((found >= 0.0) & (found < np.inf))]
     if bad.size:
         raise wrong(piece, method, f"returned {float(bad.flat[0]):g}, expected finite numbers from 0 on")

@@ -404,6 +404,8 @@ class Registry:
         if not elsewhere:
             if "." in name and guess is None and (file := toml_io.meant(Path(name), kind)):
                 return f"no {kind} {name!r}, and no such file; did you mean {file!r}?"
+            if guess is None and os.path.isfile(f"{name}.toml"):
+                return f"no {kind} {name!r}; did you mean {name + '.toml'!r}?"
             others = [each for each in self._types[kind] if each not in {*self.names(kind)}]
             more = f"; as tables with type also {listed(others)}" if others and guess is None else ""
             return unknown(kind, name, names) + more

@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from .boundary import guarded, wrong
+from .boundary import guarded, numbers, wrong
 from .contracts import BitReader, Code, Format, Outer, RankShape
 from .contracts.base import Array
 
@@ -187,6 +187,7 @@ def decode(stream: TileStream, coding: Coding, layout: TileLayout | None = None)
         with guarded(form, "decode"):
             none = np.zeros((0, shape.length), dtype=bool)
             rows = form.decode(reader, shape, owner, ends) if len(owner) else none
+        rows = numbers(form, "decode", "rows", rows, (len(owner), shape.length), "b")
         rows = np.repeat(rows, block_of(form, length), axis=1)[:, :length]
         fiber, at = np.nonzero(rows)
         if coding.offsets[rank]:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from ..errors import EvaluationError, SearchError, shortened
-from ..pieces.contracts.base import Array
+from ..pieces.contracts.base import Array, Genomes
+from .evaluator import checksum
 from .problem import Problem
 
 if TYPE_CHECKING:
+    from .evaluation import Evaluation
     from .space import Space
 
 
@@ -46,6 +48,16 @@ def refuse_draw(rng: Any, count: Any) -> NoReturn:
     if not isinstance(rng, np.random.Generator):
         raise EvaluationError(f"rng is {shortened(rng)}, expected a Generator, as np.random.default_rng(SEED) makes it")
     raise EvaluationError(f"count is {shortened(count)}, expected a whole number, at least 0")
+
+
+def check_told(evaluation: Evaluation, problem: Problem, genomes: Genomes) -> None:
+    """`EvaluationError` for an evaluation that is told and is not that of these genomes."""
+    if evaluation.problem not in ("", problem.title):
+        raise EvaluationError(f"tell: the evaluation is of {evaluation.problem}, expected one of {problem.title}")
+    if len(evaluation) != len(genomes):
+        raise EvaluationError(f"tell: {len(evaluation)} designs were evaluated, expected {len(genomes)}")
+    if evaluation.genomes not in (None, checksum(genomes)):
+        raise EvaluationError("tell: the evaluation is of other genomes than those that ask() gave last")
 
 
 def plain_scores(scores: Any, count: int) -> Array:

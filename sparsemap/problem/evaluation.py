@@ -82,6 +82,10 @@ class Evaluation:
     infinite in a scenario that they do not fit or, as they are invalid before, were not evaluated in."""
     objective: Objective | None = None
     """The problem's."""
+    problem: str = ""
+    """Its title; empty where a program made the evaluation itself."""
+    genomes: int | None = None
+    """A checksum of the genomes; None where it is not of all of a batch."""
 
     def __repr__(self) -> str:
         return f"Evaluation({np.sum(self.valid):,} of {len(self):,} designs valid, {self.costs})"
@@ -161,7 +165,7 @@ class Evaluation:
         """That of some of the designs, without `detail`."""
         scenarios = {name: part.take(rows) for name, part in self.scenarios.items()}
         costs, reasons = self.costs.take(rows), self.reasons[rows]
-        return attrs.evolve(self, costs=costs, reasons=reasons, detail=None, scenarios=scenarios)
+        return attrs.evolve(self, costs=costs, reasons=reasons, detail=None, scenarios=scenarios, genomes=None)
 
     @staticmethod
     def join(parts: Sequence[Evaluation]) -> Evaluation:
@@ -174,6 +178,7 @@ class Evaluation:
             parts[0].reason_names,
             scenarios={name: Evaluation.join([p.scenarios[name] for p in parts]) for name in parts[0].scenarios},
             objective=parts[0].objective,
+            problem=parts[0].problem,
         )
 
     def costs_in_scenarios(self, row: int) -> dict[str, dict[str, float]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -65,7 +66,7 @@ class Evaluator:
             parts.append(self.evaluate_designs(block))
             if parts[-1].reason_names != parts[0].reason_names:
                 raise wrong(self.problem.cost_model, "evaluate", "named other reasons for another batch")
-        return Evaluation.join(parts)
+        return attrs.evolve(Evaluation.join(parts), genomes=checksum(genomes))
 
     def evaluate_designs(self, designs: Designs, detail: bool = False) -> Evaluation:
         """Evaluates decoded designs in one block, in every scenario of the problem as well. `EvaluationError` where a
@@ -78,7 +79,7 @@ class Evaluator:
             from .scenarios import with_scenarios
 
             found = with_scenarios(found, designs, self.problem, detail)
-        return attrs.evolve(found, objective=self.problem.judge)
+        return attrs.evolve(found, objective=self.problem.judge, problem=self.problem.title)
 
     def score(self, evaluation: Evaluation, opening: bool = False) -> Scores:
         """(B,) float64 by the problem's objective, or its opening; invalid designs and NaN are infinity."""
@@ -96,6 +97,11 @@ class Evaluator:
         with guarded(objective, method), np.errstate(all="ignore"):
             found = getattr(objective, method)(locked(evaluation.on(self.problem.chip)))
         return numbers(objective, method, what, found, (len(evaluation), *columns)).astype(np.float64)
+
+
+def checksum(genomes: Genomes) -> int:
+    """By which `Evaluation.genomes` are known."""
+    return zlib.crc32(np.ascontiguousarray(genomes).data)
 
 
 def evaluated(designs: Designs, problem: Problem, detail: bool = False) -> Evaluation:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -144,14 +143,18 @@ class Best:
             if type(other) is not type(own) or attrs.evolve(other, **words) == own:
                 continue
             problem = self.design.problem.variant(cost_model=other)
-            with suppress(PluginError, EvaluationError):
-                try:
-                    there = problem.evaluator.evaluate_designs(self.design.batch)
-                except SpecError as error:  # it takes none of the pieces, such as a format without a codec
-                    found[name] = {"reasons": [error.mistakes[0].message.partition(":")[0]]}
-                    continue
-                numbers = {key: float(getattr(there, key)[0]) for key in ("edp", "energy_pj", "cycles")}
-                found[name] = numbers if there.valid[0] else {"reasons": list(there.reasons_of(0))}
+            try:
+                there = problem.evaluator.evaluate_designs(self.design.batch)
+            except PluginError as error:  # what it asks of a piece, and the problem's own cost model does not
+                found[name] = {"reasons": [f"{error.mistakes[0].message} ({error.mistakes[0].file})"]}
+                continue
+            except SpecError as error:  # it takes none of the pieces, such as a format without a codec
+                found[name] = {"reasons": [error.mistakes[0].message.partition(":")[0]]}
+                continue
+            except EvaluationError:
+                continue
+            numbers = {key: float(getattr(there, key)[0]) for key in ("edp", "energy_pj", "cycles")}
+            found[name] = numbers if there.valid[0] else {"reasons": list(there.reasons_of(0))}
         return found
 
     @property

@@ -178,8 +178,9 @@ class Search:
             raise SearchError("tell() without ask(): no batch is waiting for its scores")
         evaluation = outcome if isinstance(outcome, Evaluation) else None
         if evaluation is not None:
-            if len(evaluation) != len(genomes):
-                raise EvaluationError(f"{len(evaluation)} designs were evaluated, expected {len(genomes)}")
+            from ..problem.arguments import check_told
+
+            check_told(evaluation, self.problem, genomes)
             scores, values = self._scores(evaluation)
         else:
             from ..problem.arguments import plain_scores

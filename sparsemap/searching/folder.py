@@ -28,6 +28,8 @@ from .run import SearchStopped, completed, started
 if TYPE_CHECKING:
     from .start import Given, Start
 
+ADVICE = "Choose another folder, or overwrite it (--overwrite, in Python overwrite=True)"
+
 
 def check_place(folder: Path, identity: Identity, overwrite: bool) -> None:
     """`JournalMismatch` if a result in a folder, or in `partial` below it, is of another search, see `in_the_way`, unless
@@ -37,18 +39,22 @@ def check_place(folder: Path, identity: Identity, overwrite: bool) -> None:
 
 
 def check_result(folder: Path, identity: Identity, apart: Sequence[str] = (), partial: bool = False) -> None:
-    """The same whether a search has begun or not, of complete results only unless `partial`; keys `apart` may differ."""
+    """The same whether a search has begun or not, of complete results only unless `partial`, when a design without a
+    result is in the way as well; keys `apart` may differ."""
     for place in (folder, folder / PARTIAL_FOLDER)[: 1 + partial]:
         if table := _result(place, partial):
             about = f"{table.get('workload')} on {table.get('hardware')}"
             check_file(place / RESULT_FILE, about, table.get("identity", {}), identity, apart)
+        elif partial and (place / DESIGN_FILE).exists():
+            text = f"{shown(place / DESIGN_FILE)} is of a search that is not known, without a {RESULT_FILE} that can be read"
+            raise JournalMismatch(f"{text}. {ADVICE}")
 
 
 def check_file(file: Path, about: str, there: Identity, wanted: Identity, apart: Sequence[str] = ()) -> None:
     """The same of any file with the results of a search, of which it says what it is `about`."""
     if differ := in_the_way(there, wanted, apart):
         text = f"{shown(file)} is of another search, {about}; {differ}"
-        raise JournalMismatch(f"{text}. Choose another folder, or overwrite it (--overwrite)")
+        raise JournalMismatch(f"{text}. {ADVICE}")
 
 
 def search_into(

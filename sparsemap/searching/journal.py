@@ -98,7 +98,7 @@ class Journal:
                     raise JournalMismatch(
                         f"{path} is of a search that has not ended and differs from this one: "
                         f"{differences(found, identity)}. Run that search again to end it, "
-                        "choose another folder, or overwrite it (--overwrite)"
+                        "choose another folder, or overwrite it (--overwrite, in Python overwrite=True)"
                     )
                 self._end = self._file.tell()
         except BaseException:
@@ -158,7 +158,7 @@ class Journal:
             raise JournalMismatch(
                 f"{self.path}: the searcher proposes other designs in batch {self.records + 1} than when it was "
                 "recorded: its code has changed, or it does not repeat itself for one seed. "
-                "Choose another folder, or overwrite the journal (--overwrite)"
+                "Choose another folder, or overwrite the journal (--overwrite, in Python overwrite=True)"
             )
         body = _whole(self._file, name_bytes + WORD * count * columns)
         names = _parsed(body[:name_bytes], list) if body is not None and name_bytes else self._names
@@ -233,7 +233,9 @@ def _header(file: FileIO, path: Path) -> dict[str, Any] | None:
     start = _read(file, len(MAGIC))
     if start.startswith(KIND) and not MAGIC.startswith(start):
         text = "was written by another version of SparseMap: run the search with that one to end it"
-        raise JournalMismatch(f"{path} {text}, choose another folder, or overwrite it (--overwrite)")
+        raise JournalMismatch(
+            f"{path} {text}, choose another folder, or overwrite it (--overwrite, in Python overwrite=True)"
+        )
     if not MAGIC.startswith(start):
         raise JournalMismatch(f"{path} is not the journal of a search, or of an earlier version; choose another folder")
     _read(file, OWNER_BYTES)
@@ -285,7 +287,7 @@ def checked(recorded: Evaluation, again: Evaluation, path: Path) -> None:
     if not _same(recorded, again):
         raise JournalMismatch(
             f"{path}: recorded designs are no longer worth what they were: a spec, a data file or a plugin has "
-            "changed. Choose another folder, or overwrite the journal (--overwrite)"
+            "changed. Choose another folder, or overwrite the journal (--overwrite, in Python overwrite=True)"
         )
 
 

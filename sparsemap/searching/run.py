@@ -41,6 +41,7 @@ def search(
     overwrite: bool = False,
     start: Sequence[Given] | Array | Start | None = None,
     execute: int = 0,
+    out: str | os.PathLike[str] | None = None,
 ) -> Result:
     """Searches a problem and returns the best design with its history, and with several objectives their front.
 
@@ -55,10 +56,19 @@ def search(
 
     `journal` is a file that records every batch. Given that of a search that was stopped, the search goes on where that
     one was and ends with the same result; that of another search is an error, unless `overwrite` discards it. Whoever
-    keeps the result removes the file (see `folder.search_into`).
+    keeps the result removes the file. `out` is a folder for both, journal and result: that of another search there is an
+    error before anything runs, see `folder.search_into`.
 
     So many of the best designs, up to 16, are executed on sampled tensors, and ranked by what that needs (`execute`).
     """
+    if out is not None:
+        from .folder import search_into
+
+        if journal is not None:
+            raise SearchError(
+                "search: found both a journal and out, expected one of them; a folder has its own journal"
+            )
+        return search_into(out, problem, budget, seed, searcher, progress, overwrite, start, execute)
     run = started(problem, searcher, budget, seed, start, execute)
     if journal is None:
         return completed(run, progress, execute=execute)

@@ -80,11 +80,16 @@ def _line_at(text: str, where: str) -> str:
     return f", in {shortened(line[0].strip())}" if line and line[0].strip() else ""
 
 
+THOSE = "..."
+"""In a list over another one: its items."""
+
+
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """`base` with the keys of `over`: tables merge key by key, everything else (lists too) is replaced.
 
-    A table over a list of named tables changes these, each under its name. A table inside that names another `type` (or
-    `class`) replaces as well: the keys of one class mean nothing to another. SpecError for a name that is not there.
+    In a list, "..." stands for the items of the list of `base`. A table over a list of named tables changes these, each under
+    its name. A table inside that names another `type` (or `class`) replaces as well: the keys of one class mean nothing to
+    another. SpecError for a name that is not there.
     """
     merged = dict(base)
     for key, value in over.items():
@@ -95,6 +100,8 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
                 value = merge(below, value) if alike else value
             elif isinstance(value, Mapping) and _are_named(below):
                 value = _merge_named(below, value)
+            elif isinstance(value, list) and isinstance(below, list | tuple) and THOSE in value:
+                value = [one for item in value for one in (below if item == THOSE else [item])]
         merged[key] = value
     return merged
 

@@ -256,10 +256,15 @@ def not_of_a_search(out: str | os.PathLike[str]) -> Path:
 def _is_of_study(entry: Path) -> bool:
     """Whether a study made this file or folder."""
     if not entry.is_dir():
-        return entry.name in (*TABLE_FILES, *COMPARISON_FILES, PAGE_FILE, COMMAND_FILE) or is_temporary(entry)
+        return _is_table(entry) or entry.name in (PAGE_FILE, COMMAND_FILE) or is_temporary(entry)
     if entry.name == PARTIAL_FOLDER:
-        return {below.name for below in entry.iterdir() if not is_temporary(below)} <= {*TABLE_FILES, *COMPARISON_FILES}
+        return all(_is_table(below) or is_temporary(below) for below in entry.iterdir())
     return re.fullmatch(r".+--.+--.+--seed-?\d+", entry.name) is not None and _is_result(entry, layers=True)
+
+
+def _is_table(entry: Path) -> bool:
+    by = re.fullmatch(r"comparison-by-[a-z_-]+?((-means)?\.csv|\.md)", entry.name)
+    return by is not None or entry.name in (*TABLE_FILES, *COMPARISON_FILES)
 
 
 def _is_result(folder: Path, layers: bool) -> bool:

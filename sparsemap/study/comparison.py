@@ -12,6 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +35,16 @@ COSTS = {
 }  # fmt: skip
 """What the variants of a study are compared by."""
 NAMED = {"edp": "EDP", "edp_js": "energy x time", "seconds": "time", "energy_pj": "energy", "score": "score"}
-WORDS = {"one seed": "with one seed per cell it may be noise", "noise": "noise, the seeds differ by as much"}
+UNUSED = "not used"
+"""The word where designs differ though none uses what the variant adds: it took the search another way."""
+WORDS = {
+    "one seed": "with one seed per cell it may be noise", "noise": "noise, the seeds differ by as much",
+    UNUSED: "no design uses it, so that it only took the search another way",
+}  # fmt: skip
 BROKEN = "broken bound"
 """The word where a result is below what any design can have by proof."""
+MANY = 5
+"""Intervals of 95 % beside which a reader is told that some miss."""
 SHOWN = 4
 """Values of an axis that a verdict names."""
 COUNTED = {"better": "less", "worse": "more"}
@@ -53,6 +61,8 @@ class CellRow:
     """By variant; None where no valid design was found, or the cell failed."""
     broken: tuple[str, ...] = ()
     """Variants whose result is below its proven bound."""
+    uses: Mapping[str, bool] = attrs.field(factory=dict)
+    """Of variants that add formats or mechanisms, whether the design found uses any of these."""
 
 
 @attrs.frozen
@@ -72,6 +82,8 @@ class MeanRow:
     worse: int
     broken: str = ""
     """Which of the two breaks its bound, and in how many cells."""
+    uses: int | None = None
+    """Cells in which the variant's design uses what the variant adds to the space; None: it adds nothing."""
 
     @property
     def range(self) -> str:
@@ -81,18 +93,25 @@ class MeanRow:
 
     @property
     def word(self) -> str:
-        return BROKEN if self.broken else self.ratio.word if self.ratio else "-"
+        word = self.ratio.word if self.ratio else "-"
+        return BROKEN if self.broken else UNUSED if self.uses == 0 and word in COUNTED else word
 
     def to_dict(self, over: str) -> dict[str, Any]:
         """Plain data; `searcher`, `space` or what else it is of, is `variant`; the group is called `over`."""
         ratio = self.ratio
         numbers = {"geometric": ratio and ratio.mean, "low": ratio and ratio.low, "high": ratio and ratio.high}
         about = {over: self.group, "variant": self.variant, "arithmetic": self.arithmetic}
-        counts = {key: getattr(self, key) for key in COUNTS} | ({"broken": self.broken} if self.broken else {})
-        return {**about, **numbers, "word": self.word, **counts}
+        counts = {"cells": self.cells, "of": self.of, "reference_better": self.better, "reference_worse": self.worse}
+        more = {"uses": self.uses, "broken": self.broken or None}
+        return {
+            **about,
+            **numbers,
+            "word": self.word,
+            **counts,
+            **{x: told for x, told in more.items() if told is not None},
+        }
 
 
-COUNTS = ("cells", "of", "better", "worse")
 ChosenPieces = Mapping[str, Mapping[str, Sequence[str]]]
 """Formats and mechanisms of a design, by kind and name, and where they are."""
 
@@ -163,7 +182,9 @@ class Comparison:
         mean = ratio_of(problems.values(), level)
         below = Counter(name for cell in cells for name in (variant, self.reference) if name in cell.broken)
         broken = " and ".join(f"{name} in {count} of {len(cells)} cells" for name, count in below.items())
-        return MeanRow(group, variant, arithmetic, mean, len(ratios), len(cells), better, worse, broken)
+        known = [cell.uses[variant] for cell in cells if variant in cell.uses]
+        uses = sum(known) if known else None
+        return MeanRow(group, variant, arithmetic, mean, len(ratios), len(cells), better, worse, broken, uses)
 
     @property
     def divided(self) -> list[str]:
@@ -199,7 +220,11 @@ class Comparison:
 
     @property
     def about(self) -> str:
-        return f"{COSTS[self.cost]}. A ratio is over {self.reference}: above 1, {self.reference} is {self.called('better')}."
+        text = f"{COSTS[self.cost]}. A ratio is over {self.reference}: above 1, {self.reference} is {self.called('better')}."
+        rows = sum(row.range != "-" for row in self.means)
+        return text + (
+            f" Of {rows} intervals of 95 %, each by itself, one in 20 misses by chance." if rows >= MANY else ""
+        )
 
     def called(self, word: str) -> str:
         """The word of a row, as is fit for what is compared."""
@@ -243,10 +268,12 @@ class Comparison:
 
     def mean_rows(self) -> list[list[str]]:
         ends = f"{self.reference} {self.called('better')}", self.called("worse")
-        head = [self.over, self.by, "geometric mean", "95 %", "", "mean", "cells", *ends]
+        used = any(row.uses is not None for row in self.means)
+        head = [self.over, self.by, "geometric mean", "95 %", "", "mean", "cells", *ends, *(["use it"] if used else [])]
         rows = [head]
         for row in self.means:
-            counts = f"{row.cells} of {row.of}", str(row.better), str(row.worse)
+            counts = [f"{row.cells} of {row.of}", str(row.better), str(row.worse)]
+            counts += ["-" if row.uses is None else str(row.uses)] if used else []
             means = times(row.ratio.mean if row.ratio else None), row.range, self.called(row.word)
             rows.append([row.group, row.variant, *means, times(row.arithmetic), *counts])
         return [row[self.by == self.over :] for row in rows]
@@ -283,16 +310,24 @@ class Comparison:
         uses = [{**attrs.asdict(use), "share": use.share} for use in self.uses]
         return {**about, "means": [row.to_dict(self.over) for row in self.means], "chosen": uses, "cells": cells}
 
-    def write(self, folder: Path, partial: bool = False) -> list[Path]:
+    def write(self, folder: Path, partial: bool = False, asked: str = "") -> list[Path]:
         """Writes cells and means as CSV with full precision, and both as markdown; each file whole or not at all. Where
-        cells have failed (`partial`), a comparison of more costs does not give way (`cells.placed`)."""
+        cells have failed (`partial`), a comparison of more costs does not give way (`cells.placed`). What is `asked` for (see
+        `compare`) is in the names of the files: other comparisons stay."""
+        names = files_of(asked)
         known, earlier = sum(cost is not None for cell in self.cells for cost in cell.costs.values()), 0
         with suppress(OSError, ValueError, csv.Error):
-            told = (row.items() for row in read_csv(folder / COMPARISON_FILES[0]))
+            told = (row.items() for row in read_csv(folder / names[0]))
             earlier = sum(bool(cost) for row in told for name, cost in row if name.startswith(f"{self.cost}:"))
-        folder = placed(folder, COMPARISON_FILES, partial, stays=known < earlier)
+        folder = placed(folder, names, partial, stays=known < earlier)
         texts = (self.cells_csv(), csv_text([row.to_dict(self.over) for row in self.means]), self.markdown())
-        return write_texts({folder / name: text for name, text in zip(COMPARISON_FILES, texts, strict=True)})
+        return write_texts({folder / name: text for name, text in zip(names, texts, strict=True)})
+
+
+def files_of(asked: str = "") -> tuple[str, ...]:
+    """Names of the files of a comparison, by what it is by and over where that was asked for."""
+    by = "-".join(name.strip() for name in asked.split(",")) if asked else ""
+    return tuple(name.replace("comparison", f"comparison-by-{by}") if by else name for name in COMPARISON_FILES)
 
 
 def compare(
@@ -312,11 +347,17 @@ def compare(
     found: dict[tuple[Any, ...], dict[str, float | None]] = {}
     broken: dict[tuple[Any, ...], list[str]] = {}
     names = [name for name in NAMES if name != by and any(name in row for row in rows) and _told(name, rows)]
-    for row in rows:
+    used: dict[tuple[Any, ...], dict[str, bool]] = {}
+    for row, pieces in zip_longest(rows, chosen):
         key = tuple(row.get(name) for name in names)
         found.setdefault(key, {})[row[by]] = row.get(cost)
         broken.setdefault(key, []).extend([row[by]] if row.get("broken_bound") else [])
-    cells = tuple(CellRow(dict(zip(names, key, strict=True)), found[key], tuple(broken[key])) for key in found)
+        uses, more = used.setdefault(key, {}), added(row[by], by)
+        if pieces and more:
+            uses[row[by]] = any(name in pieces.get(MORE[by], ()) for name in more)
+    cells = tuple(
+        CellRow(dict(zip(names, key, strict=True)), found[key], tuple(broken[key]), used[key]) for key in found
+    )
     return Comparison(reference, variants[by], cells, by, cost, _uses(rows, chosen, by), over)
 
 

@@ -115,6 +115,10 @@ class FusedResult:
         return self.costs["edp"]
 
     @property
+    def seconds(self) -> float:
+        return self.costs["seconds"]
+
+    @property
     def gap(self) -> float | None:
         """The score over its bound."""
         return self.score / self.bound if self.score is not None and self.bound else None

@@ -284,7 +284,7 @@ def _moves(
         held = {name: float(words[name].get(place, 0.0)) for name, place in state} if tables else {}
         for place, points in tables:
             own = float(step.words.get(place, 0.0))
-            dying = [held[name] for name in set(step.inputs) - needed if held[name] > 0.0]
+            dying = [held[name] for name in dict.fromkeys(step.inputs) if name not in needed and held[name] > 0.0]
             replaced = min(own, sum(dying)) if step.in_place else 0.0
             used = sum(held.values()) + own - replaced
             _, fitting = known.get((id(points), used), (None, None))

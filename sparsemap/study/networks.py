@@ -7,7 +7,7 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, Literal, TypeAlias, overload
 
 from ..errors import SearchError, unknown
 from ..pieces import defaults
@@ -25,6 +25,8 @@ from .study import Progress, run_cells
 
 logger = logging.getLogger("sparsemap")
 
+Path: TypeAlias = str | os.PathLike[str]
+
 OPERATIONS = ("counted", "fused", "free")
 """What operations between the layers of a plan cost."""
 
@@ -32,8 +34,41 @@ FORMATS = ("free", "matched")
 """Whether a layer of a plan reads a tensor in the packets in which another one has written it."""
 
 
+@overload
 def search_network(
-    network: Network | str | os.PathLike[str] | Mapping[str, Any],
+    network: Network | Path | Mapping[str, Any], hardware: Reference, budget: int = ..., seed: int = ...,
+    searcher: str | Mapping[str, Any] | None = ..., space: Reference | None = ..., objective: Reference = ...,
+    cost_model: Reference | None = ..., out: Path = ..., jobs: int = ..., cluster: str = ...,
+    plugin_dirs: Sequence[Path] = ..., progress: Progress | None = ..., warm_start: str | None = ...,
+    start: Sequence[Path] = ..., count: str = ..., fuse: Literal[False] = ..., operations: str = ..., formats: str = ...,
+    overwrite: bool = ...,
+) -> NetworkResult: ...  # fmt: skip
+
+
+@overload
+def search_network(
+    network: Network | Path | Mapping[str, Any], hardware: Reference, budget: int = ..., seed: int = ...,
+    searcher: str | Mapping[str, Any] | None = ..., space: Reference | None = ..., objective: Reference = ...,
+    cost_model: Reference | None = ..., out: Path = ..., jobs: int = ..., cluster: str = ...,
+    plugin_dirs: Sequence[Path] = ..., progress: Progress | None = ..., warm_start: str | None = ...,
+    start: Sequence[Path] = ..., count: str = ..., *, fuse: Literal[True], operations: str = ..., formats: str = ...,
+    overwrite: bool = ...,
+) -> FusedResult: ...  # fmt: skip
+
+
+@overload
+def search_network(
+    network: Network | Path | Mapping[str, Any], hardware: Reference, budget: int = ..., seed: int = ...,
+    searcher: str | Mapping[str, Any] | None = ..., space: Reference | None = ..., objective: Reference = ...,
+    cost_model: Reference | None = ..., out: Path = ..., jobs: int = ..., cluster: str = ...,
+    plugin_dirs: Sequence[Path] = ..., progress: Progress | None = ..., warm_start: str | None = ...,
+    start: Sequence[Path] = ..., count: str = ..., *, fuse: bool, operations: str = ..., formats: str = ...,
+    overwrite: bool = ...,
+) -> NetworkResult | FusedResult: ...  # fmt: skip
+
+
+def search_network(
+    network: Network | Path | Mapping[str, Any],
     hardware: Reference,
     budget: int = 20_000,
     seed: int = 0,
@@ -41,13 +76,13 @@ def search_network(
     space: Reference | None = None,
     objective: Reference = defaults.OBJECTIVE,
     cost_model: Reference | None = None,
-    out: str | os.PathLike[str] = "",
+    out: Path = "",
     jobs: int = 1,
     cluster: str = "",
-    plugin_dirs: Sequence[str | os.PathLike[str]] = (),
+    plugin_dirs: Sequence[Path] = (),
     progress: Progress | None = None,
     warm_start: str | None = None,
-    start: Sequence[str | os.PathLike[str]] = (),
+    start: Sequence[Path] = (),
     count: str = "all",
     fuse: bool = False,
     operations: str = "counted",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,9 +32,16 @@ SEEN_SECONDS = 10
 """How long the files of another machine may take to be seen on this one."""
 DIED = "the process that ran it died again and again (killed for want of memory, or by a plugin?); what it did is kept"
 
+NOT_BEGUN = (
+    "jobs: the processes ended before they had begun. Each runs the script again that starts them: what a script does "
+    'has to stand below `if __name__ == "__main__":`'
+)
+
 
 def in_processes(run: Run, cells: Sequence[Cell], args: Mapping[str, Any], jobs: int) -> Iterator[Outcome]:
     """Outcomes from `jobs` processes."""
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        sys.exit(1)  # a script without a guard, run again by a process that it starts: that one says so in `_pool`
     left = {cell.folder: cell for cell in cells}
     while left:
         try:
@@ -54,14 +62,19 @@ def in_processes(run: Run, cells: Sequence[Cell], args: Mapping[str, Any], jobs:
 def _pool(run: Run, cells: Sequence[Cell], args: Mapping[str, Any], jobs: int) -> Iterator[Outcome]:
     """Outcomes from processes that end when this generator does: they notice that `alive` is closed."""
     context = multiprocessing.get_context("spawn")  # a copy of a process that has threads may hang
-    gone, alive = context.Pipe(duplex=False)
-    pool = ProcessPoolExecutor(jobs, context, _start_worker, (gone,))
+    (gone, alive), (begun, begins) = context.Pipe(duplex=False), context.Pipe(duplex=False)
+    pool = ProcessPoolExecutor(jobs, context, _start_worker, (gone, begins))
     try:
         for _, future in _ended(lambda cell: pool.submit(run, cell, args), cells):
             yield future.result()
+    except BrokenProcessPool:
+        if not begun.poll():
+            raise SearchError(NOT_BEGUN) from None
+        raise
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
-        alive.close()
+        for end in (alive, begun, begins):
+            end.close()
 
 
 def _ended(submit: Callable[[Cell], Future[Outcome]], cells: Sequence[Cell]) -> Iterator[tuple[Cell, Future[Outcome]]]:
@@ -79,8 +92,9 @@ def _ended(submit: Callable[[Cell], Future[Outcome]], cells: Sequence[Cell]) -> 
             yield cell, future
 
 
-def _start_worker(gone: Connection) -> None:
+def _start_worker(gone: Connection, begins: Connection) -> None:
     """Leaves Ctrl-C to the study's process, and ends at once with it: journals lose nothing."""
+    begins.send_bytes(b"1")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:

@@ -323,6 +323,9 @@ def register_formats():
     [
         ("> 0", "< 0", "decode does not bring back what encode has written (bad/word/__init__.py, line 13)"),
         ("fiber.length", "2", "(`encoded`) (bad/word/__init__.py, line 15)"),
+        ("fiber.length, 1.0", "2, 1.0", "(`encoded`) (bad/word/__init__.py, line 15)"),
+        ("rank.length) > 0", "rank.length)[:, 1:] > 0", "for 'rows', expected an array of shape ("),
+        ("Units(fiber", "Unit(fiber", "NameError(\"name 'Unit' is not defined\") (bad/word/__init__.py, line 16)"),
         ("rows.reshape(-1)", "rows.nothing()", "has no attribute 'nothing' (bad/word/__init__.py, line 11)"),
     ],
 )
@@ -357,6 +360,52 @@ def register_formats():
     for folder in ("bad", "bad/word"):
         told = run("check", folder, code=1).stderr
         assert "__init__.py: word: its codec or its formulas are wrong: " in told and found in told
+
+
+MECHANISM = """import attrs
+from sparsemap import Filter, Mechanism, hookimpl
+
+@attrs.frozen(kw_only=True)
+class Half(Mechanism):
+    type_name = "half"
+
+    def filters(self, place):
+        return (Filter("P", ("Q",), "skip"),)
+    def eliminated(self, place, rule, empty):
+        return empty / 2
+
+@hookimpl
+def register_mechanisms():
+    return [Half]
+"""
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "found"),
+    [
+        ('"skip"', '"skipp"', "no action 'skipp'; did you mean 'skip'?"),
+        ("empty / 2", "empty + 1", "eliminated: expected 0..["),
+        ("empty / 2", "nothing", "NameError(\"name 'nothing' is not defined\") (bad/half/__init__.py, line 11)"),
+    ],
+)
+def test_check_tries_the_filters_of_every_class_of_a_folder(right, wrong, found):
+    for folder, written in (("good/half", MECHANISM), ("bad/half", MECHANISM.replace(right, wrong, 1))):
+        Path(folder).mkdir(parents=True)
+        Path(folder, "__init__.py").write_text(written)
+    assert "good/half/__init__.py: fine" in run("check", "good").stdout
+    told = run("check", "bad", code=1).stderr
+    assert "__init__.py: half: its filters are wrong: " in told and found in told, told
+
+
+def test_check_says_that_nobody_can_read_a_format_without_a_codec(caplog):
+    Path("mine").mkdir()
+    text = "import attrs\nfrom sparsemap import Format, hookimpl\n\n@attrs.frozen(kw_only=True)\nclass Word(Format):\n"
+    text += (
+        "    type_name = 'word'\n    compressed: bool = True\n    metadata_bits = lambda self, fiber: fiber.length\n"
+    )
+    Path("mine/__init__.py").write_text(text + "\n@hookimpl\ndef register_formats():\n    return [Word]\n")
+    done = run("check", "mine")
+    assert "fine" in done.stdout and "format 'word' has no codec" in caplog.text
 
 
 @pytest.mark.parametrize(("lists", "bits"), [("runs", "0"), ("runs", "-3"), ("coordinates", "2"), ("runs", '"1 / 0"')])
@@ -514,5 +563,5 @@ def test_a_key_of_choices_that_is_misspelt_is_told_with_its_place():
 def test_check_says_that_a_name_is_taken(caplog):
     Path("mine.toml").write_text('kind = "format"\nname = "bitmask"\ncompressed = true\nbits = "length"\n')
     run("check", "mine.toml")
-    (record,) = caplog.records
+    record, _ = caplog.records  # it has no codec either
     assert "in a plugin it stops every command: format 'bitmask' is defined twice" in record.getMessage()

@@ -36,7 +36,8 @@ def test_a_tensor_without_indices_is_searched_resumed_evaluated_executed_and_exp
     first = Path("out/result.json").read_text()
     result = json.loads(first)
     assert result["gap"] >= 1.0
-    Path("out/result.json").unlink()
+    for name in ("result.json", "design.toml"):
+        Path("out", name).unlink()
     run(*search)
     assert json.loads(Path("out/result.json").read_text())["genome"] == result["genome"]
     assert json.loads(run("evaluate", "out/design.toml", "--json"))["edp"] == result["edp"]

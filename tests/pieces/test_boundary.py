@@ -2,13 +2,15 @@
 
 import inspect
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import attrs
 import numpy as np
 import pytest
 
-from sparsemap import EvaluationError, Fiber, Format, Mutation, PluginError, Searcher, SpecError, Units
-from sparsemap.pieces.boundary import guarded, numbers, units_of, wrong
+from sparsemap import Charge, EvaluationError, Fiber, Format, Mutation, PluginError, Searcher, SpecError, Units
+from sparsemap.pieces.boundary import charged, guarded, numbers, units_of, wrong
 
 HERE = Path(__file__)
 
@@ -90,6 +92,24 @@ def test_arrays_of_another_shape_or_type_are_refused(value, text):
     with pytest.raises(PluginError) as caught:
         numbers(Raising(), "mutate", "it", value, (2,))
     assert text in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [np.float64(3.0), np.array(3.0), np.ones(3)])
+def test_a_charge_is_a_number_for_each_design_or_a_plain_one_for_all(value):
+    @attrs.frozen(kw_only=True)
+    class Total(Charge):
+        type_name = "total"
+        found: object = attrs.field(eq=False)
+
+        def pj(self, counts, chip):
+            return self.found
+
+    counts: Any = SimpleNamespace(cycles=np.ones(2))
+    chip: Any = None
+    assert charged(Total(found=3), "pj", counts, chip).tolist() == [3.0, 3.0]
+    assert charged(Total(found=np.array([1.0, 2.0])), "pj", counts, chip).tolist() == [1.0, 2.0]
+    with pytest.raises(PluginError, match=r"for 'pj', expected an array of shape \(2,\)"):  # a sum over all axes, say
+        charged(Total(found=value), "pj", counts, chip)
 
 
 def units(metadata=None, metadata_bits=1, **more):

@@ -337,3 +337,5 @@ def test_resolve_takes_a_name_or_the_path_of_a_spec(registry, tmp_path, monkeypa
         "wrong.toml: banks: expected a whole number, found text 'many'"
     )
     assert said(lambda: registry.resolve("memory", "wid.toml")) == "wid.toml: no such file; did you mean 'wide.toml'?"
+    monkeypatch.chdir(tmp_path)
+    assert said(lambda: registry.resolve("memory", "wrong")) == "no memory 'wrong'; did you mean 'wrong.toml'?"

@@ -42,7 +42,7 @@ def test_a_network_is_not_written_over_that_of_other_hardware_or_of_a_larger_bud
     run("slow", 60)
     before = files("F")
     assert "F/a/result.json is of another search, a on slow; hardware.clock is" in run("quick", 60, code=2)
-    assert "Choose another folder, or overwrite it (--overwrite)" in run("slow", 40, code=2)
+    assert "Choose another folder, or overwrite it (--overwrite" in run("slow", 40, code=2)
     assert files("F") == before
     run("slow", 60)
     assert files("F") == before

@@ -178,6 +178,25 @@ def test_an_objective_that_an_evaluation_cannot_score_is_named(objective):
         evaluation.score(objective)
 
 
+def test_an_evaluation_of_another_problem_or_of_other_genomes_is_refused():
+    run, other = Search(load_problem("small-sparse", "small")), load_problem("small-sparse", "mobile")
+    genomes = run.ask()
+    fewer = run.problem.evaluator.evaluate(genomes[1:])
+    turned = run.problem.evaluator.evaluate(genomes[::-1])
+    of_other = other.evaluator.evaluate(other.space.guess(len(genomes), np.random.default_rng(0)))
+    for wrong, text in [
+        (of_other, "the evaluation is of small-sparse on mobile, expected one of small-sparse on small"),
+        (fewer, f"{len(genomes) - 1} designs were evaluated, expected {len(genomes)}"),
+        (turned, "the evaluation is of other genomes"),
+    ]:
+        with pytest.raises(EvaluationError, match=f"tell: {text}"):
+            run.tell(wrong)
+    run.tell(turned.take(np.arange(len(genomes))[::-1]))
+    parts = [run.problem.evaluator.evaluate(half) for half in np.array_split(run.ask(), 2)]
+    run.tell(type(turned).join(parts))
+    assert run.archive.evaluations == len(genomes) + sum(map(len, parts))
+
+
 def test_the_last_batch_is_cut_and_the_searcher_closed():
     searcher = scripted(ones(4), ones(4), ones(4))
     searcher.heard.clear()

@@ -16,6 +16,7 @@ from sparsemap.problem.evaluator import Evaluator
 from sparsemap.searching.folder import search_into, unfinished
 from sparsemap.searching.identity import identity_of
 from sparsemap.searching.journal import JOURNAL_FILE, MAGIC, Journal, JournalMismatch
+from sparsemap.searching.result import DESIGN_FILE, RESULT_FILE, read_result
 
 
 @pytest.fixture(scope="module")
@@ -192,3 +193,34 @@ def test_a_journal_of_an_earlier_version_is_refused(tmp_path):
     with pytest.raises(JournalMismatch, match="was written by another version of SparseMap"):
         search_into(tmp_path, toy_problem(), 100)
     assert search_into(tmp_path, toy_problem(), 100, overwrite=True).evaluations == 100
+
+
+def test_a_folder_of_another_search_is_refused_before_anything_runs(tmp_path):
+    problem = toy_problem()
+    found = search(problem, 600, seed=7, out=tmp_path)
+    assert read_result(tmp_path)["edp"] == found.best.edp and not (tmp_path / JOURNAL_FILE).exists()
+    assert search(problem, 600, seed=7, out=tmp_path).best.edp == found.best.edp
+
+    def never(*_):
+        raise AssertionError("the search has begun")
+
+    with pytest.raises(JournalMismatch, match=r"seed is 7 there, 8 here.*overwrite=True"):
+        search(problem, 600, seed=8, out=tmp_path, progress=never)
+    with pytest.raises(SearchError, match="both a journal and out"):
+        search(problem, 600, out=tmp_path, journal=tmp_path / "j")
+
+
+@pytest.mark.parametrize("left", [None, 500])
+def test_a_design_without_a_readable_result_is_not_overwritten(left, registry, tmp_path):
+    problem = load_problem("small-sparse", "small", registry=registry)
+    found = search(problem, 60, seed=7, out=tmp_path)
+    text = (tmp_path / RESULT_FILE).read_text()
+    (tmp_path / RESULT_FILE).unlink()
+    if left:
+        (tmp_path / RESULT_FILE).write_text(text[:left])
+    before = (tmp_path / DESIGN_FILE).read_text()
+    for again in (lambda: search(problem, 60, seed=8, out=tmp_path), lambda: found.write(tmp_path)):
+        with pytest.raises(JournalMismatch, match=r"design.toml is of a search that is not known"):
+            again()
+    assert before == (tmp_path / DESIGN_FILE).read_text()
+    assert search(problem, 60, seed=8, out=tmp_path, overwrite=True).seed == 8

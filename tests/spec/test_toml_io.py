@@ -28,6 +28,12 @@ def test_merge_merges_tables_and_replaces_lists():
     assert base["formats"]["candidates"] == ["a", "b"]
 
 
+def test_three_dots_in_a_list_are_the_items_of_the_list_that_it_extends():
+    base = {"charges": ["leakage", "gated"]}
+    assert toml_io.merge(base, {"charges": ["...", "mine"]})["charges"] == ["leakage", "gated", "mine"]
+    assert toml_io.merge({}, {"charges": ["...", "mine"]}) == {"charges": ["...", "mine"]}  # which names no piece
+
+
 def test_merge_changes_tables_of_a_list_under_their_names():
     base = {"levels": [{"name": "DRAM", "fanout": 2}, {"name": "GLB", "class": "sram", "capacity": "1 KB"}]}
     over = {"levels": {"GLB": {"capacity": "2 KB"}}}

@@ -7,6 +7,7 @@ import re
 import shutil
 from pathlib import Path
 
+import attrs
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -319,3 +320,37 @@ def test_the_page_has_means_by_the_axis_that_disagrees(tmp_path):
     assert [block.head[0] for block in page.sections[0].blocks[:2]] == ["hardware", "workload"]
     (axes,) = figure_of(tmp_path / "out", "ratios", by="workload").axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["dense", "thin", "all"]
+
+
+def test_a_variant_that_no_design_uses_is_neither_better_nor_worse():
+    table = [
+        {"workload": "mm1", "hardware": "edge", "seed": seed, "formats": of, "edp": edp}
+        for of, costs in {"own": (1.0, 1.01, 0.99), "mine": (0.7, 0.71, 0.69)}.items()
+        for seed, edp in enumerate(costs)
+    ]
+    without = [{"format": {"bitmask": ["P at GLB"]}}] * 6
+    (mean,) = comparison_of(table, chosen=without).means
+    assert (mean.word, mean.uses) == ("not used", 0) and mean.to_dict("hardware")["uses"] == 0
+    assert "no design uses it" in comparison_of(table, chosen=without).verdict
+    used = [*without[:3], {"format": {"mine": ["Q at GLB"]}}, *without[:2]]
+    found = comparison_of(table, chosen=used)
+    assert (found.means[0].word, found.means[0].uses) == ("better", 1)
+    assert [row[-1] for row in found.mean_rows()] == ["use it", "1"]
+    (known,) = comparison_of(table).means  # of results that do not say what they use
+    assert (known.word, known.uses) == ("better", None) and "use it" not in comparison_of(table).mean_rows()[0]
+    assert known.to_dict("hardware")["reference_worse"] == 3  # which says of whom
+
+
+def test_many_intervals_come_with_a_word_on_chance():
+    cells = [cell(name, {"own": 1.0, "mine": x}, seed=seed) for name in "abcdef" for seed, x in enumerate((0.9, 1.1))]
+    found = Comparison("own", ("own", "mine"), tuple(cells), over="workload")
+    assert "Of 7 intervals of 95 %, each by itself, one in 20 misses by chance." in found.about
+    assert "by chance" not in attrs.evolve(found, over="hardware").about
+
+
+def test_comparisons_by_other_columns_have_files_of_their_own(out):
+    before, command = Path("out/comparison.csv").read_text(), Path("out/command.txt").read_text()
+    compare("study.toml", "--out", "out", "--by", "hardware, workload", "--quiet")
+    assert Path("out/comparison.csv").read_text() == before and Path("out/command.txt").read_text() == command
+    assert list(rows("comparison-by-hardware-workload.csv")[0])[-1] == "ratio:mobile"
+    compare("study.toml", "--out", "out", "--quiet")  # all of it is the study's

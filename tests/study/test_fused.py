@@ -116,6 +116,7 @@ def test_totals_are_sums_of_the_steps_and_no_worse_than_layer_by_layer(result: F
     assert result.energy_pj == math.fsum(row.energy_pj for row in result.rows)
     assert result.cycles == math.fsum(row.cycles for row in result.rows)
     assert result.edp == result.energy_pj * result.cycles <= math.prod(result.layer_by_layer)
+    assert result.seconds == result.costs["seconds"] == result.cycles / result.base.chip.clock_hz
     assert result.bound is not None and result.bound <= result.edp
     assert result.base.energy_pj is not None
     added = result.layer_by_layer[0] - result.base.energy_pj

@@ -6,8 +6,9 @@ import csv
 import json
 import math
 import re
+from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_overloads, get_type_hints
 
 import pytest
 from click.testing import CliRunner
@@ -18,6 +19,7 @@ from sparsemap.pieces.data_specs import Study
 from sparsemap.pieces.loading import load
 from sparsemap.problem.network import Node, nodes_of
 from sparsemap.spec import toml_io
+from sparsemap.study.fused_result import FusedResult
 from sparsemap.study.network_result import NetworkResult
 from sparsemap.study.plan import earlier
 from sparsemap.study.study import run_study
@@ -309,3 +311,17 @@ def test_a_study_keeps_a_network_whose_layers_have_not_all_ended(tiny: str, tmp_
 def test_a_study_needs_something_to_search():
     with pytest.raises(ValueError, match="neither has workloads"):
         Study(name="s", hardware=("edge",))
+
+
+def test_types_tell_a_network_from_a_plan():
+    whole = get_type_hints(search_network)
+    results = [
+        (Literal[False], NetworkResult),
+        (Literal[True], FusedResult),
+        (bool, NetworkResult | FusedResult),
+    ]
+    for over, result in zip(get_overloads(search_network), results, strict=True):
+        assert {*signature(over).parameters} == {*signature(search_network).parameters}
+        own = get_type_hints(over)
+        assert all(own[name] == whole[name] for name in own if name not in ("fuse", "return"))
+        assert (own["fuse"], own["return"]) == result

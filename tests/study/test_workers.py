@@ -245,3 +245,21 @@ def test_two_workers_on_two_cores_are_1_8_times_as_fast(tmp_path):
         times[jobs] = time.perf_counter() - started
     assert (tmp_path / "1/table.csv").read_text() == (tmp_path / "2/table.csv").read_text()
     assert times[1] / times[2] >= 1.8, times
+
+
+@pytest.mark.parametrize(
+    "call", ["run_study(study, out='out', jobs=2)", "search_network('net.toml', 'edge', 50, jobs=2)"]
+)
+def test_a_script_without_a_guard_is_told_so_at_once(call, tmp_path):
+    (tmp_path / "net.toml").write_text(
+        'kind = "network"\nname = "n"\nlayers = [{ name = "a", workload = "mm1" }, { name = "b", workload = "mm2" }]\n'
+    )
+    (tmp_path / "script.py").write_text(
+        "from sparsemap import run_study, search_network\n"
+        "study = dict(kind='study', name='s', workloads=['mm1', 'mm2'], hardware=['edge'], budget=50)\n"
+        f"{call}\n"
+    )
+    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.count("Traceback") == 1
+    assert done.stderr.splitlines()[-1].endswith('has to stand below `if __name__ == "__main__":`')

@@ -224,7 +224,7 @@ def _gaps(rows: Sequence[Row]) -> PageTable:
     chips += ["all"] if len(chips) > 1 else []
     groups = {(chip, name): list[float]() for chip in chips for name in searchers}
     for row in (row for row in rows if row["gap"]):
-        for chip in {row["hardware"], chips[-1]}:
+        for chip in dict.fromkeys((row["hardware"], chips[-1])):
             groups[chip, row["searcher"]].append(row["gap"])
     return spread(["hardware", "searcher"], {names: found for names, found in groups.items() if found}, "cells")
 

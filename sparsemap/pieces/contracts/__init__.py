@@ -16,6 +16,7 @@ from .hardware import MemoryLevel, Technology
 from .report import Exporter, parts, plain, styled
 from .search import Context, Crossover, Init, Mutation, Proposals, Scored, Searcher, Selection
 from .sparsity import (
+    ACTIONS,
     ALL_OPERANDS,
     DEALING,
     BitReader,

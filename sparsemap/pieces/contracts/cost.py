@@ -115,7 +115,7 @@ class Charge(Piece):
     """Whether what it charges is metadata, which goes when metadata are taken to be free."""
 
     def pj(self, counts: ChipCounts, chip: Chip) -> PerDesign | float:
-        """(B,) pJ, finite and not negative, that are added to the energy of the designs."""
+        """(B,) pJ, finite and not negative, that are added to the energy of the designs; a `float` for all alike."""
         return 0.0
 
     def cycles(self, counts: ChipCounts, chip: Chip) -> PerDesign | float:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 import numpy as np
 
+from ...errors import unknown
 from .base import Array, Piece
 
 if TYPE_CHECKING:
@@ -237,6 +238,8 @@ class Format(Piece):
 
 DEALING = ("condense", "pack")
 """Actions that deal out lanes, and remove no access where they are (docs/model.md, 7.4)."""
+ACTIONS = ("gate", "skip", *DEALING)
+"""Of filters."""
 ALL_OPERANDS = "operands"
 """In filters: every operand. As target, each is led by the others among the leaders."""
 
@@ -250,7 +253,7 @@ class Filter:
 
     target: str
     leaders: tuple[str, ...]
-    action: str
+    action: str = attrs.field()
     """"gate": the cycle is spent, the energy is not. "skip": neither is. "condense": what would find a leader empty takes no
     place below. "pack": the nonzeros of the target, which has no other leaders, fill the lanes."""
     cycle: str = ""
@@ -264,6 +267,11 @@ class Filter:
     Time only, for the charge `intersection`; None: no limit of its own."""
     entries: bool = False
     """Whether `width` counts entries, of any leader, as comparators of coordinates do, in place of positions."""
+
+    @action.validator
+    def _is_known(self, _: Any, value: Any) -> None:
+        if value not in ACTIONS:
+            raise ValueError(unknown("action", str(value), ACTIONS))
 
     @property
     def limited(self) -> bool:

@@ -18,9 +18,10 @@ import pytest
 from sparsemap_plugins.chips import layers
 from sparsemap_plugins.chips import model as chip_model
 from sparsemap_plugins.chips import result as chip_result
+from sparsemap_plugins.chips import search as chip_search
 from sparsemap_plugins.chips.layers import Weight, layers_of
-from sparsemap_plugins.chips.model import Tried, digest_of, segment_of, whole, worth_of
-from sparsemap_plugins.chips.search import DesignTask, designed, outer_problem
+from sparsemap_plugins.chips.model import Tried, digest_of, hoped, segment_of, whole, worth_of
+from sparsemap_plugins.chips.search import LAST, DesignTask, _finalists, designed, outer_problem
 from sparsemap_plugins.chips.starts import starts_of, weights_of
 from sparsemap_plugins.chips.worth import STAGES, Leg, evaluated_chip
 from sparsemap_plugins.verify.run import verify
@@ -335,6 +336,35 @@ def test_a_command_that_is_killed_ends_the_same_when_it_is_run_again(task):
         assert (other / name).read_text() == (task.out / name).read_text()
 
 
+def test_chips_of_different_sizes_race_those_first_that_may_cost_least(task):
+    """Of those with the same sizes one; none that may cost a quarter more than the best."""
+    problem = outer_problem(task)
+
+    def ended(size: int, now: float, before: float) -> dict:
+        course = [[now, now, now, 1.0] for now in (before, before, now)]
+        costs = {"energy_pj": now, "cycles": now, "seconds": now, "area_mm2": 1.0}
+        return {"set": {"size": size}, "course": course, "edp": now**2, "reason": "", **costs}
+
+    rows = [ended(1, 10.0, 10.0), ended(1, 9.9, 9.9), ended(2, 10.5, 12.5), ended(3, 10.6, 10.6), ended(4, 12.0, 12.0)]
+    found = _finalists(problem, problem.cost_model, rows)
+    assert [rows.index(row) for row in found] == [2, 1, 3]
+
+
+def test_half_of_those_that_race_leave_at_each_turn(task, monkeypatch):
+    """The two that are left are searched longer."""
+    told = list[tuple[str, int]]()
+
+    def evaluated(table, inner, near=(), leg=None, folder="", run=map):
+        told.append((json.dumps(table["levels"]), 0 if leg is None else leg.seed - task.seed))
+        return evaluated_chip(table, inner, near, leg, folder, run)
+
+    monkeypatch.setattr(chip_search, "CLOSE", 1e9)
+    monkeypatch.setattr(chip_search, "evaluated_chip", evaluated)
+    designed(attrs.evolve(task, budget=30))
+    counts = [len({chip for chip, turn in told if turn == at}) for at in range(1, 1 + max(turn for _, turn in told))]
+    assert counts[0] > LAST and [*counts[1:], LAST] == [max(LAST, count // 2) for count in counts]
+
+
 def test_chips_of_another_search_stay_and_what_differs_is_named(task):
     designed(attrs.evolve(task, budget=1))
     file = task.out / "chips.jsonl"
@@ -408,8 +438,17 @@ def test_a_chip_that_is_stopped_never_counts_as_better_than_those_that_went_on(t
     ended = [score for score, row in zip(scores, rows, strict=True) if whole(row)]
     stopped = [score for score, row in zip(scores, rows, strict=True) if "stopped" in row]
     assert ended and stopped and min(ended) <= min(stopped)
-    again = problem.evaluator.score(problem.evaluator.evaluate(genomes[[int(np.argmin(scores))]]))
-    assert again[0] <= min(ended) * (1 + 1e-12)  # searched on from its own designs
+    best, before = int(np.argmin(scores)), [row["edp"] for row in rows]
+    problem.evaluator.evaluate(genomes[[best]])
+    assert tried.rows[rows[best]["digest"]]["edp"] <= before[best] * (1 + 1e-12)  # searched on from its own designs
+
+
+def test_a_chip_costs_what_it_may_cost_with_half_as_much_less_again_as_its_last_stage_has_made_it(task):
+    """So one that is still on its way counts as better than one that has ended a little lower."""
+    ended = {"course": [[4.0, 4.0, 4.0, 1.0], [4.0, 4.0, 4.0, 1.0], [4.0, 4.0, 4.0, 1.0]]}
+    going = {"course": [[9.0, 9.0, 9.0, 1.0], [6.0, 7.0, 7.0, 1.0], [4.2, 4.2, 4.2, 1.0]]}
+    assert hoped(ended) == {"energy_pj": 4.0, "cycles": 4.0, "seconds": 4.0}
+    assert hoped(going)["energy_pj"] == pytest.approx(4.2 * math.sqrt(0.7)) and hoped(going)["cycles"] < 4.0
 
 
 def test_the_search_of_a_chip_that_goes_on_does_not_begin_again(task, monkeypatch):

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from sparsemap_plugins.pruning.networks import WeightsOfNetwork
 
 from sparsemap.arrays import read_arrays
 from sparsemap.cli.main import cli
@@ -92,8 +93,19 @@ def test_a_network_of_convolutions_runs_on_a_mesh_with_the_space_of_its_hardware
         "found",
     )
     assert "failed" not in (small / "found" / "layers.md").read_text()
-    run("compile", "p/network.toml", "aie2-2x2", "--masks", "p", "--out", "c")
+    told = run("compile", "p/network.toml", "aie2-2x2", "--out", "c")
     assert "4 of 4 layers bit-equal" in run("simulate", "c")
+    masked = run("compile", "p/network.toml", "aie2-2x2", "--masks", "p", "--out", "m")
+    assert "50.0%" in told and told.replace("wrote c", "wrote m").splitlines()[:6] == masked.splitlines()[:6]
+    assert "50.0%" not in run("compile", "p/network.toml", "aie2-2x2", "--sparsity", 0, "--out", "d")
+
+
+def test_zeros_that_weights_had_before_they_were_pruned_are_zeros_of_the_network(small):
+    given = read_arrays(small / "w.npz")
+    given["conv.weight"][:, :, 0] = 0  # a row of every kernel
+    np.savez("w.npz", **given)
+    run("prune", "w.npz", "--network", "net.toml", "--method", "one-shot", "--sparsity", 0.5, "--out", "p")
+    assert WeightsOfNetwork.of("p/network.toml").nodes["conv"].densities["Q"] == pytest.approx(1 / 3)
 
 
 @pytest.mark.parametrize("layout", ["npz", "safetensors"])
@@ -162,6 +174,7 @@ def test_one_command_goes_from_a_model_to_totals_and_a_page_of_three_chips(tmp_p
     said = run("prune", "m.onnx", "--method", "one-shot", "--sparsity", 0.5, "--layer", "fc", "--layer", "conv", *chips)
     names = ("crisp-stc", "aie2-4x4", "mobile")
     assert all(name in said for name in names)
+    assert 'name = "m-pruned"' in (tmp_path / "runs" / "prune" / "network.toml").read_text()
     page = (tmp_path / "runs" / "prune" / "runs" / "report.html").read_text()
     assert all(name in page for name in names)
     made = onnx.load("runs/prune/masked.onnx")

@@ -146,19 +146,38 @@ def test_segment_moves_change_one_segment_at_a_time():
 
 
 def test_an_evolution_may_repair_what_it_proposes_and_propose_the_best_again():
-    """The best so far opens each batch but the first, and all are their own repair."""
+    """The best so far, by the last score of each, opens each batch but the first until it scores the same again, and all are
+    their own repair."""
     problem = toy_problem()
     space, rng = problem.space, np.random.default_rng(0)
     searcher = Evolution(population=6, offspring=5, repeats=False, repairs=True, again=True)
     proposals = searcher.search(space, Budget(60), np.random.default_rng(0))
-    genomes, best = next(proposals), (np.inf, None)
-    for batch in range(6):
+    genomes, last, ended = next(proposals), dict[tuple[int, ...], float](), set()
+    for batch in range(8):
         assert np.array_equal(space.repair(genomes, rng), genomes)
-        scores = rng.random(len(genomes))
+        scores, rows = rng.random(len(genomes)), list(map(tuple, genomes.tolist()))
+        best = min(last, key=lambda row: last[row], default=None)
+        assert not batch or (rows[0] == best) == (best not in ended)
+        if batch in (3, 5) and rows[0] == best:
+            scores[0] = last[best]
+            ended.add(best)
+        last |= dict(zip(rows, scores.tolist(), strict=True))
+        genomes = proposals.send(Scored(genomes, scores))
+    assert ended
+
+
+def test_some_of_what_an_evolution_evaluates_may_be_one_step_beside_the_best():
+    """Two of five, as long as there are any that were not proposed."""
+    space = toy_problem().space
+    searcher = Evolution(population=6, offspring=5, repeats=False, screen=4, steps=2)
+    proposals = searcher.search(space, Budget(60), np.random.default_rng(0))
+    genomes, best, rng = next(proposals), (np.inf, np.zeros(0)), np.random.default_rng(1)
+    for batch in range(4):
         if batch:
-            assert np.array_equal(genomes[0], best[1])
-        for score, genome in zip(scores, genomes, strict=True):
-            best = min(best, (score, genome), key=lambda pair: pair[0])
+            assert len(genomes) == 5 == len(np.unique(genomes, axis=0))
+            assert (np.abs(genomes[:2] - best[1]).sum(axis=1) == 1).all()
+        scores = 1.0 + rng.random(len(genomes))
+        best = min(best, *zip(scores, genomes, strict=True), key=lambda pair: pair[0])
         genomes = proposals.send(Scored(genomes, scores))
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from sparsemap_plugins.searchers import forecast as module
-from sparsemap_plugins.searchers.forecast import FEWEST, MOST, Forecast, _reduced
+from sparsemap_plugins.searchers.forecast import FEWEST, MOST, Forecast, reduced
 from sparsemap_plugins.searchers.genes import Seen
 
 from sparsemap import load_problem
@@ -90,9 +90,9 @@ def test_rows_are_divided_by_the_factor_of_a_matrix(compiled, monkeypatch):
     drawn, own = np.random.default_rng(0).normal(size=(2, 67, 67))
     matrix = drawn @ drawn.T + 0.01 * np.eye(67)
     rows = np.concatenate([matrix, own])
-    found = _reduced(rows.copy())
+    found = reduced(rows.copy())
     if not compiled:
         monkeypatch.setattr(module, "gaussian", None)
-    lower, again = np.linalg.cholesky(matrix), _reduced(rows.copy())
+    lower, again = np.linalg.cholesky(matrix), reduced(rows.copy())
     assert np.allclose(np.tril(again[:67]), lower) and np.allclose(again[67:] @ lower.T, own)
     assert np.array_equal(np.tril(again[:67]), np.tril(found[:67])) and np.array_equal(again[67:], found[67:])

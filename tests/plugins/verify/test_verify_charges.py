@@ -249,6 +249,22 @@ def test_a_design_with_a_charge_of_a_plugin_is_verified_with_it() -> None:
     assert rows["energy_pj"].mean == pytest.approx(rows["energy_pj"].expected, rel=0.1)
 
 
+@pytest.mark.parametrize("charges", [("leakage",), "every"])
+def test_the_report_has_the_model_and_the_charge_of_a_plugin(charges) -> None:
+    problem, designs = build(columns())
+    registry, model = problem.registry, problem.cost_model
+    every = registry.resolve("cost-model", "physical").charges
+    given = every if charges == "every" else tuple(registry.resolve("charge", name) for name in charges)
+    problem = problem.variant(cost_model=attrs.evolve(model, charges=(*given, Rows()), name="mine"))
+    found = verify(problem, designs, trials=3, compare=True)
+    own = next(one for one in found.fidelities if one.name == "mine")
+    rows = {row.quantity: row for row in found.rows if not row.level}
+    assert own.analytic[0] == pytest.approx(rows["energy_pj"].expected) and own.ratios[0] == pytest.approx(1, rel=0.1)
+    (charge,) = (one for one in found.effects if one.name == "rows")
+    assert charge.analytic[0] > 0 and charge.ratios[0] == pytest.approx(1, rel=0.1)
+    assert found.text().count("\nrows ") == 1 and found.text().count("\nmine ") == 1
+
+
 @pytest.mark.parametrize("charges", [("overlap",), ("overlap", "imbalance")])
 @pytest.mark.parametrize("double, cycles", [(False, 4 * 150), (["role:P"], 4 * 100 + 50)])
 def test_what_goes_to_several_at_once_takes_the_time_of_one_transfer(charges, double, cycles) -> None:
