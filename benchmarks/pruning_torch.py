@@ -26,8 +26,8 @@ from sparsemap.files import percent
 LOSS = torch.nn.CrossEntropyLoss()
 BATCH, EPOCHS, ITERATIONS, AFTER = 64, 30, 5, 4
 CASES: tuple[tuple[str, dict[str, Any]], ...] = (
-    *((f"crisp 2:4, {s}", {"method": "crisp", "pattern": (2, 4), "sparsity": s}) for s in (0.8, 0.9)),
-    *((f"crisp 1:4, {s}", {"method": "crisp", "pattern": (1, 4), "sparsity": s}) for s in (0.9, 0.95)),
+    *((f"crisp 2:4, {s}", {"method": "crisp", "pattern": "2:4", "sparsity": s}) for s in (0.8, 0.9)),
+    *((f"crisp 1:4, {s}", {"method": "crisp", "pattern": "1:4", "sparsity": s}) for s in (0.9, 0.95)),
     *((f"one-shot 8 x 8, {s}", {"method": "one-shot", "sparsity": s}) for s in (0.5, 0.75, 0.9)),
 )
 """What is pruned, and to which sparsity."""

@@ -106,7 +106,7 @@ class PrunedModel:
         *,
         method: str = "crisp",
         sparsity: float = 0.9,
-        pattern: tuple[int, int] = (2, 4),
+        pattern: str | tuple[int, int] = "2:4",
         block: int | tuple[int, int] | None = None,
         criterion: str | None = None,
         balance: str = "none",
@@ -123,7 +123,8 @@ class PrunedModel:
         hybrid = method in HYBRID
         rows, columns = (block, block) if isinstance(block, int) else block or ((16, 16) if hybrid else (8, 8))
         shape = BlockShape(rows, columns, "words" if hybrid else "channels", order)
-        about: dict[str, Any] = {"balance": balance, "normalise": normalise, "pattern": NmPattern(*pattern)}
+        nm = NmPattern.parse(pattern) if isinstance(pattern, str) else NmPattern(*pattern)
+        about: dict[str, Any] = {"balance": balance, "normalise": normalise, "pattern": nm}
         criterion = criterion or ("saliency" if hybrid else "l2")
         job = Job(method=method, block=shape, sparsity=sparsity, criterion=criterion, pull=pull, **about)
         every = dict(_layers(model))

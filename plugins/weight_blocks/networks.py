@@ -105,6 +105,10 @@ def pruned(
     for layer in layers:
         mask = masks.get(layer.name)
         if mask is not None:
+            rows, columns = layer.blocks
+            window = layer.kernel == (layer.height, layer.width) and layer.channels % layer.block[1] == 0
+            if window and mask.shape == (rows, columns * layer.taps):  # blocks of words, channel after channel
+                mask = np.any(mask.reshape(rows, columns, layer.taps), axis=2)
             if mask.shape != layer.blocks:
                 sizes, wanted = (" x ".join(map(str, shape)) for shape in (mask.shape, layer.blocks))
                 text = f"is {sizes} blocks, expected {wanted} (output x input channels)"

@@ -77,7 +77,7 @@ def test_mean_gradients_are_those_of_the_masked_weights_for_whatever_batches(mod
 
 
 def test_only_so_many_samples_of_the_classes_count(model, loader):
-    found = PrunedModel.of(model, block=8, sparsity=0.8)
+    found = PrunedModel.of(model, block=8, pattern=(2, 4), sparsity=0.8)
     few = gradients(found, loader, [0, 2], 1)["3"]
     firsts = [next((x[i], y[i]) for x, y in loader for i in range(12) if y[i] == label) for label in (0, 2)]
     batch = [(torch.stack([x for x, _ in firsts]), torch.stack([y for _, y in firsts]))]

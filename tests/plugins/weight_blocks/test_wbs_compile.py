@@ -107,6 +107,19 @@ def test_feed_forward_blocks_of_transformers_are_compiled_with_rows_on_all_colum
     assert [entry["relu"] for entry in entries] == [True, False, False] and entries[0]["out_width"] == 2
 
 
+def test_a_mask_of_words_of_a_flattened_image_is_one_of_its_channels(tmp_path: Path) -> None:
+    """Words of a channel follow each other: a block of channels is kept where one of its blocks of words is."""
+    more = '{ name = "fc", type = "linear", k = 2016, n = 40 }, { name = "fc2", type = "linear", k = 40, n = 10 },'
+    words = np.zeros((5, 252), np.uint8)
+    words[:, 41] = words[2, 42] = 1  # the last words of channels 0 to 7, and the first of 8 to 15
+    np.savez(tmp_path / "masks.npz", fc=words)
+    status, said = compiled(tmp_path, NETWORK.format(more=more), "--masks", str(tmp_path / "masks.npz"))
+    assert status == 0, said
+    mask = json.loads((tmp_path / "out" / "masks.json").read_text())["layers"]["fc"]["mask"]
+    assert mask == [[1, kept, 0, 0, 0, 0] for kept in (0, 0, 1, 0, 0)]
+    assert "4 of 4 layers bit-equal" in command("simulate", str(tmp_path / "out"))[1]
+
+
 REFUSED = {
     "depthwise": (
         '{ name = "d", type = "depthwise", c = 48, p = 6, q = 7, r = 3, s = 3, padding = 1 },',
