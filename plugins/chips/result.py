@@ -82,9 +82,10 @@ class ChipResult:
 
     @property
     def front(self) -> list[Mapping[str, Any]]:
-        """Chips that no other beats in both EDP and area, the smallest first."""
+        """Chips that no other beats in both EDP and area, the smallest first; the best one as its layers were searched again."""
         found: list[Mapping[str, Any]] = []
-        for row in sorted(self.valid, key=lambda row: (row["area_mm2"], edp_js(row))):
+        final = {**self.final, "set": sizes(self.searched)}
+        for row in sorted([*self.valid, final], key=lambda row: (row["area_mm2"], edp_js(row))):
             if not found or edp_js(row) < edp_js(found[-1]):
                 found.append(row)
         return found

@@ -162,6 +162,12 @@ class Result:
         problem = self.found.problem
         return plain(problem.registry.build("exporter", name, "", "exporter").text(self, problem, width))
 
+    def export(self, name: str, folder: Path | str) -> list[Path]:
+        """Writes the best design as the files of an exporter, such as "timeloop", into a folder."""
+        problem, place = self.found.problem, Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        return list(problem.registry.build("exporter", name, "", "exporter").write(self, problem, place))
+
     def place(self, folder: Path | str) -> Path:
         """Where `write` puts the files: into the folder, or below it into `partial` if this result is that of an
         interrupted search and the folder holds a complete one."""

@@ -70,7 +70,7 @@ def test_two_runs_of_one_seed_write_identical_files_apart_from_seconds(tmp_path,
 def test_a_search_without_a_valid_design_writes_no_design_and_removes_an_old_one(tmp_path):
     (tmp_path / DESIGN_FILE).write_text("old", "utf-8")
     result = search(toy_problem(limit=0.5), 50, searcher="random")
-    assert [path.name for path in result.write(tmp_path)] == [HISTORY_FILE, TIMING_FILE, RESULT_FILE]
+    assert [path.name for path in result.write(tmp_path, overwrite=True)] == [HISTORY_FILE, TIMING_FILE, RESULT_FILE]
     assert not (tmp_path / DESIGN_FILE).exists()
     table = read_result(tmp_path)
     assert table["edp"] is None
@@ -124,6 +124,15 @@ def test_notebooks_show_the_report_and_the_problem(found):
     )
     nothing = result_of(found.best.problem, None, evaluations=7)
     assert "no valid design among 7" in nothing._repr_html_()
+
+
+def test_what_an_exporter_writes_is_exported_and_one_without_a_text_says_so(found, tmp_path):
+    paths = found.export("timeloop", tmp_path / "made")
+    assert {path.name for path in paths} >= {"README.md", "expected.json"} and all(path.is_file() for path in paths)
+    with pytest.raises(
+        SearchError, match=r"'timeloop' writes files and has no text: Result.export\('timeloop', FOLDER\)"
+    ):
+        found.report("timeloop")
 
 
 def test_the_breakdown_adds_up_and_is_in_the_file_of_the_result(found):

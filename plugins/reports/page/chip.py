@@ -177,7 +177,7 @@ def _tried(found: Mapping[str, Any]) -> Chart:
     """EDP over area of the chips tried, with those that no other beats in both as steps, and the chosen one."""
     rows = sorted(found["tried"], key=lambda row: (row["area_mm2"], row["edp_js"]))
     front: list[Any] = []
-    for row in rows:
+    for row in sorted([*rows, found], key=lambda row: (row["area_mm2"], row["edp_js"])):
         if not front or row["edp_js"] < front[-1]["edp_js"]:
             front.append(row)
 

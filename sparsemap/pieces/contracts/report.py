@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
+from ...errors import SearchError
 from ...files import write_text
 from .base import Piece
 
@@ -52,7 +53,7 @@ class Exporter(Piece):
 
     def text(self, result: Result, problem: Problem, width: int = 80) -> str:
         """What the file holds, or `sparsemap show NAME` prints in `width` columns; parts may be `styled`."""
-        raise NotImplementedError
+        raise SearchError(f"exporter '{self.name}' writes files and has no text: Result.export({self.name!r}, FOLDER)")
 
     def data(self, result: Result, problem: Problem) -> dict[str, Any]:
         """What `sparsemap show NAME --json` prints: plain data, by default the numbers of the result."""

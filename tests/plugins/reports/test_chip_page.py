@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 from pathlib import Path
 
 import pytest
+from sparsemap_plugins.chips.result import edp_js
 from sparsemap_plugins.chips.search import DesignTask, designed
 from sparsemap_plugins.reports import page
 from sparsemap_plugins.reports.charts import Mark, roofs
@@ -106,3 +108,14 @@ def test_points_above_the_roof_are_within_the_axes(folder):
     chart = roofs([Mark(40.0, at=9000.0), Mark(2.0, at=5.0)], 64.0, {"": 4.0}, "x", "y", [30.0, 30.0])
     low, high = chart.draw(4.0).axes[0].get_ylim()
     assert low < 5.0 and high > 9000.0 and chart.title
+
+
+def test_the_front_has_the_chip_as_its_layers_were_searched_in_the_end(folder, tmp_path):
+    names = {"networks": (str(folder.parent / "one.toml"),), "hardware": str(folder.parent / "chip.toml")}
+    result = designed(DesignTask(**names, out=tmp_path, budget=2, layer_budget=10))
+    assert result.edp_js < edp_js(result.searched)
+    assert result.front[-1] == {**result.final, "set": result.searched["set"]}
+    rows = list(csv.DictReader((tmp_path / "front.csv").open()))
+    assert (float(rows[-1]["edp_js"]), rows[-1]["levels.Buffer.capacity"]) == (result.edp_js, "64 words")
+    steps = chip._tried(json.loads((tmp_path / "design.json").read_text())).draw(6.0).axes[0].lines[0]
+    assert steps.get_ydata()[-1] == result.edp_js and len(steps.get_ydata()) == len(rows)
