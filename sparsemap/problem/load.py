@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from ..errors import Mistake, SpecError, listed, unknown
+from ..errors import EvaluationError, Mistake, SpecError, listed, shortened, unknown
 from ..pieces import defaults
 from ..pieces.contracts import Array, Piece
 from ..pieces.registry import Registry, is_path
@@ -122,6 +122,9 @@ def objective_of(registry: Registry, value: Any, file: str = "", costs: Collecti
 
 def evaluate(problem: Problem, genomes: Array) -> Evaluation:
     """Energy, cycles and validity of genomes, (B, G) integers within the bounds of `problem.space`."""
+    if not isinstance(problem, Problem):
+        text = "expected a Problem, as load_problem(WORKLOAD, HARDWARE) makes it"
+        raise EvaluationError(f"evaluate: the problem is {shortened(problem)}, {text}")
     return problem.evaluator.evaluate(genomes)
 
 

@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 from toy_problem import HIGH, ToyModel, toy_problem, toy_registry
 
-from sparsemap import Budget, EvaluationError, PluginError, Search, Searcher, SearchError, load_problem, search
+from sparsemap import (
+    Budget,
+    EvaluationError,
+    PluginError,
+    Search,
+    Searcher,
+    SearchError,
+    evaluate,
+    load_problem,
+    search,
+)
 
 SEARCHERS = toy_registry().names("searcher")
 
@@ -169,6 +179,11 @@ def test_scores_of_the_wrong_shape_are_refused(scores):
 def test_arguments_that_are_none_are_named_with_what_is_expected(given, text):
     with pytest.raises(SearchError, match=text):
         search(**{"problem": toy_problem(), "budget": 10, **given})
+
+
+def test_what_is_no_problem_is_not_evaluated():
+    with pytest.raises(EvaluationError, match="evaluate: the problem is 'mm1', expected a Problem, as load_problem"):
+        evaluate("mm1", ones(2))
 
 
 @pytest.mark.parametrize("objective", ["pareto:energy,delay", {"type": "pareto"}, 3, "edpp"])
