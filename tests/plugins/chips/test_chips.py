@@ -370,7 +370,9 @@ def test_chips_of_another_search_stay_and_what_differs_is_named(task):
     file = task.out / "chips.jsonl"
     older = file.read_text()
     other = attrs.evolve(task, seed=task.seed + 1, budget=1)
-    with pytest.raises(SearchError, match=r"chips.jsonl is of another search, .*; seed is .* \(--overwrite, in Python overwrite=True\)"):
+    with pytest.raises(
+        SearchError, match=r"chips.jsonl is of another search, .*; seed is .* \(--overwrite, in Python overwrite=True\)"
+    ):
         designed(other)
     assert file.read_text() == older
     designed(attrs.evolve(other, overwrite=True))
