@@ -13,6 +13,7 @@ from zlib import crc32
 
 import attrs
 
+from sparsemap.errors import SearchError
 from sparsemap.plots import COLOURS, MARKERS, Axes, Axis, Figure, inline_svg, named_ticks, plain_log, subplots, tipped
 from sparsemap.searching.breakdown import CHARGES, COMPUTES, WAITING
 from sparsemap.spec.units import format_count
@@ -97,6 +98,8 @@ def bars(
     """Horizontal bars in the order of the rows, stacked by part; `ends` has a text at the end of each bar, and `limit`
     is where a line across them stands."""
     rows = list(dict.fromkeys(mark.row for mark in marks))
+    if not rows:
+        raise SearchError("there is nothing to draw: no layer has a design")
     totals = {row: math.fsum(mark.value for mark in marks if mark.row == row) for row in rows}
 
     def draw(width: float) -> Figure:
@@ -109,7 +112,9 @@ def bars(
                 bar = axes.barh(y, mark.value, left=left[mark.row], color=colour(parts, mark.part), height=0.7)
                 tipped(bar[0], [mark.tip])
                 left[mark.row] += mark.value
-        for row, text in ends.items():
+        for row, text in (
+            (row, ends[row]) for row in rows if row in ends
+        ):  # some have nothing to show, as was never searched
             where = {"xytext": (3, 0), "textcoords": "offset points", "va": "center"}
             axes.annotate(text, (max(totals[row], limit), rows.index(row)), **where)
         if limit:

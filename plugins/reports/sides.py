@@ -213,7 +213,8 @@ def _network(path: Path, planned: bool) -> Compared:
         return attrs.evolve(_side(path, table["network"], {**table, **plan}, known, steps), planned=True)
     parts = []
     for layer in table["layers"]:
-        if (found := results[layer["searched"]]) is not None:
+        found = results[layer["searched"]]
+        if found is not None and layer["energy_pj"] is not None:  # a layer that was stopped, or has no design
             costs, folder = Breakdown.from_dict(layer, found), path / layer["searched"]
             parts.append(SidePart(layer["layer"], layer["repeat"], costs, folder, cycle, layer))
     return _side(path, table["network"], table, known, parts)

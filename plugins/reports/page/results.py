@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sparsemap.errors import SparseMapError
+from sparsemap.errors import SearchError, SparseMapError
 from sparsemap.files import percent, times
 from sparsemap.pieces.registry import Registry
 from sparsemap.problem import design_file
@@ -43,6 +43,8 @@ TOLD = {
 def network(folder: Path, registry: Registry) -> Page:
     """What a network costs, which layers decide, and each of them folded away below."""
     (side,), (whole,) = sides_of(folder), sides_of(folder, planned=True)
+    if not side.parts:
+        raise SearchError(f"{folder}: no layer has a design yet; run its command again, which goes on where it stopped")
     found: Mapping[str, Any] = side.numbers
     without = ", layer by layer, without the plan" if whole.planned else ""
     count = sum(part.repeat for part in side.parts)

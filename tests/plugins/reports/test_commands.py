@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from sparsemap import load_problem, search
 from sparsemap.cli.main import cli
+from sparsemap.searching import folder as folder_module
 
 FILES = {
     "own/format.toml": 'kind = "format"\nname = "mine"\nextends = "bitmask"\n',
@@ -85,3 +86,29 @@ def test_a_result_of_a_program_tells_no_command(folder, monkeypatch):
     run("search mm1 edge --budget 20 --out program")
     search(load_problem("mm1", "edge"), budget=20).write("program")  # also in a folder that a command wrote
     assert printed("report program") == []
+
+
+@pytest.mark.parametrize("stop", [1, 2])
+def test_what_was_stopped_is_shown_as_far_as_it_has_come(folder, tmp_path, monkeypatch, stop):
+    """Ctrl-C in the first layer of a network, and in the second."""
+    layers = ", ".join(f'{{ name = "{name}", type = "linear", k = 16, n = {n} }}' for name, n in (("a", 16), ("b", 8)))
+    (tmp_path / "net.toml").write_text(f'kind = "network"\nname = "two"\nlayers = [{layers}]\ninput = [16]\n')
+    calls = []
+
+    def completed(search, *args, **more):
+        calls.append(search)
+        if len(calls) == stop:
+            raise KeyboardInterrupt
+        return whole(search, *args, **more)
+
+    whole = folder_module.completed
+    monkeypatch.setattr(folder_module, "completed", completed)
+    monkeypatch.chdir(tmp_path)
+    stopped = CliRunner().invoke(cli, shlex.split("run net.toml --hardware edge --budget 20 --out part"))
+    assert stopped.exit_code != 0 and Path("part/network.json").is_file(), stopped.output
+    for command in ("report part", "explain part", "plot part --kind energy -o part.svg", f"report part {folder}/net"):
+        done = CliRunner().invoke(cli, shlex.split(command))
+        assert "raised" not in done.output and (
+            done.exit_code == 0 or "has no design" in done.output or "no layer" in done.output
+        )
+        assert done.exit_code == 0 or stop == 1
