@@ -63,11 +63,26 @@ class OnnxModel:
         if not name:
             raise SpecError.at(self.file, told(node), "lacks an input that it multiplies")
         if name not in self.shapes:
-            text = f"the shape of tensor '{name}' does not follow from the inputs; export the model with fixed sizes"
-            raise SpecError.at(self.file, told(node), text)
+            where = self._unsized(name)
+            why = "the inputs; export the model with fixed sizes"
+            if where is not None and where.domain not in ("", "ai.onnx"):
+                why = f"what {told(where)} of '{where.domain}' is given; state it in the file (value_info)"
+            raise SpecError.at(self.file, told(node), f"the shape of tensor '{name}' does not follow from {why}")
         if min(self.shapes[name], default=1) < 1:
             raise SpecError.at(self.file, told(node), f"tensor '{name}' is {dims_text(self.shapes[name])}: no words")
         return self.shapes[name]
+
+    def _unsized(self, name: str) -> Any:
+        """The first node on the way to a tensor whose outputs have no shape though its inputs have one; None: there is none."""
+        makers = {made: node for node in self.proto.graph.node for made in node.output}
+        seen = set[str]()
+        while (node := makers.get(name)) is not None and name not in seen:
+            seen.add(name)
+            missing = [given for given in node.input if given in makers and given not in self.shapes]
+            if not missing:
+                return node
+            name = missing[0]
+        return None
 
     def constant(self, name: str) -> Array:
         """The values of a constant; SpecError where it would be too large to compute."""

@@ -486,7 +486,8 @@ def test_shapes_behind_an_operator_that_onnx_does_not_know_are_those_of_the_file
         ("MatMul", ["y", "b"], "z", {}),
     ]
     file = saved(tmp_path / "odd.onnx", chain, constants, {"x": ["batch", 5, 8]}, "z")
-    assert "the shape of tensor 'y' does not follow from the inputs" in run(file, "-o", tmp_path / "o.toml", code=2)
+    said = "the shape of tensor 'y' does not follow from what Odd '/y/Odd' of 'com.microsoft' is given; state it in the file"
+    assert said in run(file, "-o", tmp_path / "o.toml", code=2)
     proto = onnx.load(file)
     proto.graph.value_info.append(helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 5, 16]))
     onnx.save(proto, file)
