@@ -619,9 +619,10 @@ mechanisms = { Buffer = ["skip-q-by-p"] }
 
 
 @pytest.mark.slow
-def test_of_every_chip_and_every_mapping_the_best_is_found_by_most_seeds(tmp_path, registry):
+def test_of_every_chip_and_every_mapping_the_best_is_found_by_most_seeds(tmp_path, registry, monkeypatch):
     """Every design of both layers is evaluated on all 80 chips that hold the constraint, of which one is the best; then 20
     searches look for it, which try half of them."""
+    monkeypatch.setattr("sparsemap_plugins.chips.result.save", lambda *_: [])  # figures are another test's
     (tmp_path / "chip.toml").write_text(EIGHTY)
     layer = 'einsum = "Z[m] = P[m, k] * Q[k]", density = { P = 0.5, Q = 0.5 }'
     layers = [f'{{ name = "{n}", type = "einsum", dims = {{ {d} }}, {layer} }}' for n, d in LITTLE.items()]
