@@ -112,11 +112,9 @@ def bars(
                 bar = axes.barh(y, mark.value, left=left[mark.row], color=colour(parts, mark.part), height=0.7)
                 tipped(bar[0], [mark.tip])
                 left[mark.row] += mark.value
-        for row, text in (
-            (row, ends[row]) for row in rows if row in ends
-        ):  # some have nothing to show, as was never searched
+        for row in filter(ends.get, rows):  # a row that was never searched has no bar
             where = {"xytext": (3, 0), "textcoords": "offset points", "va": "center"}
-            axes.annotate(text, (max(totals[row], limit), rows.index(row)), **where)
+            axes.annotate(ends[row], (max(totals[row], limit), rows.index(row)), **where)
         if limit:
             axes.axvline(limit, color="black", linestyle="--", linewidth=0.9)
         room = max(width - LETTER * max(map(len, map(_short, rows)), default=0) - 0.4, 1.0)
