@@ -175,13 +175,18 @@ class InnerTiles:
         found = np.full((max(k for k, *_ in ways) + 1, len(rows)), np.inf)
 
         @cache
+        def inside(d: int, most: float) -> Array:
+            return np.maximum(0.0, log_extents[d] - np.log2(most))
+
+        @cache
         def kept(t: int, dims: tuple[int, ...], most: tuple[float, ...]) -> Array:
             least = np.minimum(1.0, parts[t].pj / np.maximum(every[t].pj, 1e-300))
             if t not in moved:
                 return least
-            child = log_extents.copy()
-            child[[*dims]] = np.maximum(0.0, log_extents[[*dims]] - np.log2(most)[:, None])
-            return np.minimum(1.0, np.maximum(self.accesses.kept_in_tiles(t, self.s, log_words[t], child), least))
+            child = dict(enumerate(log_extents)) | {d: inside(d, n) for d, n in zip(dims, most, strict=True)}
+            return np.minimum(
+                1.0, np.maximum(self.accesses.kept_in_tiles(t, self.s, log_words[t], [*child.values()]), least)
+            )
 
         whole = cache(lambda t, times: every[t].pj + self._more(every[t], times))
 
