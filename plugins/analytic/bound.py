@@ -64,8 +64,10 @@ def _front(energy: Array, cycles: Array) -> tuple[Array, Array]:
     order = np.lexsort((cycles, energy))
     energy, cycles = energy[order], cycles[order]
     best = cycles < np.minimum.accumulate(np.concatenate([[np.inf], cycles]))[:-1]
-    groups = np.array_split(np.flatnonzero(best), min(MOST_PAIRS, int(best.sum())))
-    return np.array([energy[g[0]] for g in groups]), np.array([cycles[g[-1]] for g in groups])
+    rows = np.flatnonzero(best)
+    groups = min(MOST_PAIRS, len(rows))
+    ends = np.arange(groups + 1) * (len(rows) // groups) + np.minimum(np.arange(groups + 1), len(rows) % groups)
+    return energy[rows[ends[:-1]]], cycles[rows[ends[1:] - 1]]
 
 
 class LowerBound:
