@@ -121,9 +121,13 @@ class LowerBound:
         return energy, np.maximum(np.maximum.outer(cycles, steps), np.add.outer(waiting, steps) * (1.0 - 1e-9))
 
     def by_class(self) -> tuple[Array, Array]:
-        """The least energy and cycles (K * N,)."""
-        energy, cycles = zip(*(self._joined(*some) for some in self.ways), strict=True)
-        return np.concatenate([e.min(axis=1) for e in energy]), np.concatenate([c.min(axis=1) for c in cycles])
+        """The least energy and cycles (K * N,): those of the least of what is the same in all classes."""
+        parts = [
+            self._joined(energy, cycles, waiting, pj.min(keepdims=True), steps.min(keepdims=True))
+            for energy, cycles, waiting, pj, steps in self.ways
+        ]
+        energy, cycles = (np.concatenate(one) for one in zip(*parts, strict=True))
+        return energy[:, 0], cycles[:, 0]
 
     def _effectual(self) -> float:
         """Share of the computes that take place whatever is filtered."""
