@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ class LeastAccesses:
         self.volumes = [float(math.prod(tensor.shape(layout.problem.sizes))) for tensor in layout.tensors]
         self.chances: dict[int, Array] = {}
         """By leader, `_there` of 2 ** (i / 8) words."""
+        self._chance: dict[tuple[int, int], float] = {}
         self._known: dict[tuple[str, int, int], Any] = {}
         """By method and arguments."""
         self.one_by_one = [self.touched[t] * layout.ends[~layout.relevant[t]].prod() for t in range(layout.T)]
@@ -108,7 +110,10 @@ class LeastAccesses:
         if occupancy.by_shape:
             return np.full(words.shape, self.densities[c])
         volumes, which = np.unique(words.astype(np.int64), return_inverse=True)
-        chance = [self.densities[c] if n == 1 else 1.0 - float(occupancy.empty((int(n),))) for n in volumes]
+        for n in volumes:
+            if (c, n) not in self._chance:
+                self._chance[c, n] = self.densities[c] if n == 1 else 1.0 - float(occupancy.empty((int(n),)))
+        chance = [self._chance[c, n] for n in volumes]
         return np.maximum(np.array(chance)[which], self.densities[c])
 
     def needed(
@@ -162,7 +167,7 @@ class LeastAccesses:
         whole = self.stay and self.meets_all[t][c]
         return [rank for rank in ranks if self.layout.relevant[t, [d for d, _ in rank]].all()] if whole else ranks
 
-    def kept_in_tiles(self, t: int, level: int, log_words: Array, log_extents: Array) -> Array:
+    def kept_in_tiles(self, t: int, level: int, log_words: Array, log_extents: Sequence[Array]) -> Array:
         """(n,) the same share, of accesses that together hand out 2 ** `log_words` (n,) words, to children whose tiles have
         extents of 2 ** `log_extents` (D, n) or more: what an access is judged by is no smaller than the leader's tile there,
         and has all that it meets over the dimensions over which it stays."""
@@ -170,9 +175,11 @@ class LeastAccesses:
         for action in self.filters(t, level):
             there: Array = np.ones_like(kept)
             for c in action.leaders:
-                wide = [log_extents[[d for d, _ in rank]].max(axis=0) for rank in self._beside(t, c)]
-                met = np.maximum(0.0, np.log2(self.one_by_one[t]) - log_words)
-                words = sum(wide, start=met if self.stay and self.meets_all[t][c] else 0.0 * met)
+                beside = self._once(self._beside, t, c)
+                wide = [reduce(np.maximum, [log_extents[d] for d, _ in rank]) for rank in beside]
+                if self.stay and self.meets_all[t][c]:
+                    wide.insert(0, np.maximum(0.0, np.log2(self.one_by_one[t]) - log_words))
+                words = reduce(np.add, wide) if wide else np.zeros(len(kept))
                 there = there * self.there_in_steps(c, np.maximum(0.0, words - 1e-6))
             kept = np.minimum(kept, there)
         return kept

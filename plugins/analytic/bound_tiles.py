@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 
 import attrs
@@ -50,8 +50,13 @@ class TileGrid:
         options = [np.array(divisors(int(size)), dtype=np.float64) for size in lay.sizes]
         if math.prod(len(option) for option in options) > MOST_TILES:
             return None
-        grids = np.meshgrid(*options, indexing="ij")
         pairs = [_next_inside(tuple(option.tolist())) for option in options]
+        return cls.among(lay, options, pairs)
+
+    @classmethod
+    def among(cls, lay: Layout, options: list[Array], pairs: Sequence[list[tuple[int, int]]] = ()) -> TileGrid:
+        """Tiles of these extents; without `pairs`, the places of `_next_inside`, for what asks of no tile which are inside."""
+        grids = np.meshgrid(*options, indexing="ij")
         steps = np.array([pair for own in pairs for pair in own], dtype=np.int64).reshape(-1, 2)
         within = np.array([*map(len, options)]), steps, np.cumsum([*map(len, pairs)])
         return cls(lay, options, np.stack([grid.ravel() for grid in grids]).reshape(lay.D, -1), within)
@@ -89,10 +94,10 @@ class TileGrid:
             inside(found, *given)
         return found
 
-    def shares(self, fits: Array, limit: float, tiles: Rows) -> Iterator[tuple[Array, Array, Array, float]]:
-        """Ways to share a fan-out of at most `limit` children, many at a time: how many (D,) they are at least along every
-        dimension, and at most, for which of the `tiles` (n,) bool one of them might hold its part, one that `fits` (N,), and
-        how many they are at most."""
+    def shares(self, fits: Array, limit: float, tiles: Rows) -> tuple[Array, Array, Array, Array]:
+        """m ways to share a fan-out of at most `limit` children, each many at a time: how many (D, m) they are at least along
+        every dimension, and at most, for which of the `tiles` (m, n) bool one of them might hold its part, one that `fits`
+        (N,), and how many (m,) they are at most."""
         for wide in itertools.count(1):  # bits
             steps = [np.arange(int(np.log2(min(limit, size))) // wide + 1) for size in self.layout.sizes]
             ways = np.stack(np.meshgrid(*steps, indexing="ij")).reshape(len(steps), -1)
@@ -106,9 +111,11 @@ class TileGrid:
             parts = [[len(option) * own for own in part] for part in parts]
             parts.append([np.searchsorted(option, option / each)[tile] for each in most])
             largest.append(np.array([each.max() for each in most])[way])
-        for way, count in zip(ways.T, np.array(largest).T, strict=True):
-            held = np.sum([part[e] for part, e in zip(parts, way, strict=True)], axis=0)
-            yield 2.0 ** (wide * way), count, fits[held], min(limit, float(count.prod()))
+        some = np.empty((ways.shape[1], len(tiles)), dtype=bool)
+        for i, every in enumerate(ways.T.tolist()):
+            fits.take(reduce(np.add, [part[e] for part, e in zip(parts, every, strict=True)]), out=some[i])
+        count = np.array(largest)
+        return 2.0 ** (wide * ways), count, some, np.minimum(limit, count.prod(axis=0))
 
     def spread(self, fits: Array, splits: Array) -> Array:
         """(n,) bool: a superset of the tiles that the children of a level hold together: one that `fits` times one of the
@@ -185,21 +192,28 @@ class OuterTiles:
     """Per tensor, words of the tile (N,); 1 where it is not known."""
 
     @classmethod
-    def of(cls, lay: Layout, least: LeastWords, inside: Sequence[float]) -> OuterTiles:
-        """`inside`: by tensor, the share of what tiles have that moves at least."""
+    def nothing(cls, lay: Layout) -> OuterTiles:
+        """One class, of which nothing is known."""
         none = [np.zeros(1) for _ in range(lay.T)]
         ones = [np.ones(1) for _ in range(lay.T)]
-        nothing = cls(None, np.zeros(1, np.int64), np.zeros(1, np.int64), none, ones, ones)
-        grid = TileGrid.of(lay) if lay.S > 1 and lay.spatial[0] is None else None
+        return cls(None, np.zeros(1, np.int64), np.zeros(1, np.int64), none, ones, ones)
+
+    @classmethod
+    def of(cls, lay: Layout, least: LeastWords, inside: Sequence[float], grid: TileGrid | None = None) -> OuterTiles:
+        """`inside`: by tensor, the share of what tiles have that moves at least. `grid`: tiles that need not divide the sizes;
+        loops around them count the sizes by them."""
+        if lay.S == 1 or lay.spatial[0] is not None:
+            return cls.nothing(lay)
+        grid = grid or TileGrid.of(lay)
         if grid is None:
-            return nothing
+            return cls.nothing(lay)
         tiles = np.flatnonzero(grid.fits(least, 1))
         if not tiles.size:
-            return nothing  # nor does any design
+            return cls.nothing(lay)  # nor does any design
         extents = grid.extents[:, tiles]
         words, loops = grid.words(extents), lay.sizes[:, None] / extents
         by_loop = list(possible(loops))
-        moved, stays, held = none, ones.copy(), ones.copy()
+        stays, held = ([np.ones(1) for _ in range(lay.T)] for _ in range(2))
         joined = np.concatenate([rows for _, rows in by_loop])
         moved = [np.zeros(len(joined)) for _ in range(lay.T)]
         for t in range(lay.T):

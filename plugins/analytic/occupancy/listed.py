@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsemap.pieces.contracts.base import Array
+from sparsemap.pieces.contracts.base import Array, Rows
 from sparsemap.pieces.contracts.sparsity import name_bits
 
 from .. import native
 from .bins import CUTS, TAIL
+from .lookup import Told, fingerprint
 from .points import RankPieces, RankPoints
 
 if TYPE_CHECKING:
-    from .units import UnitTables
+    from .units import AskedFormat, UnitTables
 
 LOOPS = np.exp, np.expm1, np.log1p
 
@@ -23,28 +24,52 @@ LOOPS = np.exp, np.expm1, np.log1p
 def expected_of_lists(parts: Sequence[tuple[UnitTables, RankPoints]]) -> list[Array] | None:
     """Per part (n, 7): of bits and of offsets the sum, the one at the largest occupancy, and the one that is the same at all
     others in merged windows, else NaN; and `narrow`. None: a format is not known there, or says what is no number from 0 on."""
-    formats = parts[0][0].formats
+    one = parts[0][0]
     names = "format", "length", "positions"
-    joined = [np.concatenate([getattr(part.ranks, name) for _, part in parts]) for name in names]
-    form_of, length, usual = joined[0].astype(np.int64), joined[1], np.concatenate([part.usual for _, part in parts])
-    coord_bits, offset_bits = name_bits(length), name_bits(joined[2] + 1.0)
-    codes, known = np.zeros((len(formats), 8), dtype=np.int64), np.empty((len(length), 10))
-    for number in np.flatnonzero(np.bincount(form_of)):
-        (form, outer), rows = formats[number], np.flatnonzero(form_of == number)
-        if outer is None or not hasattr(form, "lists_of"):
+    form_of, length, positions = (np.concatenate([getattr(part.ranks, name) for _, part in parts]) for name in names)
+    form_of, usual = form_of.astype(np.int64), np.concatenate([part.usual for _, part in parts])
+    codes = np.zeros((len(one.formats), 8), dtype=np.int64)
+    for number in np.flatnonzero(np.bincount(form_of)).tolist():
+        if number not in one.codes:
+            told = _told(one.formats[number], *np.ones((3, 1)))
+            one.codes[number] = None if told is None else told[0]
+        if (code := one.codes[number]) is None:
             return None
-        told = form.lists_of(outer, length[rows], coord_bits[rows], offset_bits[rows], usual[rows])
-        if told is None:
-            return None
-        codes[number], known[rows] = told[0], np.transpose(told[1])
+        codes[number] = code
+
+    def fill(rows: Rows) -> Told:
+        found = np.empty((len(Told._fields), len(rows)))
+        for number in np.flatnonzero(np.bincount(form_of[rows])).tolist():
+            mine = np.flatnonzero(form_of[rows] == number)
+            some = rows[mine]
+            told = _told(one.formats[number], length[some], positions[some], usual[some])
+            assert told is not None
+            found[:, mine] = told[1]
+        return Told(*found)
+
+    known = one.told.find(fingerprint([form_of, length, positions, usual.view(np.int64)]), fill)
+    known_of = np.column_stack(known)
     found, first = [], 0
     for tables, part in parts:
         stop = first + len(part.tiles)
-        out = _summed(tables, part, codes, known[first:stop], form_of[first:stop])
+        out = _summed(tables, part, codes, known_of[first:stop], form_of[first:stop])
         if out is None:
             return None
         found.append(out)
         first = stop
+    return found
+
+
+def _told(
+    asked: AskedFormat, length: Array, positions: Array, usual: Array
+) -> tuple[Sequence[int], Sequence[Array]] | None:
+    """`lists_of` the format; None: it is not known there."""
+    form, outer = asked
+    if outer is None or not hasattr(form, "lists_of"):
+        return None
+    found: tuple[Sequence[int], Sequence[Array]] | None = form.lists_of(
+        outer, length, name_bits(length), name_bits(positions + 1.0), usual
+    )
     return found
 
 
