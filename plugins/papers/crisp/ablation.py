@@ -25,7 +25,8 @@ CRITERIA = {
     "random": "chance",
 }
 USER = "3,8,9"
-POINT = {"method": "crisp", "pattern": "1:4", "sparsity": 0.95, "classes": USER, "network": NETWORK}
+SEEDS = 10
+POINT = {"method": "crisp", "pattern": "1:4", "sparsity": 0.95, "classes": USER, "network": NETWORK, "seeds": SEEDS}
 
 
 @attrs.frozen
@@ -100,4 +101,4 @@ def aware(over: dict[str, Difference]) -> str:
     told = [f"better than {worse}"] * bool(worse) + [f"worse than {better}"] * bool(better)
     told += [f"not told apart from {alike}"] * bool(alike)
     shown = "shown" if worse and not alike and not better else "not shown"
-    return f"That the user's classes score them is {shown} to matter: their saliency is {', '.join(told)}."
+    return f"That the user's classes score the words is {shown} to help: their saliency is {', '.join(told)}."

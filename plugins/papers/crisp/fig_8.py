@@ -227,11 +227,15 @@ def draw(found: Mapping[str, Fig8Cells]) -> Figure:
     names = [product.name for product in cells.layers]
     shown = (STC.name, *(f"CRISP 1:4 B{block}" for block in BLOCKS), DSTC.name)
     panels, places = [], range(len(names))
-    look: dict[str, Any] = {"names": names, "turned": 60, "limits": {"ylim": (0, None)}}
     for what, quantity in (("cycles", "cycles"), ("energy with DRAM", "energy_pj")):
-        for model, of in found.items():
-            gains = {design: [of.over_dense(quantity, design, layer) for layer in names] for design in shown}
-            lines = [Series(design, places, gain) for design, gain in gains.items()]
+        gains = {
+            model: {design: [of.over_dense(quantity, design, layer) for layer in names] for design in shown}
+            for model, of in found.items()
+        }
+        top = 1.05 * max(max(gain) for mine in gains.values() for gain in mine.values())  # the eye compares models
+        look: dict[str, Any] = {"names": names, "turned": 60, "limits": {"ylim": (0, top)}}
+        for model, mine in gains.items():
+            lines = [Series(design, places, gain) for design, gain in mine.items()]
             title = f"{what} by layer, 90 %, model {model}"
             panels.append(Panel("", f"{what} of dense over it", lines, title=title, **look))
     for model, of in found.items():

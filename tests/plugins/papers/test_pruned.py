@@ -93,7 +93,7 @@ ACCURACIES = {"saliency": [0.95, 0.97, 0.96], "saliency-all": [0.80, 0.81, 0.83]
 
 
 MATTERS = "has 80.0 %, the best one of chance 36.0 %: scores matter."
-BETTER = "to matter: their saliency is better than saliency of all classes"
+BETTER = "to help: their saliency is better than saliency of all classes"
 
 
 @pytest.mark.parametrize(
