@@ -161,7 +161,7 @@ class Problem:
         given = self.loops.sizes
         return {dim: (given[dim], size) for dim, size in self.sizes.items() if size != given[dim]}
 
-    @property
+    @cached_property
     def dims(self) -> tuple[str, ...]:
         return tuple(self.loops.sizes)
 
