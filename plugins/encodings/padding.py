@@ -109,7 +109,7 @@ _LOCK = RLock()
 
 
 def _fuller(problem: Problem, plain: Mapping[str, int], largest: int) -> Padding:
-    """Smooth sizes where they fill the fan-outs so much better, and what is padded with many divisors."""
+    """Smooth sizes where they fill the fan-outs so much better, or close ones with many more divisors."""
     smooth = {dim: next_smooth(size, largest) for dim, size in problem.loops.sizes.items()}
     unlike = sorted((dim for dim in plain if smooth[dim] != plain[dim]), key=lambda dim: -problem.loops.sizes[dim])
     open_dims = unlike[:MOST_OPEN]
@@ -118,20 +118,19 @@ def _fuller(problem: Problem, plain: Mapping[str, int], largest: int) -> Padding
     steps = [_steps({**plain, **{dim: smooth[dim] for dim in some}}, limits) for some in subsets]
     given = _steps(plain, limits)
     if min(steps, default=given) >= FULLER * given:
-        return Padding(_many_divisors(problem, plain, largest))
+        return Padding(plain)
     best = subsets[-1] if steps[-1] < given else subsets[steps.index(min(steps))]
     sizes = {**plain, **{dim: smooth[dim] for dim in best}}
     why = f"to fill the fan-outs: {_steps(sizes, limits) / given:.2g}x the steps"
-    return Padding(_many_divisors(problem, sizes, largest), why)
+    return Padding(_many_divisors(problem, sizes), why)
 
 
-def _many_divisors(problem: Problem, sizes: Mapping[str, int], largest: int) -> dict[str, int]:
-    """Of dimensions that are padded, the smooth size with the most divisors, where that has so many more."""
+def _many_divisors(problem: Problem, sizes: Mapping[str, int]) -> dict[str, int]:
+    """Of dimensions that are padded, the size with the most divisors, where these are so many more."""
     found = dict(sizes)
     for dim, given in problem.loops.sizes.items():
         if sizes[dim] > given:
-            near = [size for size in near_sizes(given, PADDED_LARGER) if next_smooth(size, largest) == size]
-            best = max(near, key=lambda size: (len(divisors(size)), -size), default=given)
+            best = max(near_sizes(given, PADDED_LARGER), key=lambda size: (len(divisors(size)), -size))
             found[dim] = best if len(divisors(best)) >= RICHER * len(divisors(sizes[dim])) else sizes[dim]
     return found
 

@@ -87,10 +87,11 @@ class Certified:
 def check(path: Path, registry: Registry) -> Certified:
     """`SpecError` if the file, or the design that it names, cannot be read."""
     table = _read(path)
-    problem = load_problem(**{kind: table["problem"][kind] for kind in OF_PROBLEM}, registry=registry)
     wrong = []
     score, within = float(table["score"]), float(table["within"])
     design = design_file.load(path.parent / str(table["design"]), registry)
+    given = load_problem(**{kind: table["problem"][kind] for kind in OF_PROBLEM}, registry=registry)
+    problem = given.laid_out(design.problem.sizes)  # not what the space would pad to by a forecast of today
     own = float(design.problem.evaluator.score(design.problem.evaluator.evaluate_designs(design.batch))[0])
     if not math.isclose(own, score, rel_tol=1e-6):
         wrong.append(f"the design scores {own:.6g}, the certificate says {score:.6g}")

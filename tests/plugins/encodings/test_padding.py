@@ -40,11 +40,11 @@ def test_padding_by_fan_outs_finds_better_designs():
     assert found < before
 
 
-def test_what_is_padded_has_many_divisors():
-    """509 is prime: 510 = 2 * 3 * 5 * 17 would do, 540 has 24 divisors in place of 16; 53 has no better one near than 54."""
-    product = {"name": "primes", "einsum": "Z[m, n] = P[m, k] * Q[k, n]", "dims": {"m": 509, "k": 53, "n": 64}}
+def test_what_fills_the_fan_outs_has_many_divisors():
+    """1024 has 11, 1020 has 24; of 757 and 331 none near has 1.5 times as many as 768 and 336."""
+    product = {"name": "primes", "einsum": "Z[m, n] = P[m, k] * Q[k, n]", "dims": {"m": 1009, "k": 757, "n": 331}}
     made = sparsemap.load_problem({**product, "density": {"P": 0.2, "Q": 0.2}}, "mobile")
-    assert made.padded == {"m": (509, 540), "k": (53, 54)}
+    assert made.padded == {"m": (1009, 1020), "k": (757, 768), "n": (331, 336)}
 
 
 def test_sizes_with_more_divisors():
