@@ -36,6 +36,7 @@ objective that grows with both is bounded by its least value over them: what sav
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -59,7 +60,7 @@ ROUNDING = 1e-6
 """Densities and shares are rounded to six decimals before computes are counted (7.3)."""
 
 
-def _front(energy: Array, cycles: Array) -> tuple[Array, Array]:
+def front(energy: Array, cycles: Array) -> tuple[Array, Array]:
     """The pairs that no other beats in both; neighbours are merged, to the least of each, where there are too many."""
     order = np.lexsort((cycles, energy))
     energy, cycles = energy[order], cycles[order]
@@ -90,30 +91,38 @@ class LowerBound:
             told = layout.visited[0] / layout.visited[1]  # that of the others is among the gaps
             self.taken = [share_taken(layout, t) / float(told[t]) for t in range(layout.T)]
         self.densities, self.touched = self.accesses.densities, self.accesses.touched
-        sizes = {dim: problem.sizes[dim] for dim in layout.dims}
         self.computes = float(layout.ends.prod())
-        self.units = largest_product([m.limit for m in problem.mapping_levels if m.spatial], sizes.values())
-        inside = [[m.limit for m in problem.mapping_levels if m.spatial and m.storage < s] for s in range(layout.S)]
-        self.instances = [largest_product(limits, sizes.values()) for limits in inside]
+        self.count_units(problem.sizes)
         self.volumes = words.once
         self.kept = [float(self.accesses.kept(t, layout.S)[0]) for t in range(layout.T)]
         self.actual = self._left_of_all(self._effectual())
         self.busy = max(self.actual, self._left_of_all(self._timed()))
         """Computes that take a place in time, carried out or gated."""
-        self.outer = OuterTiles.of(layout, words, self.inside)
-        self.links = LeastLinks(words, self.accesses, self.inside, self.instances)
+        self.prove()
+
+    def count_units(self, sizes: Mapping[str, int]) -> None:
+        """What fan-outs can hold at most of the factors of these sizes."""
+        limits = [(m.storage, m.limit) for m in self.layout.problem.mapping_levels if m.spatial]
+        inside = [[limit for storage, limit in limits if storage < s] for s in range(self.layout.S + 1)]
+        self.sizes = sizes
+        *self.instances, self.units = (largest_product(some, sizes.values()) for some in inside)
+
+    def prove(self) -> None:
+        """The pairs, and classes with theirs."""
+        self.outer = OuterTiles.of(self.layout, self.words, self.inside)
+        self.links = LeastLinks(self.words, self.accesses, self.inside, self.instances)
         self.ways = self._outermost()
         """K times: energy, cycles, and cycles in which all else waits, (N,) by class, and pairs of energy and cycles (n,) of
         what is the same in all classes."""
         parts = []
         for energy, cycles, waiting, pj, steps in self.ways:
             if not waiting.any():
-                energy, cycles, waiting = *_front(energy, cycles), np.zeros(1)
-            some = [self._joined(energy, cycles, waiting, pj[i : i + 1], steps[i : i + 1]) for i in range(len(pj))]
-            parts += [_front(a[:, 0], b[:, 0]) for a, b in some]
-        self.energy_pj, self.cycles = _front(*map(np.concatenate, zip(*parts, strict=True)))
+                energy, cycles, waiting = *front(energy, cycles), np.zeros(1)
+            some = [self.joined(energy, cycles, waiting, pj[i : i + 1], steps[i : i + 1]) for i in range(len(pj))]
+            parts += [front(a[:, 0], b[:, 0]) for a, b in some]
+        self.energy_pj, self.cycles = front(*map(np.concatenate, zip(*parts, strict=True)))
 
-    def _joined(self, energy: Array, cycles: Array, waiting: Array, pj: Array, steps: Array) -> tuple[Array, Array]:
+    def joined(self, energy: Array, cycles: Array, waiting: Array, pj: Array, steps: Array) -> tuple[Array, Array]:
         """Pairs (N, n) of classes (N,) with `pj` and `steps` (n,) of what is the same in all."""
         least = np.ceil(self.busy / self.units * (1.0 - 1e-9))
         computes, steps = self.actual * float(self.chip.mac_pj["compute"]), np.maximum(steps, least)
@@ -123,7 +132,7 @@ class LowerBound:
     def by_class(self) -> tuple[Array, Array]:
         """The least energy and cycles (K * N,): those of the least of what is the same in all classes."""
         every = ((a, b, c, pj.min(keepdims=True), steps.min(keepdims=True)) for a, b, c, pj, steps in self.ways)
-        energy, cycles = map(np.concatenate, zip(*(self._joined(*some) for some in every), strict=True))
+        energy, cycles = map(np.concatenate, zip(*(self.joined(*some) for some in every), strict=True))
         return energy[:, 0], cycles[:, 0]
 
     def _effectual(self) -> float:
@@ -164,8 +173,8 @@ class LowerBound:
         if group is None:
             return found
         limit = lay.problem.mapping_levels[group].limit
-        for d, size in enumerate(lay.sizes):
-            usable = np.array([n for n in divisors(int(size)) if n <= limit], dtype=np.float64)
+        for d, size in enumerate(self.sizes.values()):
+            usable = np.array([n for n in divisors(size) if n <= limit], dtype=np.float64)
             if found.shape[1] * len(usable) > MOST_TILES:
                 return None
             found = np.repeat(found, len(usable), axis=1)
@@ -182,7 +191,7 @@ class LowerBound:
             free = [
                 [d for i, d in enumerate(lay.dims) if lay.windowed[t] or not lay.relevant[t, i]] for t in range(lay.T)
             ]
-            return np.array([[largest_product([limit], [lay.problem.sizes[d] for d in dims])] for dims in free])
+            return np.array([[largest_product([limit], [self.sizes[d] for d in dims])] for dims in free])
         shares = np.empty((lay.T, splits.shape[1]))
         for t in range(lay.T):
             shares[t] = splits.prod(axis=0)
@@ -191,8 +200,21 @@ class LowerBound:
         return shares
 
     def _outermost(self) -> list[tuple[Array, Array, Array, Array, Array]]:
-        """Traffic of the outermost level, and what follows from it further in: pJ, cycles, for every class; cycles in
-        which the levels inside wait, as the next one has one copy of every tile (`overlap`); and the pairs of the rest."""
+        """As `leaving`, with what follows further in, for every class; and the pairs of the rest."""
+        lay, (energy, cycles, waiting) = self.layout, self.leaving()
+        rests, found = self.innermost(float(energy.min())), np.zeros(1, dtype=np.int64)
+        copies = [copies for copies, _ in rests]
+        for s in range(1, lay.S - 1):
+            one = math.prod([m.limit for m in lay.problem.mapping_levels if m.spatial and m.storage > s])
+            least = max(1.0, float(cycles.min()))
+            between, busy, found = self.links.between(s, self.outer, self._splits(s), self.busy / one, least, copies)
+            energy, cycles = energy + between, np.maximum(cycles, busy)
+        energy, cycles, waiting = np.broadcast_arrays(np.atleast_2d(energy), cycles, waiting)
+        return [(*some, *rests[i][1]) for *some, i in zip(energy, cycles, waiting, found.tolist(), strict=True)]
+
+    def leaving(self) -> tuple[Array, Array, Array]:
+        """Traffic of the outermost level by class: pJ, cycles, and cycles in which the levels inside wait, as the next one has
+        one copy of every tile (`overlap`)."""
         lay, outer, accesses = self.layout, self.outer, self.accesses
         energy: Array = np.zeros(len(outer.tile))
         read, written, small = energy, energy, np.zeros(1)
@@ -228,21 +250,13 @@ class LowerBound:
         stops = self.words.known.options.overlap and lay.S > 1 and lay.spatial[0] is None
         stops = stops and all(lay.child(t, 0) == 1 and self.words.copies[t, 1] == 1.0 for t in come)
         waiting: Array = cycles if stops else np.zeros(1)
-        rests, found = self._innermost(float(energy.min())), np.zeros(1, dtype=np.int64)
-        copies = [copies for copies, _ in rests]
-        for s in range(1, lay.S - 1):
-            one = math.prod([m.limit for m in lay.problem.mapping_levels if m.spatial and m.storage > s])
-            least = max(1.0, float(cycles.min()))
-            between, busy, found = self.links.between(s, outer, self._splits(s), self.busy / one, least, copies)
-            energy, cycles = energy + between, np.maximum(cycles, busy)
-        energy, cycles, waiting = np.broadcast_arrays(np.atleast_2d(energy), cycles, waiting)
-        return [(*some, *rests[i][1]) for *some, i in zip(energy, cycles, waiting, found.tolist(), strict=True)]
+        return energy, cycles, waiting
 
-    def _innermost(self, least: float) -> list[tuple[float, tuple[Array, Array]]]:
+    def innermost(self, least: float, near: bool = True) -> list[tuple[float, tuple[Array, Array]]]:
         """Reads of operands and updates of the output at the level next to the compute units: pairs of pJ and cycles of ways
         to share its fan-out, where so many children of one level share a word of the output, at most. An instance reads all
         partial sums back but the first of each word (4.3): the more children sum a word, the fewer. Numbers of children are
-        told apart where they make a difference to `least` pJ."""
+        told apart where they make a difference to `least` pJ. `near`: what their tiles cost is looked at as well."""
         lay, level = self.layout, self.layout.S - 1
         if level == 0:
             return [(np.inf, (np.zeros(1), np.zeros(1)))]  # the same accesses as the outermost level's
@@ -284,10 +298,10 @@ class LowerBound:
             pj = energy + again * get_sums
             if not found or pj.min() > found[-1][1][0][0] + TOLD_APART * least:
                 cycles = np.maximum(self.links.transfer(level, read + again / instances, written), steps)
-                front = _front(pj, cycles)
-                found.append((float(copies) if found else np.inf, front))
-                more = np.minimum(more, pj - front[0][::-1][np.searchsorted(front[1][::-1], cycles, side="right") - 1])
-        if splits is not None and len(whole) == len(lay.operands):
+                best = front(pj, cycles)
+                found.append((float(copies) if found else np.inf, best))
+                more = np.minimum(more, pj - best[0][::-1][np.searchsorted(best[1][::-1], cycles, side="right") - 1])
+        if near and splits is not None and len(whole) == len(lay.operands):
             reads, left = (np.array(np.broadcast_arrays(*part)) for part in zip(*whole, strict=True))
             self.links.units = LeastUnits.of(self.words, self.accesses, splits, reads, left, more * (1.0 - 1e-9))
         return found[::-1]

@@ -27,6 +27,7 @@ class LeastAccesses:
         self.volumes = [float(math.prod(tensor.shape(layout.problem.sizes))) for tensor in layout.tensors]
         self.chances: dict[int, Array] = {}
         """By leader, `_there` of 2 ** (i / 8) words."""
+        self._chance: dict[tuple[int, int], float] = {}
         self._known: dict[tuple[str, int, int], Any] = {}
         """By method and arguments."""
         self.one_by_one = [self.touched[t] * layout.ends[~layout.relevant[t]].prod() for t in range(layout.T)]
@@ -109,7 +110,10 @@ class LeastAccesses:
         if occupancy.by_shape:
             return np.full(words.shape, self.densities[c])
         volumes, which = np.unique(words.astype(np.int64), return_inverse=True)
-        chance = [self.densities[c] if n == 1 else 1.0 - float(occupancy.empty((int(n),))) for n in volumes]
+        for n in volumes:
+            if (c, n) not in self._chance:
+                self._chance[c, n] = self.densities[c] if n == 1 else 1.0 - float(occupancy.empty((int(n),)))
+        chance = [self._chance[c, n] for n in volumes]
         return np.maximum(np.array(chance)[which], self.densities[c])
 
     def needed(

@@ -50,10 +50,7 @@ class LeastLinks:
         have come, and than the tiles inside need. `splits`: ways (D, m) to share its fan-out; None: too many. Or (K, N), K
         pairs by how many children work: `work` cycles of computing for one, where all else takes `least` or more; and by how
         many share a word of the output: (K,) the place in `copies`, the most of them, the last one infinity."""
-        lay, ones = self.layout, [np.ones(1)] * self.layout.T
-        moved = [np.maximum(outer.moved[t], self.touched[t]) for t in range(lay.T)]
-        own = [self.handed(t, s, moved[t], *((outer.stays[t], outer.words[t]) if s == 1 else (ones[t], ones[t])))
-               for t in range(lay.T)]  # fmt: skip
+        own = self.handing(s, outer)
         energy, cycles = sum((part.pj for part in own), start=np.zeros(1)), self.busy(s, own)
         if outer.grid is None or splits is None:
             return energy, cycles, np.full(1, len(copies) - 1)
@@ -68,6 +65,14 @@ class LeastLinks:
             np.maximum(np.maximum(cycles, inside[1]), slowest),
             inside[2] % len(copies),
         )
+
+    def handing(self, s: int, outer: OuterTiles) -> list[Handed]:
+        """By tensor, what leaves a level for its children at least."""
+        lay, ones, found = self.layout, np.ones(1), []
+        for t in range(lay.T):
+            inside = (outer.stays[t], outer.words[t]) if s == 1 else (ones, ones)
+            found.append(self.handed(t, s, np.maximum(outer.moved[t], self.touched[t]), *inside))
+        return found
 
     def handed(self, t: int, s: int, words: Array, stays: Array, held: Array, every: bool = False) -> Handed:
         """Handing over `words` (n,) to its children, out of tiles of `held` words or more, whose words serve `stays`

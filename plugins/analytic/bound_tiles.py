@@ -50,8 +50,13 @@ class TileGrid:
         options = [np.array(divisors(int(size)), dtype=np.float64) for size in lay.sizes]
         if math.prod(len(option) for option in options) > MOST_TILES:
             return None
-        grids = np.meshgrid(*options, indexing="ij")
         pairs = [_next_inside(tuple(option.tolist())) for option in options]
+        return cls.among(lay, options, pairs)
+
+    @classmethod
+    def among(cls, lay: Layout, options: list[Array], pairs: Sequence[list[tuple[int, int]]] = ()) -> TileGrid:
+        """Tiles of these extents; without `pairs`, the places of `_next_inside`, for what asks of no tile which are inside."""
+        grids = np.meshgrid(*options, indexing="ij")
         steps = np.array([pair for own in pairs for pair in own], dtype=np.int64).reshape(-1, 2)
         within = np.array([*map(len, options)]), steps, np.cumsum([*map(len, pairs)])
         return cls(lay, options, np.stack([grid.ravel() for grid in grids]).reshape(lay.D, -1), within)
@@ -187,21 +192,28 @@ class OuterTiles:
     """Per tensor, words of the tile (N,); 1 where it is not known."""
 
     @classmethod
-    def of(cls, lay: Layout, least: LeastWords, inside: Sequence[float]) -> OuterTiles:
-        """`inside`: by tensor, the share of what tiles have that moves at least."""
+    def nothing(cls, lay: Layout) -> OuterTiles:
+        """One class, of which nothing is known."""
         none = [np.zeros(1) for _ in range(lay.T)]
         ones = [np.ones(1) for _ in range(lay.T)]
-        nothing = cls(None, np.zeros(1, np.int64), np.zeros(1, np.int64), none, ones, ones)
-        grid = TileGrid.of(lay) if lay.S > 1 and lay.spatial[0] is None else None
+        return cls(None, np.zeros(1, np.int64), np.zeros(1, np.int64), none, ones, ones)
+
+    @classmethod
+    def of(cls, lay: Layout, least: LeastWords, inside: Sequence[float], grid: TileGrid | None = None) -> OuterTiles:
+        """`inside`: by tensor, the share of what tiles have that moves at least. `grid`: tiles that need not divide the sizes;
+        loops around them count the sizes by them."""
+        if lay.S == 1 or lay.spatial[0] is not None:
+            return cls.nothing(lay)
+        grid = grid or TileGrid.of(lay)
         if grid is None:
-            return nothing
+            return cls.nothing(lay)
         tiles = np.flatnonzero(grid.fits(least, 1))
         if not tiles.size:
-            return nothing  # nor does any design
+            return cls.nothing(lay)  # nor does any design
         extents = grid.extents[:, tiles]
         words, loops = grid.words(extents), lay.sizes[:, None] / extents
         by_loop = list(possible(loops))
-        moved, stays, held = none, ones.copy(), ones.copy()
+        stays, held = ([np.ones(1) for _ in range(lay.T)] for _ in range(2))
         joined = np.concatenate([rows for _, rows in by_loop])
         moved = [np.zeros(len(joined)) for _ in range(lay.T)]
         for t in range(lay.T):

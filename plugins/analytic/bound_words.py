@@ -32,7 +32,8 @@ SHARE = 1.0 - 1e-6
 class LeastWords:
     """By tensor and level, the least room, time and energy of words."""
 
-    def __init__(self, known: ModelTables) -> None:
+    def __init__(self, known: ModelTables, ranks: bool = True) -> None:
+        """`ranks`: whether the cheapest hierarchy of a tensor's ranks is looked for."""
         self.known, self.layout, self.chip = known, known.layout, known.layout.problem.chip
         self.coded = known.options.run_lengths and not known.formats.pads
         """Whether metadata are what can be read, and nothing is stored but nonzeros and them."""
@@ -47,7 +48,7 @@ class LeastWords:
         self.sides = tree_sides(self.chip)
         self.drains = known.options.drains
         """Whether what leaves a level for its parent is read there."""
-        self.ranks = [LeastRanks.of(known, t) for t in range(known.layout.T)]
+        self.ranks = [LeastRanks.of(known, t) if ranks else None for t in range(known.layout.T)]
         """Metadata of the whole tensor; None: no more is known than its entropy."""
 
     def told_bits(self, t: int, words: Array) -> Array:

@@ -17,7 +17,7 @@ from those before it. `detail` runs the same code.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -25,7 +25,7 @@ import attrs
 import numpy as np
 
 from sparsemap import Charge, CostModel, Evaluation
-from sparsemap.pieces.contracts import Classes
+from sparsemap.pieces.contracts import Classes, Outlook
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.chip import Chip
 from sparsemap.problem.designs import Designs
@@ -115,9 +115,27 @@ class AnalyticModel(CostModel):
             return None
         return classes_of(found, self._charged(problem, *found.by_class()))
 
+    def outlook(self, problem: Problem) -> Outlook | None:
+        """None as in `lower_bound`, and without the charge `remainders`: then what is laid out is all that counts."""
+        from .outlook import OtherSizes
+
+        known, options = self._prepared(problem), self._prepared(problem).options
+        if not (options.remainders and self._bounds(known)):
+            return None
+        found = OtherSizes(known.layout, known.places, LeastWords(known, ranks=False), options.sums, options.holes)
+
+        def costs(layouts: Sequence[Mapping[str, int]]) -> list[Evaluation] | None:
+            pairs = found.of(layouts)
+            return None if pairs is None else [self._charged(problem, *some) for some in pairs]
+
+        return Outlook(self._charged(problem, *found.least()), costs)
+
+    def _bounds(self, known: ModelTables) -> bool:
+        return not (known.quirks or known.places.deals or known.joint or any(known.layout.linked))
+
     def _bound(self, problem: Problem) -> LowerBound | None:
         known, options = self._prepared(problem), self._prepared(problem).options
-        if known.quirks or known.places.deals or known.joint or any(known.layout.linked):
+        if not self._bounds(known):
             return None
         return problem.remember(
             (AnalyticModel, "lower-bound", options),

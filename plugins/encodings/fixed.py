@@ -76,6 +76,8 @@ class Fixed(Constant):
     """By tensor, the level from which inwards it is uncompressed; tensors left out are compressed everywhere, or nowhere."""
     sizes: Mapping[str, int] = attrs.field(factory=dict)
     """Dimensions to pad, with the sizes that their bounds multiply up to."""
+    why: str = ""
+    """Why they are padded, in a few words for reports."""
 
     @property
     def provides(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -83,6 +85,9 @@ class Fixed(Constant):
 
     def padded_sizes(self, sizes: Mapping[str, int]) -> Mapping[str, int]:
         return {dim: size for dim, size in self.sizes.items() if dim in sizes}
+
+    def why_padded(self, problem: Problem) -> str:
+        return self.why
 
     def choices(self, problem: Problem) -> Mapping[str, tuple[Piece, ...]]:
         found = {}

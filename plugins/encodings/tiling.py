@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from functools import cache
-from itertools import accumulate, combinations, groupby, pairwise
+from collections.abc import Mapping
+from itertools import accumulate, groupby, pairwise
 from typing import ClassVar
 
 import attrs
@@ -14,15 +12,11 @@ import numpy as np
 from sparsemap import Problem
 from sparsemap.errors import DesignError
 from sparsemap.pieces.contracts import Array, Genes, Segment
-from sparsemap.primes import Divisors, is_prime, largest_product, prime_factors
+from sparsemap.primes import Divisors, prime_factors
 from sparsemap.problem.designs import Designs
 
+from .padding import Padding, chosen, next_composite, next_smooth
 from .tile_moves import compiled, guess_tiling, repair_tiling, vary_tiling
-
-WORTH = 0.8
-"""Share of the time at which `auto` pads more than the paper does."""
-MOST_OPEN = 6
-"""Dimensions that it decides about, the largest ones."""
 
 
 @attrs.frozen(kw_only=True)
@@ -57,7 +51,10 @@ class PrimeFactors(LoopTiling):
     """`prime`, the paper's rule: a prime size goes to the next composite one. `smooth`: any size with a prime factor
     above `largest_factor` goes to the next size without (730 = 2*5*73 -> 735 = 3*5*7*7). `none`: sizes stay. `auto`:
     `prime`, but `smooth` where that fills the fan-outs so much better, for some dimensions, that all computes take less than
-    0.8 times as long: then for all, since tiles have to fit as well, unless that fills the fan-outs worse than before."""
+    0.8 times as long: then for all, since tiles have to fit as well, unless that fills the fan-outs worse than before. What
+    is padded then goes to the smooth size with the most divisors up to a sixteenth larger, if these are 1.5 times as many
+    (730 -> 756). And any size goes to one with more divisors, up to an eighth larger (2048 -> 2160), where the cost model
+    expects less than 0.95 times the score of its tiles at the level next to the outermost one."""
     prime_threshold: int = attrs.field(default=7, validator=attrs.validators.ge(1))
     """`prime` leaves primes up to this one alone: filters of 3, 5 or 7 are prime and small enough for one loop."""
     largest_factor: int = attrs.field(default=7, validator=[attrs.validators.ge(2), attrs.validators.le(31)])
@@ -71,21 +68,14 @@ class PrimeFactors(LoopTiling):
         return {dim: next_smooth(size, self.largest_factor) for dim, size in sizes.items()}
 
     def padded_for(self, problem: Problem) -> Mapping[str, int]:
-        sizes = problem.loops.sizes
-        padded = dict(self.padded_sizes(sizes))
-        if self.padding != "auto":
-            return padded
-        smooth = {dim: next_smooth(size, self.largest_factor) for dim, size in sizes.items()}
-        unlike = sorted((dim for dim in sizes if smooth[dim] != padded[dim]), key=lambda dim: -sizes[dim])
-        open_dims = unlike[:MOST_OPEN]
-        limits = [level.limit for level in problem.mapping_levels if level.spatial]
-        subsets = [some for count in range(len(open_dims)) for some in combinations(open_dims, count + 1)]
-        steps = [_steps(padded | {dim: smooth[dim] for dim in some}, limits) for some in subsets]
-        given = _steps(padded, limits)
-        if min(steps, default=given) >= WORTH * given:
-            return padded
-        chosen = subsets[-1] if steps[-1] < given else subsets[steps.index(min(steps))]
-        return padded | {dim: smooth[dim] for dim in chosen}
+        return self._padding(problem).sizes
+
+    def why_padded(self, problem: Problem) -> str:
+        return self._padding(problem).why
+
+    def _padding(self, problem: Problem) -> Padding:
+        plain = self.padded_sizes(problem.loops.sizes)
+        return chosen(problem, plain, self.largest_factor) if self.padding == "auto" else Padding(plain)
 
     def genes(self, problem: Problem) -> Genes:
         names = [f"{dim}.{i + 1}" for dim, size in problem.sizes.items() for i in range(len(prime_factors(size)))]
@@ -166,33 +156,3 @@ class PrimeFactors(LoopTiling):
             f"design {row}: bounds of dimension '{name}' are {found} = {products[dim, row]:g}, "
             f"expected whole numbers that multiply up to {size}{padded}"
         )
-
-
-def _steps(sizes: Mapping[str, int], limits: Sequence[int]) -> float:
-    """Steps that all computes take where the fan-outs are as full as the factors of the sizes allow."""
-    return math.prod(sizes.values()) / largest_product(limits, sizes.values())
-
-
-def next_composite(size: int, threshold: int) -> int:
-    """The paper's padding (Section IV-B): a prime above the threshold becomes the next composite number."""
-    if size <= threshold or not is_prime(size):
-        return size
-    return size + 1 if size > 2 else 4
-
-
-def next_smooth(size: int, largest: int) -> int:
-    """The smallest number from `size` on that has no prime factor above `largest`."""
-    return _next_smooth(size, tuple(p for p in range(2, largest + 1) if is_prime(p)))
-
-
-@cache
-def _next_smooth(size: int, primes: tuple[int, ...]) -> int:
-    """The same for a set of primes: the largest of them divides the answer once more, or not at all."""
-    if size <= 1:
-        return 1
-    if len(primes) == 1:
-        power = 1
-        while power < size:
-            power *= primes[0]
-        return power
-    return min(_next_smooth(size, primes[:-1]), primes[-1] * _next_smooth(-(-size // primes[-1]), primes))

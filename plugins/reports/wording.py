@@ -127,7 +127,7 @@ def problem_texts(problem: Problem) -> dict[str, str]:
     return {
         "sizes": ", ".join(f"{dim} {size}" for dim, size in problem.loops.sizes.items()),
         "density": ", ".join(f"{name} {100 * density:.3g} %" for name, density in densities.items()),
-        "padded": ", ".join(f"{dim} {given} -> {size}" for dim, (given, size) in problem.padded.items()),
+        "padded": problem.padded_text,
     }
 
 

@@ -19,7 +19,7 @@ def space_table(problem: Problem) -> dict[str, Any]:
         segments[name] = {"about": segment.explain(problem), "genes": genes_by_name}
     levels = [level.name for level in problem.mapping_levels]
     padded = {dim: list(sizes) for dim, sizes in problem.padded.items()}
-    return {"mapping_levels": levels, "segments": segments, "padded": padded}
+    return {"mapping_levels": levels, "segments": segments, "padded": padded, "why_padded": problem.space.why_padded}
 
 
 def space_lines(problem: Problem, width: int) -> list[str]:
@@ -41,6 +41,5 @@ def space_lines(problem: Problem, width: int) -> list[str]:
     else:
         lines.append(total.rjust(width))
     if problem.padded:
-        grown = ", ".join(f"{dim} {given} -> {size}" for dim, (given, size) in problem.padded.items())
-        lines.append(f"padded  {grown}")
+        lines.append(f"padded  {problem.padded_text}")
     return lines

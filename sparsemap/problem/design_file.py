@@ -22,7 +22,8 @@
     [stored]                                     # what the hardware keeps of tensors, by role, as in a space
     Q = { type = "grouped", n = [2], m = 4 }
 
-`beyond_format` is the format of ranks further out than the slots; `padding` gives the sizes of padded dimensions. Files
+`beyond_format` is the format of ranks further out than the slots; `padding` gives the sizes of padded dimensions, and
+`why_padded` says in words what they are for. Files
 written by a search hold the tables of everything that the numbers depend on. A file is read into a problem whose space
 has no genes, so that it is evaluated as in a search.
 """
@@ -58,7 +59,7 @@ COLUMNS |= {name: name for name in ("formats", "decoded")}
 NAMED = ("workload", "hardware", "objective", "cost_model")
 """What may be a file, beside the design or in the working directory."""
 ABOUT = ("kind", "name", "description", "workload", "hardware", "cost_model", "objective")
-PARTS = ("mapping", "padding", "formats", "beyond_format", "gate_skip", "decoded", "segments", "stored")
+PARTS = ("mapping", "padding", "why_padded", "formats", "beyond_format", "gate_skip", "decoded", "segments", "stored")
 KNOWN = (*ABOUT, *PARTS, "score", "scenarios", "pieces")
 LOOP = re.compile(r"\s*(.+?)\s*=\s*(\d+)\s*")
 
@@ -77,6 +78,8 @@ def dump(
     table: dict[str, Any] = {"kind": DESIGN_KIND, "name": f"{problem.workload.name}-{problem.hardware.name}"}
     if problem.padded:
         table["padding"] = {dim: size for dim, (_, size) in problem.padded.items()}
+        if problem.space.why_padded:
+            table["why_padded"] = problem.space.why_padded
     if "bounds" in columns and "order" in columns:
         groups = zip(problem.mapping_levels, design.groups, strict=True)
         table["mapping"] = {x.name: [f"{y.dim}={y.bound}" for y in loops if y.bound > 1] for x, loops in groups}
@@ -151,6 +154,7 @@ def structure(table: Mapping[str, Any], registry: Registry, file: str = "") -> D
     fixed: dict[str, Any] = {"type": defaults.CONSTANTS, **_loops(table.get("mapping", {}), file)}
     if "padding" in table:
         fixed["sizes"] = dict(table["padding"])
+        fixed["why"] = table.get("why_padded", "")
     if "beyond_format" in table:
         fixed["beyond"] = table["beyond_format"]
     for column, key in (("formats", "formats"), ("mechanisms", "gate_skip"), ("decoded", "decoded")):

@@ -110,6 +110,13 @@ class Problem:
         made.__dict__ |= {"space": self.space, **self.known("levels", "technology", "chip")}
         return made
 
+    def laid_out(self, sizes: Mapping[str, int]) -> Problem:
+        """This problem with other sizes after padding than its space asks for; with tables of its own."""
+        made = attrs.evolve(self, shared=Tables())
+        made.__dict__ |= {"sizes": dict(sizes), **self.known("loops", "levels", "technology", "chip")}
+        made.__dict__["space"] = self.space.of(made, sizes)
+        return made
+
     def known(self, *names: str) -> dict[str, Any]:
         """What is made once for a problem, as far as it is made."""
         return {name: self.__dict__[name] for name in names if name in self.__dict__}
@@ -160,6 +167,13 @@ class Problem:
         """Dimensions that were padded: name -> (given size, padded size)."""
         given = self.loops.sizes
         return {dim: (given[dim], size) for dim, size in self.sizes.items() if size != given[dim]}
+
+    @property
+    def padded_text(self) -> str:
+        """`m 730 -> 735, k 730 -> 735 (to fill fan-outs)`; "" where nothing is padded."""
+        grown = ", ".join(f"{dim} {given} -> {size}" for dim, (given, size) in self.padded.items())
+        why = self.space.why_padded if grown else ""
+        return f"{grown} ({why})" if why else grown
 
     @cached_property
     def dims(self) -> tuple[str, ...]:

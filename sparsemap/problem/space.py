@@ -34,10 +34,13 @@ class Space:
     def __reduce__(self) -> Any:
         return attrgetter("space"), (self.problem,)
 
-    def of(self, problem: Problem) -> Space:
-        """This space for a problem with the same workload and levels: the same segments, with genes made anew."""
+    def of(self, problem: Problem, sizes: Mapping[str, int] | None = None) -> Space:
+        """This space for a problem with the same workload and levels: the same segments, with genes made anew. `sizes`: those
+        after padding, in place of what its segments ask for."""
         made = Space(problem, self.spec)
-        made.__dict__ |= {"segments": self.segments, "padding": self.padding}
+        why = self.why_padded if sizes is None else ""
+        padding = self.padding if sizes is None else dict(sizes)
+        made.__dict__ |= {"segments": self.segments, "padding": padding, "why_padded": why}
         return made
 
     @cached_property
@@ -93,6 +96,12 @@ class Space:
             for dim, size in segment.padded_for(self.problem).items():
                 sizes[dim] = max(size, sizes.get(dim, 0))
         return sizes
+
+    @cached_property
+    def why_padded(self) -> str:
+        """Why sizes are padded, in a few words; "" where that needs no word."""
+        found = (segment.why_padded(self.problem) for segment in self.segments.values())
+        return "; ".join(dict.fromkeys(why for why in found if why))
 
     @cached_property
     def candidates(self) -> dict[str, tuple[Piece, ...]]:

@@ -87,6 +87,8 @@ class Result:
     """The designs that the search started from, nearest first: file, workload, distance, and score here (None: invalid)."""
     padded: Mapping[str, tuple[int, int]] = attrs.field(factory=dict)
     """Dimensions that the encoding padded: name -> (given size, searched size)."""
+    why_padded: str = ""
+    """In a few words; "" where that needs no word."""
 
     def __repr__(self) -> str:
         from .written import headline
@@ -222,6 +224,7 @@ def result_of(problem: Problem, best: Best | None, **found: Any) -> Result:
     """The result of a search of a problem; without what it has `found`, that of a design which no search found."""
     found |= {"workload": problem.workload.name, "hardware": problem.hardware.name, "space": problem.space_spec.name}
     found |= {"objective": problem.objective.name or problem.objective.type_name, "padded": dict(problem.padded)}
+    found |= {"why_padded": problem.space.why_padded if problem.padded else ""}
     return Result(best=best, versions=versions_of(problem.registry), **found)
 
 

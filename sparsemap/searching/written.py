@@ -62,6 +62,7 @@ def table(result: Result, folder: Path | None = None) -> dict[str, Any]:
     }
     if_any = {
         "broken_bound": result.broken_bound,
+        "why_padded": result.why_padded,
         "costs": {key: _plain(cost) for key, cost in result.best.costs.items()} if result.best else {},
         "bound_costs": dict(result.bound_costs),
         "chosen": result.best.design.chosen if result.best else {},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import attrs
@@ -38,6 +38,16 @@ class Classes:
     """B designs, and (B,) the class that each is in, to the columns that change for what promises to be good within it."""
 
 
+@attrs.frozen(eq=False)
+class Outlook:
+    """What designs may cost if the dimensions had other sizes: forecasts, no bounds."""
+
+    least: Evaluation
+    """Rows that no sizes are much below."""
+    of: Callable[[Sequence[Mapping[str, int]]], list[Evaluation] | None]
+    """Sizes of all dimensions, several times, to rows near the least for each; None: not known."""
+
+
 @attrs.frozen(kw_only=True)
 class CostModel(Piece):
     """Energy, cycles and reasons of a batch of designs."""
@@ -64,6 +74,11 @@ class CostModel(Piece):
     def lower_bound(self, problem: Problem) -> Evaluation | None:
         """Costs, a set of them per row, such that every design of the problem's space is at or above one row in all; a
         single row is what no design can beat in any. None: not known."""
+        return None
+
+    def outlook(self, problem: Problem) -> Outlook | None:
+        """What designs may cost if the dimensions have other sizes than the problem's, none larger, so that an encoding can
+        choose what to lay them out as. It has to be quick. None: not known."""
         return None
 
     def classes(self, problem: Problem) -> Classes | None:

@@ -67,6 +67,10 @@ class Segment(Piece):
         """The same where it depends on more of a problem than its sizes (`problem.loops.sizes`), such as the fan-outs."""
         return self.padded_sizes(problem.loops.sizes)
 
+    def why_padded(self, problem: Problem) -> str:
+        """Why `padded_for` asks for these sizes, in a few words for reports; "" where that needs no word."""
+        return ""
+
     def choices(self, problem: Problem) -> Mapping[str, tuple[Piece, ...]]:
         """Pieces that genes of this segment choose from, by kind, in gene order (`candidates` names them in specs)."""
         return {}

@@ -234,7 +234,7 @@ def test_filters_that_read_metadata_cost_more_by_tiny_tiles() -> None:
 
 def test_the_more_children_sum_a_word_the_fewer_sums_come_back() -> None:
     problem = sparsemap.load_problem("conv8", "mobile", cost_model="physical", registry=REGISTRY)
-    found = problem.cost_model._bound(problem)._innermost(0.0)
+    found = problem.cost_model._bound(problem).innermost(0.0)
     copies, energies = [copies for copies, _ in found], [pairs[0].min() for _, pairs in found]
     assert len(copies) > 3 and copies == sorted(copies) and copies[-1] == np.inf
     assert energies == sorted(energies, reverse=True) and energies[0] > 1.1 * energies[-1]

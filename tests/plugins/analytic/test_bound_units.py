@@ -21,7 +21,7 @@ EVERYTHING = 1e30
 def units_of(problem: sparsemap.Problem) -> LeastUnits:
     model = problem.cost_model
     found = model._bound(problem)
-    found._innermost(EVERYTHING)
+    found.innermost(EVERYTHING)
     assert found.links.units is not None
     return found.links.units
 
@@ -91,7 +91,7 @@ def test_no_design_reads_less_next_to_the_units_than_its_tile_needs(cell) -> Non
     problem = sparsemap.load_problem(*cell.split("/"), registry=REGISTRY)
     found = problem.cost_model._bound(problem)
     units, rng, space = units_of(problem), np.random.default_rng(3), problem.space
-    charged = min(pairs[0].min() for _, pairs in found._innermost(EVERYTHING))
+    charged = min(pairs[0].min() for _, pairs in found.innermost(EVERYTHING))
     genomes = space.repair(space.guess(400, rng), rng)
     designs = space.decode(genomes[problem.evaluator.evaluate(genomes).valid])
     detail = problem.cost_model.evaluate(designs, problem, detail=True).detail

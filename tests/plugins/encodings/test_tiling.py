@@ -1,10 +1,9 @@
 import numpy as np
 import pytest
 from encoding_problems import matmul, problem
+from sparsemap_plugins.encodings.padding import next_composite, next_smooth
 from sparsemap_plugins.encodings.tile_moves import filled_levels, staying
-from sparsemap_plugins.encodings.tiling import next_composite, next_smooth
 
-import sparsemap
 from sparsemap.errors import DesignError, SpecError
 from sparsemap.primes import prime_factors
 from sparsemap.problem.designs import Designs
@@ -88,54 +87,6 @@ def test_direct_tiling():
     wide[0, 2] = 10
     with pytest.raises(DesignError, match=r"the bound of 'n' in L1_T is 10, expected a whole number in 1\.\.2"):
         segment.encode(Designs({"bounds": wide}), made)
-
-
-ODD = {
-    "technology": "12nm-recommended",
-    "compute": {"name": "MAC", "gate_skip": True},
-    "levels": [
-        {"name": "DRAM", "class": "dram", "bandwidth": "32 GB/s"},
-        {"name": "GLB", "class": "sram", "capacity": "1 MB", "fanout": 42, "gate_skip": True},
-        {"name": "PEB", "class": "sram", "capacity": "16 KB", "fanout": 36, "gate_skip": True},
-    ],
-}
-
-
-def test_sizes_that_fill_the_fan_outs_badly_are_padded_to_small_factors():
-    """730 = 2 * 5 * 73 leaves 42 and 36 instances mostly idle; the paper's space keeps it."""
-    assert sparsemap.load_problem("mm3", ODD, "full").padded == dict.fromkeys("mkn", (730, 735))
-    assert sparsemap.load_problem("mm3", ODD, "paper").padded == {}
-    assert sparsemap.load_problem("mm3", "edge", "full").padded == {}
-
-
-def test_fan_outs_that_sizes_fill_keep_the_sizes():
-    even = {**ODD, "levels": [{**level, **({"fanout": 10} if "fanout" in level else {})} for level in ODD["levels"]]}
-    assert sparsemap.load_problem("mm3", even, "full").padded == {}
-
-
-def test_padding_by_fan_outs_finds_better_designs():
-    prime = {"extends": "full", "tiling": {"type": "prime-factors", "padding": "prime"}}
-    found, before = (
-        sparsemap.search(sparsemap.load_problem("mm3", ODD, space), budget=400, seed=0).best.score
-        for space in ("full", prime)
-    )
-    assert found < before
-
-
-@pytest.mark.slow
-def test_a_search_on_odd_fan_outs_ends_near_its_bound():
-    """Sizes of 730 on five levels with fan-outs 3, 6, 7 and 12."""
-    rooms = {"GLB": ("1 MB", 3), "MID": ("128 KB", 6), "PEB": ("16 KB", 7), "REG": ("512 B", 12)}
-    common = {"gate_skip": True, "double_buffered": True}
-    kind = {"REG": "regfile"}
-    inner = [
-        {"name": name, "class": kind.get(name, "sram"), "capacity": room, "fanout": count, **common}
-        for name, (room, count) in rooms.items()
-    ]
-    outer = ODD["levels"][0] | {"bandwidth": "16 GB/s"}
-    hardware = {**ODD, "technology": "12nm", "levels": [outer, *inner]}
-    found = sparsemap.search(sparsemap.load_problem("mm3", hardware), budget=2000, seed=0)
-    assert 1.0 <= found.gap < 1.4
 
 
 def test_moves_fill_a_fan_out_and_let_a_tensor_stay():

@@ -1,0 +1,176 @@
+"""What sizes are laid out as where they factor badly: by rule, or by what the cost model expects of their tiles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from functools import cache
+from itertools import combinations
+from threading import RLock
+
+import attrs
+import numpy as np
+
+from sparsemap import Evaluation, Problem
+from sparsemap.primes import divisors, is_prime, largest_product
+from sparsemap.problem.tables import content_of
+
+FULLER = 0.8
+"""Share of the time at which sizes are padded to fill the fan-outs."""
+MOST_OPEN = 6
+"""Dimensions for which that is decided, the largest ones."""
+BETTER = 0.95
+"""Share of the score at which other tiles are worth other sizes."""
+TOLD = 0.95
+"""Share of the bound that a forecast has to have, to be trusted: what it leaves out would decide otherwise."""
+ALIKE = 1.005
+"""Scores that are taken for the same: then the size with the most divisors is chosen."""
+LARGER, PADDED_LARGER = 8, 16
+"""Sizes grow by one part in so many at most, for their tiles and where they are padded anyway .."""
+MOST_LARGER = 512
+""".. and by no more than this."""
+RICHER = 1.5
+"""So many times the divisors are worth a size that is larger than it has to be."""
+KEPT = 256
+"""Problems whose sizes are known to a process."""
+
+
+@attrs.frozen
+class Padding:
+    """What the dimensions are laid out as."""
+
+    sizes: Mapping[str, int]
+    why: str = ""
+    """In a few words; "" where it is the rule of the paper."""
+
+
+def next_composite(size: int, threshold: int) -> int:
+    """The paper's padding (Section IV-B): a prime above the threshold becomes the next composite number."""
+    if size <= threshold or not is_prime(size):
+        return size
+    return size + 1 if size > 2 else 4
+
+
+def next_smooth(size: int, largest: int) -> int:
+    """The smallest number from `size` on that has no prime factor above `largest`."""
+    return _next_smooth(size, tuple(p for p in range(2, largest + 1) if is_prime(p)))
+
+
+@cache
+def _next_smooth(size: int, primes: tuple[int, ...]) -> int:
+    """The same for a set of primes: the largest of them divides the answer once more, or not at all."""
+    if size <= 1:
+        return 1
+    if len(primes) == 1:
+        power = 1
+        while power < size:
+            power *= primes[0]
+        return power
+    return min(_next_smooth(size, primes[:-1]), primes[-1] * _next_smooth(-(-size // primes[-1]), primes))
+
+
+@cache
+def richer(size: int) -> tuple[int, ...]:
+    """Sizes that have more divisors than every smaller one from `size` on, up to an eighth larger: 730 -> 732, 744, 756, 792."""
+    sizes = np.array(near_sizes(size, LARGER))
+    small = np.arange(1, math.isqrt(int(sizes[-1])) + 1)[:, None]
+    counts = ((sizes % small == 0) * (1 + (small * small < sizes)) * (small * small <= sizes)).sum(axis=0)
+    most = np.maximum.accumulate(counts)
+    return tuple(sizes[1:][most[1:] > most[:-1]].tolist())
+
+
+def near_sizes(size: int, part: int) -> range:
+    """From a size on, up to one `part` larger."""
+    return range(size, size + min(size // part, MOST_LARGER) + 1)
+
+
+def chosen(problem: Problem, plain: Mapping[str, int], largest: int) -> Padding:
+    """By data, once per process: `plain` sizes are those of the paper's rule, `largest` is the largest factor of smooth ones."""
+    parts = (
+        problem.loops,
+        problem.chip,
+        problem.mapping_levels,
+        problem.hardware,
+        problem.workload,
+        problem.space_spec,
+    )
+    key = content_of((*parts, problem.cost_model, problem.objective, plain, largest))
+    with _LOCK:
+        if key not in _KNOWN:
+            if len(_KNOWN) == KEPT:
+                _KNOWN.pop(next(iter(_KNOWN)))
+            full = _fuller(problem, plain, largest)
+            _KNOWN[key] = _with_better_tiles(problem, full) or full
+        return _KNOWN[key]
+
+
+_KNOWN: dict[Hashable, Padding] = {}
+_LOCK = RLock()
+
+
+def _fuller(problem: Problem, plain: Mapping[str, int], largest: int) -> Padding:
+    """Smooth sizes where they fill the fan-outs so much better, and what is padded with many divisors."""
+    smooth = {dim: next_smooth(size, largest) for dim, size in problem.loops.sizes.items()}
+    unlike = sorted((dim for dim in plain if smooth[dim] != plain[dim]), key=lambda dim: -problem.loops.sizes[dim])
+    open_dims = unlike[:MOST_OPEN]
+    limits = [level.limit for level in problem.mapping_levels if level.spatial]
+    subsets = [some for count in range(len(open_dims)) for some in combinations(open_dims, count + 1)]
+    steps = [_steps({**plain, **{dim: smooth[dim] for dim in some}}, limits) for some in subsets]
+    given = _steps(plain, limits)
+    if min(steps, default=given) >= FULLER * given:
+        return Padding(_many_divisors(problem, plain, largest))
+    best = subsets[-1] if steps[-1] < given else subsets[steps.index(min(steps))]
+    sizes = {**plain, **{dim: smooth[dim] for dim in best}}
+    why = f"to fill the fan-outs: {_steps(sizes, limits) / given:.2g}x the steps"
+    return Padding(_many_divisors(problem, sizes, largest), why)
+
+
+def _many_divisors(problem: Problem, sizes: Mapping[str, int], largest: int) -> dict[str, int]:
+    """Of dimensions that are padded, the smooth size with the most divisors, where that has so many more."""
+    found = dict(sizes)
+    for dim, given in problem.loops.sizes.items():
+        if sizes[dim] > given:
+            near = [size for size in near_sizes(given, PADDED_LARGER) if next_smooth(size, largest) == size]
+            best = max(near, key=lambda size: (len(divisors(size)), -size), default=given)
+            found[dim] = best if len(divisors(best)) >= RICHER * len(divisors(sizes[dim])) else sizes[dim]
+    return found
+
+
+def _steps(sizes: Mapping[str, int], limits: Sequence[int]) -> float:
+    """Steps that all computes take where the fan-outs are as full as the factors of the sizes allow."""
+    return math.prod(sizes.values()) / largest_product(limits, sizes.values())
+
+
+def _with_better_tiles(problem: Problem, base: Padding) -> Padding | None:
+    """Sizes whose tiles promise a better score, one dimension after the other, the largest first; None: not by so much."""
+    options = {dim: larger for dim, size in problem.loops.sizes.items() if (larger := richer(size))}
+    largest = problem.laid_out({dim: max(size, *options.get(dim, (size,))) for dim, size in base.sizes.items()})
+    judge = largest.judge
+    if len(judge.names) > 1 or not judge.monotone or largest.scenarios or largest.has_layouts:
+        return None
+
+    def worth(found: Evaluation) -> float:
+        return float(largest.evaluator.score(found.on(largest.chip)).min())
+
+    outlook, sizes = largest.cost_model.outlook(largest), dict(base.sizes)
+    given = outlook.of([sizes]) if outlook else None
+    if outlook is None or given is None:
+        return None
+    first = best = worth(given[0])
+    if worth(outlook.least) >= BETTER * first:
+        return None
+    for dim in sorted(options, key=lambda dim: -options[dim][0]):
+        tried = options[dim]
+        while tried and not (found := outlook.of([{**sizes, dim: size} for size in tried])):
+            tried = tried[:-1]  # there were too many tiles
+        scores = [worth(one) for one in found or ()] if tried else []
+        if min(scores, default=best) < best:
+            best = min(scores)
+            alike = [size for size, score in zip(tried, scores, strict=True) if score <= ALIKE * best]
+            sizes[dim] = max(alike, key=lambda size: (len(divisors(size)), -size))
+    if not best < BETTER * first:
+        return None
+    least = problem.laid_out(base.sizes).lower_bound
+    if least is None or first < TOLD * worth(least):
+        return None
+    return Padding(sizes, f"for tiles that fit: {best / first:.2g}x of {judge.name or judge.type_name} expected")
