@@ -131,11 +131,8 @@ class LowerBound:
 
     def by_class(self) -> tuple[Array, Array]:
         """The least energy and cycles (K * N,): those of the least of what is the same in all classes."""
-        parts = [
-            self.joined(energy, cycles, waiting, pj.min(keepdims=True), steps.min(keepdims=True))
-            for energy, cycles, waiting, pj, steps in self.ways
-        ]
-        energy, cycles = (np.concatenate(one) for one in zip(*parts, strict=True))
+        every = ((a, b, c, pj.min(keepdims=True), steps.min(keepdims=True)) for a, b, c, pj, steps in self.ways)
+        energy, cycles = map(np.concatenate, zip(*(self.joined(*some) for some in every), strict=True))
         return energy[:, 0], cycles[:, 0]
 
     def _effectual(self) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,11 +12,11 @@ from sparsemap.pieces.contracts.sparsity import name_bits
 
 from .. import native
 from .bins import CUTS, TAIL
-from .lookup import Told, fingerprint
+from .lookup import UNKNOWN, Told, fingerprint
 from .points import RankPieces, RankPoints
 
 if TYPE_CHECKING:
-    from .units import AskedFormat, UnitTables
+    from .units import UnitTables
 
 LOOPS = np.exp, np.expm1, np.log1p
 
@@ -28,48 +28,28 @@ def expected_of_lists(parts: Sequence[tuple[UnitTables, RankPoints]]) -> list[Ar
     names = "format", "length", "positions"
     form_of, length, positions = (np.concatenate([getattr(part.ranks, name) for _, part in parts]) for name in names)
     form_of, usual = form_of.astype(np.int64), np.concatenate([part.usual for _, part in parts])
-    codes = np.zeros((len(one.formats), 8), dtype=np.int64)
-    for number in np.flatnonzero(np.bincount(form_of)).tolist():
-        if number not in one.codes:
-            told = _told(one.formats[number], *np.ones((3, 1)))
-            one.codes[number] = None if told is None else told[0]
-        if (code := one.codes[number]) is None:
-            return None
-        codes[number] = code
 
-    def fill(rows: Rows) -> Told:
-        found = np.empty((len(Told._fields), len(rows)))
-        for number in np.flatnonzero(np.bincount(form_of[rows])).tolist():
-            mine = np.flatnonzero(form_of[rows] == number)
-            some = rows[mine]
-            told = _told(one.formats[number], length[some], positions[some], usual[some])
-            assert told is not None
-            found[:, mine] = told[1]
+    def fill(rows: Rows) -> Any:
+        found = np.zeros((len(Told._fields), len(rows)))
+        for number in np.flatnonzero(np.bincount(form_of[rows])):
+            (form, outer), mine = one.formats[number], np.flatnonzero(form_of[rows] == number)
+            size, named, full = length[rows[mine]], positions[rows[mine]], usual[rows[mine]]
+            lists_of = None if outer is None else getattr(form, "lists_of", None)
+            told = lists_of and lists_of(outer, size, name_bits(size), name_bits(named + 1.0), full)
+            one.codes[number], found[:, mine] = (UNKNOWN, 0.0) if told is None else told
         return Told(*found)
 
-    known = one.told.find(fingerprint([form_of, length, positions, usual.view(np.int64)]), fill)
-    known_of = np.column_stack(known)
+    known: Array = np.column_stack(one.told.find(fingerprint([form_of, length, positions, usual.view(np.int64)]), fill))
+    if (one.codes[form_of, 0] == UNKNOWN).any():
+        return None
     found, first = [], 0
     for tables, part in parts:
         stop = first + len(part.tiles)
-        out = _summed(tables, part, codes, known_of[first:stop], form_of[first:stop])
+        out = _summed(tables, part, one.codes, known[first:stop], form_of[first:stop])
         if out is None:
             return None
         found.append(out)
         first = stop
-    return found
-
-
-def _told(
-    asked: AskedFormat, length: Array, positions: Array, usual: Array
-) -> tuple[Sequence[int], Sequence[Array]] | None:
-    """`lists_of` the format; None: it is not known there."""
-    form, outer = asked
-    if outer is None or not hasattr(form, "lists_of"):
-        return None
-    found: tuple[Sequence[int], Sequence[Array]] | None = form.lists_of(
-        outer, length, name_bits(length), name_bits(positions + 1.0), usual
-    )
     return found
 
 

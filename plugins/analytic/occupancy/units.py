@@ -57,9 +57,7 @@ class UnitTables:
     ) -> None:  # fmt: skip
         """`empty`: the chance that parts (N,) of the tensor are; None: no format asks. `pointers`: whether offsets count."""
         self.tiles, self.pairs, self.formats, self.empty, self.pointers = tiles, pairs, formats, empty, pointers
-        self.totals, self.told = Table(Number), Table(Told)
-        self.codes: dict[int, Sequence[int] | None] = {}
-        """By number of a format, what `listed` knows of it whatever the rank; None: it does not know the format."""
+        self.totals, self.told, self.codes = Table(Number), Table(Told), np.zeros((len(formats), 8), dtype=np.int64)
         self.group = np.array([float(form.group) for form, _ in formats])
 
     def listed(self, ranks: Ranks) -> Iterator[RankPoints]:
@@ -73,10 +71,8 @@ class UnitTables:
         size = self.group[ranks.format.astype(np.int64)] if len(ranks.group) else None
         usual = np.zeros(len(tiles)) if self.empty is None else 1.0 - self.empty(list(ranks.below))
         for some in chunks(columns.points, POINTS_AT_ONCE):
-            box_of, below_of, *group_of = (
-                take(pairs, slice(first + some.start, first + some.stop))
-                for first in range(0, times * len(tiles), len(tiles))
-            )
+            places = range(some.start, len(pairs.filled), len(tiles))
+            box_of, below_of, *group_of = (take(pairs, slice(at, at + some.stop - some.start)) for at in places)
             yield RankPoints(
                 take(ranks, some), tiles[some], take(columns, some), box_of, below_of, usual[some],
                 group_of[0] if group_of else None, None if size is None else size[some],
