@@ -65,8 +65,10 @@ def front(energy: Array, cycles: Array) -> tuple[Array, Array]:
     order = np.lexsort((cycles, energy))
     energy, cycles = energy[order], cycles[order]
     best = cycles < np.minimum.accumulate(np.concatenate([[np.inf], cycles]))[:-1]
-    groups = np.array_split(np.flatnonzero(best), min(MOST_PAIRS, int(best.sum())))
-    return np.array([energy[g[0]] for g in groups]), np.array([cycles[g[-1]] for g in groups])
+    rows = np.flatnonzero(best)
+    groups = min(MOST_PAIRS, len(rows))
+    ends = np.arange(groups + 1) * (len(rows) // groups) + np.minimum(np.arange(groups + 1), len(rows) % groups)
+    return energy[rows[ends[:-1]]], cycles[rows[ends[1:] - 1]]
 
 
 class LowerBound:
@@ -128,9 +130,10 @@ class LowerBound:
         return energy, np.maximum(np.maximum.outer(cycles, steps), np.add.outer(waiting, steps) * (1.0 - 1e-9))
 
     def by_class(self) -> tuple[Array, Array]:
-        """The least energy and cycles (K * N,)."""
-        energy, cycles = zip(*(self.joined(*some) for some in self.ways), strict=True)
-        return np.concatenate([e.min(axis=1) for e in energy]), np.concatenate([c.min(axis=1) for c in cycles])
+        """The least energy and cycles (K * N,): those of the least of what is the same in all classes."""
+        every = ((a, b, c, pj.min(keepdims=True), steps.min(keepdims=True)) for a, b, c, pj, steps in self.ways)
+        energy, cycles = map(np.concatenate, zip(*(self.joined(*some) for some in every), strict=True))
+        return energy[:, 0], cycles[:, 0]
 
     def _effectual(self) -> float:
         """Share of the computes that take place whatever is filtered."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -166,7 +167,7 @@ class LeastAccesses:
         whole = self.stay and self.meets_all[t][c]
         return [rank for rank in ranks if self.layout.relevant[t, [d for d, _ in rank]].all()] if whole else ranks
 
-    def kept_in_tiles(self, t: int, level: int, log_words: Array, log_extents: Array) -> Array:
+    def kept_in_tiles(self, t: int, level: int, log_words: Array, log_extents: Sequence[Array]) -> Array:
         """(n,) the same share, of accesses that together hand out 2 ** `log_words` (n,) words, to children whose tiles have
         extents of 2 ** `log_extents` (D, n) or more: what an access is judged by is no smaller than the leader's tile there,
         and has all that it meets over the dimensions over which it stays."""
@@ -174,9 +175,11 @@ class LeastAccesses:
         for action in self.filters(t, level):
             there: Array = np.ones_like(kept)
             for c in action.leaders:
-                wide = [log_extents[[d for d, _ in rank]].max(axis=0) for rank in self._beside(t, c)]
-                met = np.maximum(0.0, np.log2(self.one_by_one[t]) - log_words)
-                words = sum(wide, start=met if self.stay and self.meets_all[t][c] else 0.0 * met)
+                beside = self._once(self._beside, t, c)
+                wide = [reduce(np.maximum, [log_extents[d] for d, _ in rank]) for rank in beside]
+                if self.stay and self.meets_all[t][c]:
+                    wide.insert(0, np.maximum(0.0, np.log2(self.one_by_one[t]) - log_words))
+                words = reduce(np.add, wide) if wide else np.zeros(len(kept))
                 there = there * self.there_in_steps(c, np.maximum(0.0, words - 1e-6))
             kept = np.minimum(kept, there)
         return kept

@@ -18,6 +18,7 @@ import numpy as np
 
 from sparsemap.pieces.contracts.base import Array
 
+from . import native
 from .bound_tiles import OuterTiles, TileGrid, delivered, possible
 
 if TYPE_CHECKING:
@@ -61,6 +62,10 @@ class InnerTiles:
         self.log_volumes = [np.log2(words) for words in self.volumes]
         self.by_units: dict[tuple[tuple[int, ...], tuple[float, ...]], Array] = {}
         """`_of_units`."""
+        units = self.units
+        if units:
+            self.wide = cache(lambda d, log_n: units.wide(d, self.whole_logs[d] - log_n))
+            self.places = cache(lambda i, n: units.place(i, self.log_volumes[units.operands[i]] - np.log2(n)))
         self.wires: dict[float, float] = {}
         """pJ of a bit to so many children more than to one."""
         self.promise: tuple[Array, Array] | None = None
@@ -72,20 +77,22 @@ class InnerTiles:
         the level need; `work`: cycles of computing for one child."""
         lay, s, words, grid, limit = self.layout, self.s, self.words, self.grid, self.limit
         inner, tiers = s == lay.S - 2 == 1 and words.network, dict[int, int]()
-        shares = [(np.ones(lay.D), np.full(lay.D, limit), np.ones(len(self.tiles), dtype=bool), limit)]
+        same, most, children = np.ones((lay.D, 1)), np.full((lay.D, 1), limit), np.full(1, limit)
+        some: Array = np.ones((1, len(self.tiles)), dtype=bool)
         if words.network:
-            shares = list(grid.shares(self.fits, limit, self.tiles))
+            same, most, some, children = grid.shares(self.fits, limit, self.tiles)
         ends = least * np.array(SLOWER) if inner else np.zeros(0)
-        alone = [np.flatnonzero(~lay.relevant[t]) for t in self.known]
+        alone = [~lay.relevant[t] for t in self.known]
+        summed = np.searchsorted(copies, most[~lay.relevant[lay.output]].prod(axis=0)) if inner else len(copies) - 1
+        tier = (children[:, None] * ends <= work).sum(axis=1) * len(copies) + summed
+        cut = [self._parts(t, same, most, children).tolist() for t in self.units.operands] if self.units else []
+        each = np.log2(same).astype(int).T.tolist() if self.units else [[]] * len(children)
+        pairs = [np.vstack([same[a].prod(axis=0), most[j]]).T.tolist() for a, j in zip(alone, self.judged, strict=True)]
         ways: Ways = {}
-        for same, most, some, children in shares:
-            summed = int(np.searchsorted(copies, most[~lay.relevant[lay.output]].prod())) if inner else len(copies) - 1
-            tier = int((children * ends <= work).sum()) * len(copies) + summed
-            pairs = ((float(same[a].prod()), *most[j].tolist()) for a, j in zip(alone, self.judged, strict=True))
-            cut = tuple(self._parts(t, same, most, children) for t in self.units.operands) if self.units else ()
-            each = tuple(np.log2(same).astype(int).tolist()) if self.units else ()
-            way = tiers.setdefault(tier, len(tiers)), (each, cut), *pairs
-            ways[way] = some | ways[way] if way in ways else some
+        for i, k in enumerate(tier.tolist()):
+            units = tuple(each[i]), tuple([parts[i] for parts in cut])
+            way = tiers.setdefault(k, len(tiers)), units, *[tuple(pair[i]) for pair in pairs]
+            ways[way] = some[i] | ways[way] if way in ways else some[i]
         energy, busy = np.full((len(tiers), lay.D, len(self.fits)), np.inf), np.full((lay.D, len(self.fits)), np.inf)
         still: Array = np.zeros((lay.D, lay.T))
         """pJ of tensors that a loop does not move, as `energy` has them."""
@@ -108,18 +115,20 @@ class InnerTiles:
             self.promise = energy.min(axis=1).astype(np.float32), energy.argmin(axis=1).astype(np.int8)
         return pj, cycles, np.array([*tiers])
 
-    def _parts(self, t: int, same: Array, most: Array, children: float) -> float:
-        """How many parts of a tensor so many children hold at most, who are `same` (D,) along every dimension, or more."""
+    def _parts(self, t: int, same: Array, most: Array, children: Array) -> Array:
+        """(n,) how many parts of a tensor so many children (n,) hold at most, who are `same` (D, n) along every dimension, or
+        more."""
         moves = self.layout.relevant[t]
-        return min(float(most[moves].prod()), children / float(same[~moves].prod()))
+        found: Array = np.minimum(most[moves].prod(axis=0), children / same[~moves].prod(axis=0))
+        return found
 
     def _of_units(self, each: tuple[int, ...], cut: tuple[float, ...]) -> Array:
         """(n,) pJ of `LeastUnits`, where there are 2 ** `each` children along every dimension, or more, who hold so many
         parts of each operand at most."""
-        assert self.units is not None
         if (each, cut) not in self.by_units:
-            held = [self.log_volumes[t] - np.log2(n) for t, n in zip(self.units.operands, cut, strict=True)]
-            self.by_units[each, cut] = self.units.of_tiles(self.whole_logs - np.array(each)[:, None], held)
+            assert self.units is not None
+            wide = [self.wide(d, n) for d, n in enumerate(each)]
+            self.by_units[each, cut] = self.units.of_tiles(wide, [self.places(i, n) for i, n in enumerate(cut)])
         return self.by_units[each, cut]
 
     def _held_back(self, energy: Array) -> bool:
@@ -166,13 +175,18 @@ class InnerTiles:
         found = np.full((max(k for k, *_ in ways) + 1, len(rows)), np.inf)
 
         @cache
+        def inside(d: int, most: float) -> Array:
+            return np.maximum(0.0, log_extents[d] - np.log2(most))
+
+        @cache
         def kept(t: int, dims: tuple[int, ...], most: tuple[float, ...]) -> Array:
             least = np.minimum(1.0, parts[t].pj / np.maximum(every[t].pj, 1e-300))
             if t not in moved:
                 return least
-            child = log_extents.copy()
-            child[[*dims]] = np.maximum(0.0, log_extents[[*dims]] - np.log2(most)[:, None])
-            return np.minimum(1.0, np.maximum(self.accesses.kept_in_tiles(t, self.s, log_words[t], child), least))
+            child = dict(enumerate(log_extents)) | {d: inside(d, n) for d, n in zip(dims, most, strict=True)}
+            return np.minimum(
+                1.0, np.maximum(self.accesses.kept_in_tiles(t, self.s, log_words[t], [*child.values()]), least)
+            )
 
         whole = cache(lambda t, times: every[t].pj + self._more(every[t], times))
 
@@ -184,17 +198,19 @@ class InnerTiles:
             return kept(t, (*self.judged[i],), most) * whole(t, times)
 
         looked = {t: looks.metadata(t, self._words(t, d, rows)) for t in every} if looks else {}
+        terms = list[tuple[Any, ...]]()
         for (k, units, *way), some in ways.items():
-            pj = alone
-            if self.units:
-                pj = pj + self._of_units(*units)[rows]
-            for i, one in enumerate(way):
-                pj = pj + added(i, *one)
+            whole_tiles = self._of_units(*units) if self.units else None
+            each = [more for i, one in enumerate(way) if not isinstance(more := added(i, *one), float)]
             if looks:
                 some_of = zip(self.known, self.judged, way, strict=True)
                 through = {t: (kept(t, (*j,), (*most,)), whole(t, n)) for t, j, (n, *most) in some_of if t in every}
-                pj = pj + looks.looking(through, looked)
-            np.minimum(found[k], pj, out=found[k], where=some[rows])
+                each.append(looks.looking(through, looked))
+            terms.append((k, some, whole_tiles, *each))
+        if native.fast is None or native.fast.ways(found, alone, rows, terms) is None:
+            from .bound_uncompiled import ways as fallback
+
+            fallback(found, alone, rows, terms)
         return found
 
     def _more(self, part: Handed, times: float) -> Array | float:

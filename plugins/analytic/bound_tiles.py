@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 
 import attrs
@@ -94,10 +94,10 @@ class TileGrid:
             inside(found, *given)
         return found
 
-    def shares(self, fits: Array, limit: float, tiles: Rows) -> Iterator[tuple[Array, Array, Array, float]]:
-        """Ways to share a fan-out of at most `limit` children, many at a time: how many (D,) they are at least along every
-        dimension, and at most, for which of the `tiles` (n,) bool one of them might hold its part, one that `fits` (N,), and
-        how many they are at most."""
+    def shares(self, fits: Array, limit: float, tiles: Rows) -> tuple[Array, Array, Array, Array]:
+        """m ways to share a fan-out of at most `limit` children, each many at a time: how many (D, m) they are at least along
+        every dimension, and at most, for which of the `tiles` (m, n) bool one of them might hold its part, one that `fits`
+        (N,), and how many (m,) they are at most."""
         for wide in itertools.count(1):  # bits
             steps = [np.arange(int(np.log2(min(limit, size))) // wide + 1) for size in self.layout.sizes]
             ways = np.stack(np.meshgrid(*steps, indexing="ij")).reshape(len(steps), -1)
@@ -111,9 +111,11 @@ class TileGrid:
             parts = [[len(option) * own for own in part] for part in parts]
             parts.append([np.searchsorted(option, option / each)[tile] for each in most])
             largest.append(np.array([each.max() for each in most])[way])
-        for way, count in zip(ways.T, np.array(largest).T, strict=True):
-            held = np.sum([part[e] for part, e in zip(parts, way, strict=True)], axis=0)
-            yield 2.0 ** (wide * way), count, fits[held], min(limit, float(count.prod()))
+        some = np.empty((ways.shape[1], len(tiles)), dtype=bool)
+        for i, every in enumerate(ways.T.tolist()):
+            fits.take(reduce(np.add, [part[e] for part, e in zip(parts, every, strict=True)]), out=some[i])
+        count = np.array(largest)
+        return 2.0 ** (wide * ways), count, some, np.minimum(limit, count.prod(axis=0))
 
     def spread(self, fits: Array, splits: Array) -> Array:
         """(n,) bool: a superset of the tiles that the children of a level hold together: one that `fits` times one of the

@@ -1,12 +1,13 @@
-"""What `fast.c` does with classes of designs (`bound_classes`), in NumPy: loaded where there is no compiler."""
+"""What `fast.c` does for the bound, in NumPy: loaded where there is no compiler."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from sparsemap.pieces.contracts.base import Array
+from sparsemap.pieces.contracts.base import Array, Rows
 from sparsemap.primes import Divisors
 
 
@@ -73,3 +74,13 @@ def inside(values: Array, sizes: Array, pairs: Array, ends: Array, taken: Array,
                     np.minimum(whole[place], less[place], out=whole[place, ...])
             found[...] = less.swapaxes(0, axis)
         first = end
+
+
+def ways(found: Array, base: Array, rows: Rows, every: Sequence[tuple[Any, ...]]) -> None:
+    """In place, the least (K, n) of `base` (n,) and what each way adds to it: the row k of `found`, for which of the tiles (N,)
+    there is one, what is added by tile (N,) or None, and (n,) of the tiles `rows` what comes then."""
+    for k, some, whole, *parts in every:
+        pj = base if whole is None else base + whole[rows]
+        for part in parts:
+            pj = pj + part
+        np.minimum(found[k], pj, out=found[k], where=some[rows])

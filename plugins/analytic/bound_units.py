@@ -10,6 +10,8 @@ all of a leader's tile in the child. All is told as what a way costs more than w
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import attrs
@@ -63,16 +65,22 @@ class LeastUnits:
         )
         return cls(widths, operands, *told)
 
-    def of_tiles(self, log_extents: Array, log_words: list[Array]) -> Array:
-        """(n,) pJ, where children have tiles of 2 ** `log_extents` (D, n) at most, and of the operands 2 ** `log_words` (n,)
-        words or more."""
-        wide = (np.maximum(0, np.minimum(n, most - 1)) for n, most in zip(log_extents, self.widths.shape, strict=True))
-        pj: Array = self.widths[tuple(wide)]
+    def wide(self, d: int, log_extents: Array) -> Array:
+        """(n,) what a dimension adds to the places in `widths`, where tiles have 2 ** `log_extents` (n,) there at most."""
+        return np.clip(log_extents, 0, self.widths.shape[d] - 1) * math.prod(self.widths.shape[d + 1 :])
+
+    def place(self, i: int, log_words: Array) -> Array:
+        """(n,) what operand i adds to the places in `told`, where tiles have 2 ** `log_words` (n,) words or more."""
+        steps = np.maximum(0.0, STEPS * (log_words - 1e-9)).astype(np.intp)
+        return np.minimum(steps, self.told.shape[i] - 1) * math.prod(self.told.shape[i + 1 :])
+
+    def of_tiles(self, wide: Sequence[Array], places: Sequence[Array]) -> Array:
+        """(n,) pJ, where children have tiles that are so `wide` along every dimension, with such `places` of the operands."""
+        pj = self.widths.take(reduce(np.add, wide))
         if not self.operands:
             return pj
-        places = (np.maximum(0.0, STEPS * (words - 1e-9)).astype(np.intp) for words in log_words)
-        at = tuple(np.minimum(place, n - 1) for place, n in zip(places, self.told.shape, strict=True))
-        return np.maximum(pj + self.told_alone[at], self.told[at])
+        at = reduce(np.add, places)
+        return np.maximum(pj + self.told_alone.take(at), self.told.take(at))
 
 
 def _told(words: LeastWords, accesses: LeastAccesses, rows: Array) -> Array:

@@ -356,4 +356,49 @@ static PyObject *inside(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
     return done(&views, n);
 }
 
-MODULE(fast, DOOR(fingerprint), DOOR(probe), DOOR(place), DOOR(gather), DOOR(sums), DOOR(classes), DOOR(moved), DOOR(cheapest), DOOR(inside))
+enum { MOST_TERMS = 16 };
+
+/* ways(found, base, rows, ways): the least of `base` (n,) and what each way adds to it, in place (bound_uncompiled.py). A way has the
+ * row of `found` (K, n), for which tiles (N,) there is one, by tile (N,) what is added first, or None, and then (n,) each. */
+static PyObject *ways(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    Views views = {.count = 0};
+    Py_buffer *out, *first, *which;
+    if (nargs != 4 || !(out = view(&views, args[0], "d", 2, 1)) || !(first = view(&views, args[1], "d", 1, 0)) ||
+        !(which = view(&views, args[2], "lq", 1, 0)) || !PyList_Check(args[3]))
+        return none(&views);
+    Py_ssize_t n = which->shape[0], most = -1;
+    const int64_t *rows = which->buf;
+    if (out->shape[1] != n || first->shape[0] != n) return none(&views);
+    for (Py_ssize_t i = 0; i < n; i++) {
+        if (rows[i] < 0) return none(&views);
+        most = rows[i] > most ? rows[i] : most;
+    }
+    for (Py_ssize_t w = 0; w < PyList_GET_SIZE(args[3]); w++) {
+        PyObject *way = PyList_GET_ITEM(args[3], w);
+        Py_ssize_t terms = PyTuple_Check(way) ? PyTuple_GET_SIZE(way) - 3 : -1;
+        Py_buffer *some = terms < 0 || terms > MOST_TERMS ? NULL : view(&views, PyTuple_GET_ITEM(way, 1), "?", 1, 0);
+        Py_ssize_t k = some ? PyLong_AsSsize_t(PyTuple_GET_ITEM(way, 0)) : -1;
+        if (PyErr_Occurred()) PyErr_Clear();
+        if (k < 0 || k >= out->shape[0] || some->shape[0] <= most) return none(&views);
+        const double *part[MOST_TERMS], *whole = NULL;
+        for (Py_ssize_t j = -1; j < terms; j++) {
+            if (j < 0 && PyTuple_GET_ITEM(way, 2) == Py_None) continue;
+            Py_buffer *term = view(&views, PyTuple_GET_ITEM(way, 3 + j), "d", 1, 0);
+            if (!term || (j < 0 ? term->shape[0] <= most : term->shape[0] != n)) return none(&views);
+            *(j < 0 ? &whole : &part[j]) = term->buf;
+        }
+        const char *there = some->buf;
+        double *least = (double *)out->buf + k * n;
+        for (Py_ssize_t i = 0; i < n; i++) {
+            if (!there[rows[i]]) continue;
+            double pj = ((const double *)first->buf)[i];
+            if (whole) pj += whole[rows[i]];
+            for (Py_ssize_t j = 0; j < terms; j++) pj += part[j][i];
+            if (pj < least[i] || pj != pj) least[i] = pj;
+        }
+        while (views.count > 3) PyBuffer_Release(&views.held[--views.count]);
+    }
+    return done(&views, n);
+}
+
+MODULE(fast, DOOR(fingerprint), DOOR(probe), DOOR(place), DOOR(gather), DOOR(sums), DOOR(classes), DOOR(moved), DOOR(cheapest), DOOR(inside), DOOR(ways))

@@ -161,10 +161,14 @@ class Gamma(DensityModel):
         return mask
 
     def occupancy(self, shape: tuple[int, ...]) -> DataOccupancy:
+        """A tensor that is up to a quarter longer than the mask in a rank is padded: the rest is zeros."""
         need_two_ranks(self, shape)
         blocks = tuple(-(-int(words) // size) for words, size in zip(shape, self.block, strict=False))
-        if self.mask.shape != blocks:
+        more = [own - held for own, held in zip(blocks, self.mask.shape, strict=True)]
+        held = [count * size for count, size in zip(self.mask.shape, self.block, strict=True)]
+        if min(more) < 0 or any(own > words + words // 4 for own, words in zip(shape, held, strict=False)):
             text = f"holds {by(self.mask.shape)} blocks, and the workload's tensor has {by(blocks)}"
             raise SpecError.at(self.file, "", text)
-        whole = expanded(self.mask, self.block, tuple(int(words) for words in shape))
+        mask = np.pad(self.mask, [(0, count) for count in more])
+        whole = expanded(mask, self.block, tuple(int(words) for words in shape))
         return DataOccupancy(whole.shape, np.array(np.nonzero(whole)), str(self.file))

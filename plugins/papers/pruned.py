@@ -37,12 +37,12 @@ class PrunedPoint:
 
 
 def points(runner: Runner, page: str, wanted: Iterable[Options]) -> list[PrunedPoint]:
-    """Runs the points that are not there yet, and reads all."""
+    """Runs the points that are not there yet, and reads all; a point may name its number of `seeds`."""
     places: dict[Path, Options] = {}
     for options in wanted:
         words = "-".join(str(value) for key, value in options.items() if key != "network")
         folder = (runner.work or Path("runs/paper")) / page / words.replace(":", "of").replace(",", "-")
-        places[folder] = {**options, "seeds": runner.seeds or SEEDS}
+        places[folder] = {**options, "seeds": runner.seeds or options.get("seeds", SEEDS)}
     lacking = [(folder, options) for folder, options in places.items() if not _is_of(folder, options)]
     for number, _ in enumerate(runner.each(_run, lacking), 1):
         say(f"{page}: {number} of {len(lacking)} points are there: {lacking[number - 1][0].name}")

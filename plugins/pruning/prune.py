@@ -120,12 +120,12 @@ def prune_digits(job: Job, options: Options, progress: Callable[[], None]) -> st
     limits = need("threadpoolctl", "training", "prune").threadpool_limits
     with limits(1):  # matrices are small, and sums do not depend on the number of cores
         found = [run(attrs.evolve(job, seed=seed), progress) for seed in range(options["seeds"])]
+        rows = [outcome.row() for outcome in found]  # trains the dense networks as long
     of_classes = "" if len(job.classes) == digits.CLASSES else f" {', '.join(map(str, job.classes))}"
     weights = {layer.name: layer.weights for layer in found[0].network.layers}
     positions = {layer.name: layer.side**2 for layer in found[0].network.layers}
     about: Any = {"pattern": job.nm, "source": f"{job.network}, digits{of_classes}", "splits": job.splits}
     pruned = PrunedLayers(weights=weights, positions=positions, masks=found[0].masks, **about)
-    rows = [outcome.row() for outcome in found]
     summary = pruned.write(options["out"])
     write_text(options["out"] / "runs.csv", csv_text(rows))
     write_options("digits", options)

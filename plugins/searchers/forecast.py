@@ -134,7 +134,7 @@ def conditioned(kernel: Array, scores: Array, noise: float) -> tuple[Array, Arra
     """Of a kernel (k + n, k) of designs that scored so (k,) and others: rows (n, k) whose products the covariance of these
     loses, and the scores (n,) expected of them, in standard deviations from the mean."""
     rows = np.concatenate([kernel, (scores - scores.mean())[None] / (scores.std() or 1.0)])
-    rows[: len(scores)] += noise * np.eye(len(scores))
+    np.einsum("kk->k", rows[: len(scores)])[:] += noise
     found = reduced(rows)[len(scores) :]
     return found[:-1], (found[:-1] * found[-1]).sum(axis=1)
 

@@ -12,7 +12,8 @@ been tried finds most promising (`forecast`).
 
 Where the cost model knows classes of designs, each with a bound (`Space.classes`), no design is evaluated whose class has
 nothing better than the best design so far, which spends nothing. After the first sample a part of each comes from the
-classes with the best bounds, and from the second round on a part of the children moves into them.
+classes with the best bounds, and from the second round on a part of the children moves into them; in the first one, too,
+where its best design stays far from all bounds.
 
 Designs with nearly the same score often have tilings far apart, with nothing good in between. So a round begins with
 demes that do not mix, one of them of the designs that the search starts from, or of the best ones of the round before; one
@@ -68,6 +69,8 @@ FORESEEN, MANY = 500, 6
 """Designs of the rounds with a forecast, at most, and proposals for each one that is evaluated; later evaluating is cheaper."""
 LOOPS = 0.6
 """Share of the renewed designs that have other loops."""
+LATE, FAR = 0.4, 3.0
+"""Share of the first round after which it is lost if its best design is so many times the least bound of a class."""
 
 
 @attrs.define(eq=False)
@@ -153,7 +156,8 @@ class Memetic(Searcher):
     classes: float = attrs.field(default=0.5, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
     """Share of each sample, but the first, that comes from the classes with the best bounds."""
     jumps: float = attrs.field(default=0.1, validator=[attrs.validators.ge(0.0), attrs.validators.le(1.0)])
-    """Share of the children that move to such a class, but in the first round."""
+    """Share of the children that move to such a class; in the first round only where its best design stays far from all
+    bounds."""
     prune: bool = attrs.field(default=True)
     """Whether proposals are left out, unspent, whose class cannot have anything better than the best design so far."""
 
@@ -212,6 +216,12 @@ class _Run:
         proved = self.classes is not None and self.searcher.prune and self.classes.least.min() >= self.best
         return self.stale >= EXHAUSTED or proved
 
+    @property
+    def lost(self) -> bool:
+        """Whether much of the first round is spent and its best design far from what the bounds leave open."""
+        assert self.classes is not None
+        return bool(self.budget.spent > LATE * self.end and self.best > FAR * self.classes.least.min())
+
     def begin_round(self) -> None:
         """Plans up to the next of `ROUNDS`. Sizes follow this plan, never the whole budget: a smaller budget then tries the
         same designs as the beginning of a larger one."""
@@ -255,7 +265,7 @@ class _Run:
         genomes = np.concatenate(parts)
         children = np.flatnonzero(np.array([action == "children" for action in actions])[owner])
         genomes[children], _ = self.variation.mutate(genomes[children], context)
-        if self.classes is not None and self.searcher.jumps and self.rounds > 1:
+        if self.classes is not None and self.searcher.jumps and (self.rounds > 1 or self.lost):
             jumping = children[self.rng.random(len(children)) < self.searcher.jumps]
             if jumping.size:
                 to = self._picked(len(jumping))

@@ -26,6 +26,8 @@ from .splits import WIDTH, Cut, Splits, by_pair
 STEPS = ("LOAD", "LOADW", "LOADFM", "LOADWM", "WRITE", "WRITEFM", "COMP")
 PARAMETERS = 192
 """Bytes of parameters that go with the weights of an operation, in the paper's listings."""
+POOL_PARAMETERS = 128
+"""Those of a pool, from DDR."""
 PIXELS = 4
 """Pixels that a core multiplies with a block in one cycle."""
 
@@ -115,7 +117,8 @@ def weight_bytes(cut: Cut, splits: Splits) -> Any:
     """Bytes of weights that the fullest memory tile gets from DDR: once, or once per tile where they pass in parts."""
     listed = cut.machine.listed
     if not cut.convolves:
-        return np.full(np.shape(splits.co), float(PARAMETERS if listed else 0))
+        parameters = PARAMETERS if cut.layer.op == "add" else POOL_PARAMETERS
+        return np.full(np.shape(splits.co), float(parameters if listed else 0))
     loads = np.where(np.asarray(splits.passes) > 1, tile_rows(cut, splits)[1], 1)
     if listed:
         chunks = -(-cut.layer.padded_out_channels // splits.co) * cut.parts(splits.ci)

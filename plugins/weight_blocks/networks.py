@@ -165,8 +165,9 @@ def without_zeros(layer: MeshLayer, node: Node) -> MeshLayer:
     weights = next(tensor for tensor in node.loops.tensors if tensor.name == getattr(node.piece, "weights", ""))
     model: Any = weights.density
     conv = node.piece.type_name == "conv2d"
-    if conv and getattr(model, "mask", None) is not None and tuple(model.block) == layer.block:
-        return attrs.evolve(layer, density=float(model.mask.mean()), mask=model.mask)
+    mask = getattr(model, "mask", None)
+    if conv and mask is not None and tuple(model.block) == layer.block and mask.shape == layer.blocks:
+        return attrs.evolve(layer, density=float(mask.mean()), mask=mask)
     kept, (outs, ins) = model.occupancy(weights.shape(node.loops.sizes)), layer.block
     draws = [kept.draw(np.random.default_rng(seed)) for seed in (0, 1)] if kept.by_shape else []
     if not draws or (draws[0] != draws[1]).any():
@@ -174,7 +175,7 @@ def without_zeros(layer: MeshLayer, node: Node) -> MeshLayer:
     tensor = draws[0] if conv else draws[0].T.reshape(layer.out_channels, layer.channels, *layer.kernel)
     rows, columns = layer.blocks
     edges = [(0, rows * outs - len(tensor)), (0, columns * ins - tensor.shape[1]), (0, 0), (0, 0)]
-    mask: Array = np.any(np.pad(tensor, edges).reshape(rows, outs, columns, ins, -1), axis=(1, 3, 4))
+    mask = np.any(np.pad(tensor, edges).reshape(rows, outs, columns, ins, -1), axis=(1, 3, 4))
     return attrs.evolve(layer, density=float(mask.mean()), mask=mask)
 
 

@@ -175,7 +175,7 @@ class Problem:
         why = self.space.why_padded if grown else ""
         return f"{grown} ({why})" if why else grown
 
-    @property
+    @cached_property
     def dims(self) -> tuple[str, ...]:
         return tuple(self.loops.sizes)
 

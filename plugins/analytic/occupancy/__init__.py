@@ -77,7 +77,8 @@ class TensorTables:
         """Numbers kept."""
         own = (self._units, self._empty, self._largest_stored, self._longest, self._filled, self._passes)
         made = sum(getattr(one, "size", 1) for one in self._made.values())
-        return made + self.tiles.size + self.pairs.size + self.ranks.totals.size + sum(table.size for table in own)
+        asked = self.ranks.totals.size + self.ranks.told.size
+        return made + self.tiles.size + self.pairs.size + asked + sum(table.size for table in own)
 
     @classmethod
     def shared(

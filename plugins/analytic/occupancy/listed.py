@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sparsemap.pieces.contracts.base import Array
+from sparsemap.pieces.contracts.base import Array, Rows
 from sparsemap.pieces.contracts.sparsity import name_bits
 
 from .. import native
 from .bins import CUTS, TAIL
+from .lookup import UNKNOWN, Told, fingerprint
 from .points import RankPieces, RankPoints
 
 if TYPE_CHECKING:
@@ -23,24 +24,28 @@ LOOPS = np.exp, np.expm1, np.log1p
 def expected_of_lists(parts: Sequence[tuple[UnitTables, RankPoints]]) -> list[Array] | None:
     """Per part (n, 7): of bits and of offsets the sum, the one at the largest occupancy, and the one that is the same at all
     others in merged windows, else NaN; and `narrow`. None: a format is not known there, or says what is no number from 0 on."""
-    formats = parts[0][0].formats
+    one = parts[0][0]
     names = "format", "length", "positions"
-    joined = [np.concatenate([getattr(part.ranks, name) for _, part in parts]) for name in names]
-    form_of, length, usual = joined[0].astype(np.int64), joined[1], np.concatenate([part.usual for _, part in parts])
-    coord_bits, offset_bits = name_bits(length), name_bits(joined[2] + 1.0)
-    codes, known = np.zeros((len(formats), 8), dtype=np.int64), np.empty((len(length), 10))
-    for number in np.flatnonzero(np.bincount(form_of)):
-        (form, outer), rows = formats[number], np.flatnonzero(form_of == number)
-        if outer is None or not hasattr(form, "lists_of"):
-            return None
-        told = form.lists_of(outer, length[rows], coord_bits[rows], offset_bits[rows], usual[rows])
-        if told is None:
-            return None
-        codes[number], known[rows] = told[0], np.transpose(told[1])
+    form_of, length, positions = (np.concatenate([getattr(part.ranks, name) for _, part in parts]) for name in names)
+    form_of, usual = form_of.astype(np.int64), np.concatenate([part.usual for _, part in parts])
+
+    def fill(rows: Rows) -> Any:
+        found = np.zeros((len(Told._fields), len(rows)))
+        for number in np.flatnonzero(np.bincount(form_of[rows])):
+            (form, outer), mine = one.formats[number], np.flatnonzero(form_of[rows] == number)
+            size, named, full = length[rows[mine]], positions[rows[mine]], usual[rows[mine]]
+            lists_of = None if outer is None else getattr(form, "lists_of", None)
+            told = lists_of and lists_of(outer, size, name_bits(size), name_bits(named + 1.0), full)
+            one.codes[number], found[:, mine] = (UNKNOWN, 0.0) if told is None else told
+        return Told(*found)
+
+    known: Array = np.column_stack(one.told.find(fingerprint([form_of, length, positions, usual.view(np.int64)]), fill))
+    if (one.codes[form_of, 0] == UNKNOWN).any():
+        return None
     found, first = [], 0
     for tables, part in parts:
         stop = first + len(part.tiles)
-        out = _summed(tables, part, codes, known[first:stop], form_of[first:stop])
+        out = _summed(tables, part, one.codes, known[first:stop], form_of[first:stop])
         if out is None:
             return None
         found.append(out)

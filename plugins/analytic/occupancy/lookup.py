@@ -21,6 +21,11 @@ class Number(NamedTuple):
     value: Array
 
 
+LISTED = "group_entry groups positions entry entry_count most usual coord_bits readable readable_even"
+Told: Any = NamedTuple("Told", [(name, Array) for name in LISTED.split()])  # type: ignore[misc]
+"""What a format's lists of positions go by, as `units.c` has it: of groups, and of the positions of one."""
+UNKNOWN = -1
+"""Code of a format that is not known there."""
 ODD = [2 * int(x) + 1 - (1 << 63) for x in np.random.default_rng(20250101).integers(0, 1 << 63, 64)]
 """Fixed odd multipliers, one per component of a fingerprint."""
 FACTORS = np.array(ODD)
@@ -31,6 +36,8 @@ SPARSE = 4
 
 def take(named: Row, rows: Rows | slice) -> Row:
     """Some entries of all columns; entries are the last axis."""
+    if isinstance(rows, slice) and not rows.start and rows.stop == named[-1].shape[-1]:
+        return named
     return type(named)(*(column[rows] if column.ndim == 1 else column[:, rows] for column in named))
 
 

@@ -11,7 +11,7 @@ from sparsemap import Format, Outer
 from sparsemap.pieces.contracts.base import Array, Rows
 
 from .. import native
-from .lookup import Number, Table, chunks, fingerprint, take
+from .lookup import Number, Table, Told, chunks, fingerprint, take
 from .pairs import POINTS_AT_ONCE, Pairs
 from .points import RankPoints, Ranks
 from .tiles import Tiles
@@ -57,7 +57,7 @@ class UnitTables:
     ) -> None:  # fmt: skip
         """`empty`: the chance that parts (N,) of the tensor are; None: no format asks. `pointers`: whether offsets count."""
         self.tiles, self.pairs, self.formats, self.empty, self.pointers = tiles, pairs, formats, empty, pointers
-        self.totals = Table(Number)
+        self.totals, self.told, self.codes = Table(Number), Table(Told), np.zeros((len(formats), 8), dtype=np.int64)
         self.group = np.array([float(form.group) for form, _ in formats])
 
     def listed(self, ranks: Ranks) -> Iterator[RankPoints]:
@@ -68,14 +68,14 @@ class UnitTables:
         times = len(parts)
         pairs = self.pairs.find(np.tile(tiles, times), np.concatenate([tile] * times), np.concatenate(parts))
         columns = take(self.tiles.columns, tiles)
-        box_rows, below_rows, *group_rows = np.split(np.arange(times * len(tiles)), times)
-        size = self.group[ranks.format.astype(np.int64)] if group_rows else None
+        size = self.group[ranks.format.astype(np.int64)] if len(ranks.group) else None
         usual = np.zeros(len(tiles)) if self.empty is None else 1.0 - self.empty(list(ranks.below))
         for some in chunks(columns.points, POINTS_AT_ONCE):
+            places = range(some.start, len(pairs.filled), len(tiles))
+            box_of, below_of, *group_of = (take(pairs, slice(at, at + some.stop - some.start)) for at in places)
             yield RankPoints(
-                take(ranks, some), tiles[some], take(columns, some), take(pairs, box_rows[some]),
-                take(pairs, below_rows[some]), usual[some],
-                take(pairs, group_rows[0][some]) if group_rows else None, None if size is None else size[some],
+                take(ranks, some), tiles[some], take(columns, some), box_of, below_of, usual[some],
+                group_of[0] if group_of else None, None if size is None else size[some],
             )  # fmt: skip
 
     def total(self, listing: RankPoints, rows: Rows, units: Array) -> Array:

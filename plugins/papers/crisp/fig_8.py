@@ -164,10 +164,11 @@ def text_of(name: str, cells: Fig8Cells, charged: Fig8Cells, reduced: Mapping[st
     for bandwidth in BANDWIDTHS:
         values = (cells.whole("cycles", design, SPARSE, bandwidth) for design in COMPARED)
         sweep.append([str(bandwidth), *(f"{value:.2f}" for value in values)])
-    most, least = cells.limited()
+    (most, least), (most_charged, least_charged) = cells.limited(), charged.limited()
     every = [(one.name, product.name) for one in CRISP for product in cells.layers]
     best = {x: max((cells.over_dense(x, *both), both[1], both[0]) for both in every) for x in energies}
     names = [product.name for product in charged.layers]
+    stc = [charged.over_dense("cycles", STC.name, name) for name in names]
     ends = [charged.over_dense("cycles", DSTC.name, name) for name in (names[0], names[-1])]
     limit = "its lanes" if charged.at(DSTC.name, names[-1])["limit"] == "MAC" else "memory"
     weights, columns = packed(64, 1 - SPARSE), packed(16, INPUTS_OF_DSTC)
@@ -191,6 +192,7 @@ def text_of(name: str, cells: Fig8Cells, charged: Fig8Cells, reduced: Mapping[st
         largest_gain=1 / min(one["density"] for one in cells.rows.values() if one["design"].startswith("CRISP")),
         share=100 * registers / cells.total("on-chip pJ", LANES), energy_of_paper=PAPER_ENERGY, inputs=INPUTS_OF_DSTC,
         words=BANDWIDTHS, default=DEFAULT, wide=WIDE, lanes=LANES, stc=cells.whole("cycles", STC.name),
+        most_charged=most_charged, least_charged=least_charged, stc_charged=(min(stc), max(stc)),
         first_charged=ends[0], last_charged=ends[1], last_limit=limit, **conclusions(cells),
     )  # fmt: skip
 
@@ -225,11 +227,15 @@ def draw(found: Mapping[str, Fig8Cells]) -> Figure:
     names = [product.name for product in cells.layers]
     shown = (STC.name, *(f"CRISP 1:4 B{block}" for block in BLOCKS), DSTC.name)
     panels, places = [], range(len(names))
-    look: dict[str, Any] = {"names": names, "turned": 60, "limits": {"ylim": (0, None)}}
     for what, quantity in (("cycles", "cycles"), ("energy with DRAM", "energy_pj")):
-        for model, of in found.items():
-            gains = {design: [of.over_dense(quantity, design, layer) for layer in names] for design in shown}
-            lines = [Series(design, places, gain) for design, gain in gains.items()]
+        gains = {
+            model: {design: [of.over_dense(quantity, design, layer) for layer in names] for design in shown}
+            for model, of in found.items()
+        }
+        top = 1.05 * max(max(gain) for mine in gains.values() for gain in mine.values())  # the eye compares models
+        look: dict[str, Any] = {"names": names, "turned": 60, "limits": {"ylim": (0, top)}}
+        for model, mine in gains.items():
+            lines = [Series(design, places, gain) for design, gain in mine.items()]
             title = f"{what} by layer, 90 %, model {model}"
             panels.append(Panel("", f"{what} of dense over it", lines, title=title, **look))
     for model, of in found.items():

@@ -44,17 +44,18 @@ class Tensor:
     output: bool = False
     inside: tuple[tuple[int, int], ...] = ()
     """By rank, the first position that is a word and the first behind these: all others are padding. Empty: there is none."""
+    dims: tuple[str, ...] = attrs.field(init=False, repr=False, eq=False)
+    """The dimensions that move this tensor (its relevant dimensions)."""
+
+    @dims.default
+    def _dims(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(dim for rank in self.ranks for dim, _ in rank))
 
     @property
     def text(self) -> str:
         """`P[c, p + r, 2*q + s]`, as einsums have it."""
         ranks = (" + ".join(dim if c == 1 else f"{c}*{dim}" for dim, c in rank) for rank in self.ranks)
         return f"{self.name}[{', '.join(ranks)}]"
-
-    @property
-    def dims(self) -> tuple[str, ...]:
-        """The dimensions that move this tensor (its relevant dimensions)."""
-        return tuple(dict.fromkeys(dim for rank in self.ranks for dim, _ in rank))
 
     def shape(self, extents: Mapping[str, Any]) -> tuple[Any, ...]:
         """Words per rank of the tile with these extents, numbers or arrays of one shape, see `box`."""

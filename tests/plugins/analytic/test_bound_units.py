@@ -26,6 +26,11 @@ def units_of(problem: sparsemap.Problem) -> LeastUnits:
     return found.links.units
 
 
+def pj_of(units: LeastUnits, log_extents: np.ndarray, log_words: list[np.ndarray]) -> np.ndarray:
+    wide = [units.wide(d, extents) for d, extents in enumerate(log_extents)]
+    return units.of_tiles(wide, [units.place(i, words) for i, words in enumerate(log_words)])
+
+
 def dense(lanes: int) -> sparsemap.Problem:
     levels = [
         {"name": "DRAM", "class": "dram"},
@@ -59,17 +64,17 @@ def test_no_loop_over_the_units_is_longer_than_the_tile() -> None:
     units = units_of(problem)
     for tile in itertools.product(range(5), repeat=3):
         held = min(pj for way, pj in costs.items() if all(n <= 2**most for n, most in zip(way, tile, strict=True)))
-        own = units.of_tiles(np.array(tile)[:, None], [np.array([9.0]), np.array([9.0])])[0]
+        own = pj_of(units, np.array(tile)[:, None], [np.array([9.0]), np.array([9.0])])[0]
         assert own == pytest.approx(held - min(costs.values()), rel=1e-3, abs=200.0), tile
-    assert units.of_tiles(np.array([[4], [0], [4]]), [np.zeros(1), np.zeros(1)])[0] > 1000.0
+    assert pj_of(units, np.array([[4], [0], [4]]), [np.zeros(1), np.zeros(1)])[0] > 1000.0
 
 
 def test_larger_tiles_cost_more_metadata_and_wider_ones_fewer_accesses() -> None:
     units = units_of(sparsemap.load_problem("conv3", "cloud", registry=REGISTRY))
     wide = np.full((6, 12), 6)
-    more = units.of_tiles(wide, [np.arange(12.0), np.full(12, 9.0)])
+    more = pj_of(units, wide, [np.arange(12.0), np.full(12, 9.0)])
     assert more[0] < more[6] < more[11] and (np.diff(more) >= 0.0).all()
-    narrow = units.of_tiles(np.tile(np.arange(6), (6, 1)), [np.full(6, 9.0), np.full(6, 9.0)])
+    narrow = pj_of(units, np.tile(np.arange(6), (6, 1)), [np.full(6, 9.0), np.full(6, 9.0)])
     assert narrow[0] > narrow[-1] and (np.diff(narrow) <= 0.0).all()
 
 
@@ -94,6 +99,6 @@ def test_no_design_reads_less_next_to_the_units_than_its_tile_needs(cell) -> Non
     inside = [i for i, m in enumerate(problem.mapping_levels) if m.storage == 2]
     tiles = designs.columns["bounds"][inside].prod(axis=0)
     words = [np.log2(np.prod(box(found.layout.ranks[t], tiles), axis=0)) for t in found.layout.operands]
-    least = units.of_tiles(np.log2(tiles).astype(int), words)
+    least = pj_of(units, np.log2(tiles).astype(int), words)
     assert len(spent) > 100 and (least > 0.01 * charged).any()
     assert (spent >= charged + least).all()

@@ -71,7 +71,8 @@ def test_every_way_to_share_a_fan_out_is_among_those_that_are_tried_together(lim
     grid = TileGrid.of(tables(sized(0.5, m=12, k=8, n=6)).layout)
     assert grid is not None
     fits = grid.extents.prod(axis=0) <= 6
-    shares = list(grid.shares(fits, limit, np.arange(len(fits))))
+    same, most, some, children = grid.shares(fits, limit, np.arange(len(fits)))
+    shares = list(zip(same.T, most.T, some, children, strict=True))
     for split in grid.extents[:, grid.extents.prod(axis=0) <= limit].T:
         for place, tile in enumerate(grid.extents.T):
             part = tile / split

@@ -635,7 +635,7 @@ def test_of_every_chip_and_every_mapping_the_best_is_found_by_most_seeds(tmp_pat
         share="sizes",
         fuse=False,
         budget=40,
-        layer_budget=120,
+        layer_budget=40,
     )
     problem = outer_problem(task)
     segment, known = segment_of(problem), list[float]()

@@ -102,6 +102,13 @@ def test_designs_are_left_out_unspent_if_their_class_has_nothing_better():
     assert left_out > 0 and running.budget.spent == 700
 
 
+@pytest.mark.parametrize(("workload", "hardware", "seed"), [("mm7", "edge", 3), ("mm13", "mobile", 2)])
+def test_children_move_into_the_best_classes_where_the_first_round_ends_far_from_all_bounds(workload, hardware, seed):
+    """Without that these two end at 16 and 6 times the bound."""
+    found = search(load_problem(workload, hardware, registry=REGISTRY), budget=500, seed=seed)
+    assert found.gap < 2.5
+
+
 def test_all_guesses_may_be_of_the_best_classes():
     found = search(load_problem("mm1", "mobile", registry=REGISTRY), 200, 0, MEMETIC | {"classes": 1.0})
     assert found.best is not None
