@@ -60,12 +60,14 @@ class InnerTiles:
         self.units = links.units if s == lay.S - 2 == 1 and self.words.network else None
         self.whole_logs = np.log2(self.extents * (1.0 + 1e-12)).astype(np.int64)
         self.log_volumes = [np.log2(words) for words in self.volumes]
-        self.by_units: dict[tuple[tuple[int, ...], tuple[float, ...]], Array] = {}
-        """`_of_units`."""
-        units = self.units
-        if units:
-            self.wide = cache(lambda d, log_n: units.wide(d, self.whole_logs[d] - log_n))
-            self.places = cache(lambda i, n: units.place(i, self.log_volumes[units.operands[i]] - np.log2(n)))
+        if units := self.units:
+            wide = cache(lambda d, log_n: units.wide(d, self.whole_logs[d] - log_n))
+            places = cache(lambda i, n: units.place(i, self.log_volumes[units.operands[i]] - np.log2(n)))
+            self.of_units = cache(lambda each, cut: units.of_tiles(
+                [wide(d, n) for d, n in enumerate(each)], [places(i, n) for i, n in enumerate(cut)]
+            ))  # fmt: skip
+            """(n,) pJ of `LeastUnits`, where there are 2 ** `each` children along every dimension, or more, who hold `cut` parts
+            of each operand at most."""
         self.wires: dict[float, float] = {}
         """pJ of a bit to so many children more than to one."""
         self.promise: tuple[Array, Array] | None = None
@@ -116,20 +118,9 @@ class InnerTiles:
         return pj, cycles, np.array([*tiers])
 
     def _parts(self, t: int, same: Array, most: Array, children: Array) -> Array:
-        """(n,) how many parts of a tensor so many children (n,) hold at most, who are `same` (D, n) along every dimension, or
-        more."""
+        """(n,) how many parts of a tensor so many children (n,) hold at most, `same` (D, n) or more along every dimension."""
         moves = self.layout.relevant[t]
-        found: Array = np.minimum(most[moves].prod(axis=0), children / same[~moves].prod(axis=0))
-        return found
-
-    def _of_units(self, each: tuple[int, ...], cut: tuple[float, ...]) -> Array:
-        """(n,) pJ of `LeastUnits`, where there are 2 ** `each` children along every dimension, or more, who hold so many
-        parts of each operand at most."""
-        if (each, cut) not in self.by_units:
-            assert self.units is not None
-            wide = [self.wide(d, n) for d, n in enumerate(each)]
-            self.by_units[each, cut] = self.units.of_tiles(wide, [self.places(i, n) for i, n in enumerate(cut)])
-        return self.by_units[each, cut]
+        return np.asarray(np.minimum(most[moves].prod(axis=0), children / same[~moves].prod(axis=0)))
 
     def _held_back(self, energy: Array) -> bool:
         """Whether filters hold back anything that the cheapest tile with its loop, of `energy` (D, n), moves."""
@@ -174,19 +165,18 @@ class InnerTiles:
         alone: Array = sum((part.pj for t, part in enumerate(parts) if t not in moved), start=np.zeros(len(rows)))
         found = np.full((max(k for k, *_ in ways) + 1, len(rows)), np.inf)
 
-        @cache
-        def inside(d: int, most: float) -> Array:
-            return np.maximum(0.0, log_extents[d] - np.log2(most))
+        inside = cache(lambda d, most: np.maximum(0.0, log_extents[d] - np.log2(most)))
 
         @cache
         def kept(t: int, dims: tuple[int, ...], most: tuple[float, ...]) -> Array:
-            least = np.minimum(1.0, parts[t].pj / np.maximum(every[t].pj, 1e-300))
+            least, ways = (
+                np.minimum(1.0, parts[t].pj / np.maximum(every[t].pj, 1e-300)),
+                dict(zip(dims, most, strict=True)),
+            )
             if t not in moved:
                 return least
-            child = dict(enumerate(log_extents)) | {d: inside(d, n) for d, n in zip(dims, most, strict=True)}
-            return np.minimum(
-                1.0, np.maximum(self.accesses.kept_in_tiles(t, self.s, log_words[t], [*child.values()]), least)
-            )
+            child = [inside(d, ways.get(d, 1.0)) for d in range(len(log_extents))]
+            return np.minimum(1.0, np.maximum(self.accesses.kept_in_tiles(t, self.s, log_words[t], child), least))
 
         whole = cache(lambda t, times: every[t].pj + self._more(every[t], times))
 
@@ -200,7 +190,7 @@ class InnerTiles:
         looked = {t: looks.metadata(t, self._words(t, d, rows)) for t in every} if looks else {}
         terms = list[tuple[Any, ...]]()
         for (k, units, *way), some in ways.items():
-            whole_tiles = self._of_units(*units) if self.units else None
+            whole_tiles = self.of_units(*units) if self.units else None
             each = [more for i, one in enumerate(way) if not isinstance(more := added(i, *one), float)]
             if looks:
                 some_of = zip(self.known, self.judged, way, strict=True)

@@ -24,8 +24,7 @@ class Number(NamedTuple):
 LISTED = "group_entry groups positions entry entry_count most usual coord_bits readable readable_even"
 Told: Any = NamedTuple("Told", [(name, Array) for name in LISTED.split()])  # type: ignore[misc]
 """What a format's lists of positions go by, as `units.c` has it: of groups, and of the positions of one."""
-UNKNOWN = -1
-"""Code of a format that is not known there."""
+UNKNOWN = -1  # code of a format that is not known there
 ODD = [2 * int(x) + 1 - (1 << 63) for x in np.random.default_rng(20250101).integers(0, 1 << 63, 64)]
 """Fixed odd multipliers, one per component of a fingerprint."""
 FACTORS = np.array(ODD)
@@ -110,9 +109,6 @@ class Table(Generic[Row]):
         places = np.zeros(1 << bits, dtype=[("key", np.int64), ("row", np.int64)])
         self._keys, self._row_of = places["key"], places["row"]
 
-    def _home(self, keys: Array) -> Array:
-        return ((keys * MIX) >> (64 - self.bits)) & ((1 << self.bits) - 1)
-
     def _probe(self, keys: Array) -> tuple[Array, Rows]:
         """Row of every key, and which keys are missing."""
         if native.fast is not None:
@@ -120,17 +116,9 @@ class Table(Generic[Row]):
             count = native.fast.probe(keys, self._keys, self._row_of, self.bits, MIX, rows, lacking)
             if count is not None:
                 return rows, lacking[:count]
-        mask = (1 << self.bits) - 1
-        place = self._home(keys)
-        wrong = np.flatnonzero(self._keys[place] != keys)
-        missing = []
-        while len(wrong):
-            empty = self._keys[place[wrong]] == 0
-            missing.append(wrong[empty])
-            wrong = wrong[~empty]
-            place[wrong] = (place[wrong] + 1) & mask
-            wrong = wrong[self._keys[place[wrong]] != keys[wrong]]
-        return self._row_of[place], np.concatenate(missing) if missing else wrong
+        from .lookup_uncompiled import probed
+
+        return probed(keys, self._keys, self._row_of, self.bits, MIX)
 
     def _insert(self, keys: Array, values: Row) -> None:
         """Distinct new keys."""
@@ -139,9 +127,7 @@ class Table(Generic[Row]):
         self.changes += 1
         if self.count > len(self.columns[0]) or not start:
             fields = [(name, new.dtype) for name, new in zip(self.row.__annotations__, values, strict=True)]
-            rows = np.zeros(
-                2 * self.count, dtype=np.dtype(fields, align=True)
-            )  # row by row: the columns of one are near
+            rows = np.zeros(2 * self.count, dtype=np.dtype(fields, align=True))  # the columns of a row are near
             for name, old in zip(self.row.__annotations__, self.columns, strict=True):
                 rows[name][:start] = old[:start]
             self.columns = self.row(*(rows[name] for name in self.row.__annotations__))
@@ -155,19 +141,12 @@ class Table(Generic[Row]):
         self._place(keys, np.arange(start, self.count))
 
     def _place(self, keys: Array, rows: Rows) -> None:
-        """Distinct new keys: all try their places at once, those that find theirs taken try the next one."""
+        """Distinct new keys."""
         given = self._keys, self._row_of, keys, rows, self.bits, MIX
-        if native.fast is not None and native.fast.place(*given) is not None:
-            return
-        mask = (1 << self.bits) - 1
-        place = self._home(keys)
-        while len(keys):
-            free = self._keys[place] == 0
-            self._keys[place[free]] = keys[free]  # of several keys for one place, any one stays
-            won = self._keys[place] == keys
-            self._row_of[place[won]] = rows[won]
-            lost = ~won
-            keys, rows, place = keys[lost], rows[lost], (place[lost] + 1) & mask
+        if native.fast is None or native.fast.place(*given) is None:
+            from .lookup_uncompiled import place
+
+            place(*given)
 
 
 class Lists:
