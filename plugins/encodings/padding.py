@@ -132,7 +132,10 @@ def _many_divisors(problem: Problem, sizes: Mapping[str, int]) -> dict[str, int]
         if sizes[dim] > given:
             best = max(near_sizes(given, PADDED_LARGER), key=lambda size: (len(divisors(size)), -size))
             found[dim] = best if len(divisors(best)) >= RICHER * len(divisors(sizes[dim])) else sizes[dim]
-    return found
+    if found == sizes:
+        return found
+    larger = problem.laid_out(found)
+    return found if larger.cost_model.outlook(larger) else dict(sizes)
 
 
 def _steps(sizes: Mapping[str, int], limits: Sequence[int]) -> float:

@@ -52,9 +52,10 @@ class PrimeFactors(LoopTiling):
     above `largest_factor` goes to the next size without (730 = 2*5*73 -> 735 = 3*5*7*7). `none`: sizes stay. `auto`:
     `prime`, but `smooth` where that fills the fan-outs so much better, for some dimensions, that all computes take less than
     0.8 times as long: then for all, since tiles have to fit as well, unless that fills the fan-outs worse than before, and
-    to the size with the most divisors up to a sixteenth larger, if these are 1.5 times as many (730 -> 756). And any size
-    goes to one with more divisors, up to an eighth larger (2048 -> 2160), where the cost model expects less than 0.95 times
-    the score of its tiles at the level next to the outermost one."""
+    to the size with the most divisors up to a sixteenth larger, if these are 1.5 times as many (730 -> 756) and the cost
+    model foresees such sizes (`physical` does: it counts what is there). And any size goes to one with more divisors, up to
+    an eighth larger (2048 -> 2160), where the cost model expects less than 0.95 times the score of its tiles at the level
+    next to the outermost one."""
     prime_threshold: int = attrs.field(default=7, validator=attrs.validators.ge(1))
     """`prime` leaves primes up to this one alone: filters of 3, 5 or 7 are prime and small enough for one loop."""
     largest_factor: int = attrs.field(default=7, validator=[attrs.validators.ge(2), attrs.validators.le(31)])

@@ -76,6 +76,7 @@ def test_tiles_that_fit_are_those_of_better_designs():
 
 def test_other_cost_models_spaces_and_aims_keep_their_sizes():
     assert sparsemap.load_problem("mm3", "edge", cost_model="timeloop").padded == {}
+    assert sparsemap.load_problem("mm3", "cloud", cost_model="timeloop").padded == dict.fromkeys("mkn", (730, 735))
     assert sparsemap.load_problem("mm3", "edge", space="paper").padded == {}
     assert sparsemap.load_problem("mm3", "edge", objective="pareto:energy,delay").padded == {}
     smooth = {"extends": "full", "tiling": {"type": "prime-factors", "padding": "smooth"}}
