@@ -12,6 +12,8 @@ import attrs
 import numpy as np
 
 from sparsemap import Evaluation, Problem
+from sparsemap.errors import SpecError
+from sparsemap.pieces.contracts import Outlook
 from sparsemap.primes import divisors, is_prime, largest_product
 from sparsemap.problem.tables import content_of
 
@@ -28,7 +30,9 @@ ALIKE = 1.005
 LARGER, PADDED_LARGER = 8, 16
 """Sizes grow by one part in so many at most, for their tiles and where they are padded anyway .."""
 MOST_LARGER = 512
-""".. and by no more than this."""
+""".. and by no more than this, .."""
+LARGEST = 1 << 24
+""".. and above this not at all: they would have to be factored."""
 RICHER = 1.5
 """So many times the divisors are worth a size that is larger than it has to be."""
 KEPT = 256
@@ -72,7 +76,8 @@ def _next_smooth(size: int, primes: tuple[int, ...]) -> int:
 @cache
 def richer(size: int) -> tuple[int, ...]:
     """Sizes that have more divisors than every smaller one from `size` on, up to an eighth larger: 730 -> 732, 744, 756, 792."""
-    sizes = np.array(near_sizes(size, LARGER))
+    if len(sizes := np.array(near_sizes(size, LARGER))) == 1:
+        return ()
     small = np.arange(1, math.isqrt(int(sizes[-1])) + 1)[:, None]
     counts = ((sizes % small == 0) * (1 + (small * small < sizes)) * (small * small <= sizes)).sum(axis=0)
     most = np.maximum.accumulate(counts)
@@ -81,7 +86,7 @@ def richer(size: int) -> tuple[int, ...]:
 
 def near_sizes(size: int, part: int) -> range:
     """From a size on, up to one `part` larger."""
-    return range(size, size + min(size // part, MOST_LARGER) + 1)
+    return range(size, size + (min(size // part, MOST_LARGER) if size <= LARGEST else 0) + 1)
 
 
 def chosen(problem: Problem, plain: Mapping[str, int], largest: int) -> Padding:
@@ -134,8 +139,15 @@ def _many_divisors(problem: Problem, sizes: Mapping[str, int]) -> dict[str, int]
             found[dim] = best if len(divisors(best)) >= RICHER * len(divisors(sizes[dim])) else sizes[dim]
     if found == sizes:
         return found
-    larger = problem.laid_out(found)
-    return found if larger.cost_model.outlook(larger) else dict(sizes)
+    return found if _outlook(problem.laid_out(found)) else dict(sizes)
+
+
+def _outlook(larger: Problem) -> Outlook | None:
+    """What the cost model foresees; nothing where a density, such as of given data, does not take so large a tensor."""
+    try:
+        return larger.cost_model.outlook(larger)
+    except SpecError:
+        return None
 
 
 def _steps(sizes: Mapping[str, int], limits: Sequence[int]) -> float:
@@ -154,7 +166,7 @@ def _with_better_tiles(problem: Problem, base: Padding) -> Padding | None:
     def worth(found: Evaluation) -> float:
         return float(largest.evaluator.score(found.on(largest.chip)).min())
 
-    outlook, sizes = largest.cost_model.outlook(largest), dict(base.sizes)
+    outlook, sizes = _outlook(largest), dict(base.sizes)
     given = outlook.of([sizes]) if outlook else None
     if outlook is None or given is None:
         return None
