@@ -21,9 +21,21 @@ class Number(NamedTuple):
     value: Array
 
 
-LISTED = "group_entry groups positions entry entry_count most usual coord_bits readable readable_even"
-Told: Any = NamedTuple("Told", [(name, Array) for name in LISTED.split()])  # type: ignore[misc]
-"""What a format's lists of positions go by, as `units.c` has it: of groups, and of the positions of one."""
+class Told(NamedTuple):
+    """What a format's lists of positions go by, as `units.c` has it: of groups, and of the positions of one."""
+
+    group_entry: Array
+    groups: Array
+    positions: Array
+    entry: Array
+    entry_count: Array
+    most: Array
+    usual: Array
+    coord_bits: Array
+    readable: Array
+    readable_even: Array
+
+
 UNKNOWN = -1  # code of a format that is not known there
 ODD = [2 * int(x) + 1 - (1 << 63) for x in np.random.default_rng(20250101).integers(0, 1 << 63, 64)]
 """Fixed odd multipliers, one per component of a fingerprint."""
