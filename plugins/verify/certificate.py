@@ -20,7 +20,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,8 +84,11 @@ class Certified:
         return attrs.asdict(self) | {"correct": self.correct}
 
 
-def check(path: Path, registry: Registry) -> Certified:
-    """`SpecError` if the file, or the design that it names, cannot be read."""
+def check(
+    path: Path, registry: Registry, along: Callable[[Sequence[Any], str], Iterable[Any]] = lambda steps, _: steps
+) -> Certified:
+    """`SpecError` if the file, or the design that it names, cannot be read. `along` gets the steps of each part of the work,
+    with its name, and hands them out again: it may show how far it has come."""
     table = _read(path)
     wrong = []
     score, within = float(table["score"]), float(table["within"])
@@ -102,7 +105,7 @@ def check(path: Path, registry: Registry) -> Certified:
     by = dict.fromkeys(("bound", "tried", "room", "left"), 0)
     keys, energies, cycles, left = [], list[float](), list[float](), list[str]()
     least = math.inf
-    for key in _all(problem):
+    for key in along(list(_all(problem)), "classes"):
         how = said.get(key, "bound")
         if how == "bound" and not known.fits(key[:-1]):
             how = "room"
@@ -120,9 +123,9 @@ def check(path: Path, registry: Registry) -> Certified:
             energies.append(pj)
             cycles.append(n)
     scores, open_ = _scores(problem, energies, cycles), list[str]()
-    for place, (key, how) in enumerate(keys):
-        if scores[place] * within >= score * NOISE and how != "left":
-            continue
+    closer = [i for i, (_, how) in enumerate(keys) if how == "left" or scores[i] * within < score * NOISE]
+    for place in along(closer, "classes looked at closely"):
+        key, how = keys[place]
         if how == "bound" and table["proved"]:
             pj, n = known.costs(key[:-1], key[-1], closely=True)
             scores[place] = _scores(problem, [pj], [n])[0]

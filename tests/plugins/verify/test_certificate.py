@@ -51,6 +51,18 @@ def changed(folder: Path, tmp_path: Path, change: Any) -> Path:
     return tmp_path / "certificate.json"
 
 
+def test_it_says_how_far_the_check_has_come(folders) -> None:
+    told = dict[str, int]()
+
+    def along(steps, label):
+        for step in steps:
+            told[label] = told.get(label, 0) + 1
+            yield step
+
+    found = check(folders["bounds"] / "certificate.json", REGISTRY, along)
+    assert told["classes"] == found.classes and sum(told.values()) >= found.classes
+
+
 @pytest.mark.parametrize("kind", ["bounds", "tried"])
 def test_a_proof_is_confirmed(folders, kind) -> None:
     found = check(folders[kind] / "certificate.json", REGISTRY)
