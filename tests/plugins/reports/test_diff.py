@@ -18,7 +18,7 @@ from sparsemap.spec import toml_io
 
 @pytest.fixture(scope="module")
 def result():
-    return search(load_problem("mm3", "cloud"), budget=400)
+    return search(load_problem("mm1", "cloud"), budget=400)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def changed(base, **values):
 
 
 def test_the_last_change_makes_the_second_design(base):
-    other = Base(search(load_problem("mm3", "mobile"), budget=400, seed=1).found.design)
+    other = Base(search(load_problem("mm1", "mobile"), budget=400, seed=1).found.design)
     found = steps(base, other)
     assert (found[-1].after.energy_pj, found[-1].after.cycles) == (other.outcome.energy_pj, other.outcome.cycles)
     assert {"mapping", "GLB capacity"} <= {step.name for step in found}

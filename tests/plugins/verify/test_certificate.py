@@ -28,6 +28,11 @@ HARDWARE = {
     "compute": {"name": "MAC", "gate_skip": True},
 }
 SPACE = {"extends": "small", "gate-skip": {"candidates": ["none", "skip-both"]}}
+WINDOWS = {
+    "einsum": "Z[k, p, q] = P[c, p + r, q + s] * Q[k, c, r, s]",
+    "dims": {"k": 16, "c": 4, "p": 8, "q": 8, "r": 3, "s": 3},
+    "density": {"P": 0.34, "Q": 0.146},
+}
 TINY = {"einsum": "Z[m, n] = P[m, k] * Q[k, n]", "dims": {"m": 2, "k": 2, "n": 2}, "density": {"P": 0.5, "Q": 0.5}}
 
 
@@ -127,8 +132,8 @@ GATED = {
     ("workload", "hardware", "cost_model"),
     [
         ("mm3", "edge", "physical"),
-        ("mm12", "mobile", "physical"),
-        ("conv11", "cloud", "physical"),
+        ("mm11", "mobile", "physical"),
+        (WINDOWS, "cloud", "physical"),
         ("mm1", "edge", "timeloop"),
         ("mm1", GATED, "physical"),
     ],
