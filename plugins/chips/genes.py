@@ -20,8 +20,6 @@ from sparsemap.spec.unstructuring import unstructure
 
 SHARED = ("all", "sizes", "units")
 """What the layers share: sizes and units, sizes alone (any layer has any unit, without area), units alone."""
-
-
 MOST_CHANGES = 4
 """Genes that one move changes."""
 SIZES = 0.75

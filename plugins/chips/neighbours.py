@@ -34,12 +34,11 @@ def neighbours_of(
     for count, (index, row) in enumerate(tried.map(worth_of, asked)):
         rows[index] = row
         told(count + 1, len(asked))
-    base = rows[0]
-    told_rows = []
-    for i, (key, now, other, _) in enumerate(changes):
-        if not (row := rows[i + 1])["reason"]:
-            told_rows.append({"key": key, "value": now, "other": other, **_compared(base, row)})
-    return told_rows
+    return [
+        {"key": key, "value": now, "other": other, **_compared(rows[0], rows[i])}
+        for i, (key, now, other, _) in enumerate(changes, 1)
+        if not rows[i]["reason"]
+    ]
 
 
 def _changes(every: tuple[Gene, ...], genes: Array, best: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any, Array]]:

@@ -91,7 +91,7 @@ class WeightsOfNetwork:
         if "workload" in found:
             raise SpecError.at("", f"layer {node.name}", "is a file of its own; write it with 'type'")
         mask, file = pruned.masks[node.name], files[node.name]
-        words = np.where(mask.words, mask.grid.matrix(pruned.weights[node.name]), 0)
+        words = pruned.matrix(node.name)
         channels, rest = divmod(mask.grid.columns, math.prod(mask.grid.shape[1:3]))
         blocks = mask.grid.order == "chw" and not rest and "conv" in found["type"]
         if blocks and np.count_nonzero(words) == mask.words.sum():

@@ -82,13 +82,8 @@ def _best(sides: Sequence[Compared], registry: Registry | None) -> str:
         text += f" It is limited by {best.limit}, {other} by {second.limit}."
     if "layers" in best.numbers and not any(side.planned for side in known):
         text += " Layer by layer every tensor travels to the outermost memory: what --fuse plans to stay on chip may turn this."
-    return (
-        text
-        + _effort(best, second, more, (one, other))
-        + _chance(known, more)
-        + _unlike(best, second)
-        + _counted(known, worth, registry)
-    )
+    text += _effort(best, second, more, (one, other)) + _chance(known, more)
+    return text + _unlike(best, second) + _counted(known, worth, registry)
 
 
 def _decide(best: Compared, second: Compared, shares: Mapping[str, float], names: tuple[str, str]) -> str:

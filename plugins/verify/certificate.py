@@ -100,8 +100,7 @@ def check(path: Path, registry: Registry) -> Certified:
     said = _said(table["classes"], problem, path)
     known = Unavoidable.of(problem)
     by = dict.fromkeys(("bound", "tried", "room", "left"), 0)
-    keys, energies, cycles, left = [], list[float](), list[float](), list[str]()
-    least = math.inf
+    rows, costs, left, least = [], list[tuple[float, float]](), list[str](), math.inf
     for key in _all(problem):
         how = said.get(key, "bound")
         if how == "bound" and not known.fits(key[:-1]):
@@ -115,17 +114,14 @@ def check(path: Path, registry: Registry) -> Certified:
             if found < score * NOISE:
                 wrong.append(f"a design of {_name(problem, key)} scores {found:.6g}")
         if how in ("bound", "left"):
-            pj, n = known.costs(key[:-1], key[-1])
-            keys.append((key, how))
-            energies.append(pj)
-            cycles.append(n)
-    scores, open_ = _scores(problem, energies, cycles), list[str]()
-    for place, (key, how) in enumerate(keys):
+            rows.append((key, how))
+            costs.append(known.costs(key[:-1], key[-1]))
+    scores, open_ = _scores(problem, costs), list[str]()
+    for place, (key, how) in enumerate(rows):
         if scores[place] * within >= score * NOISE and how != "left":
             continue
         if how == "bound" and table["proved"]:
-            pj, n = known.costs(key[:-1], key[-1], closely=True)
-            scores[place] = _scores(problem, [pj], [n])[0]
+            scores[place] = _scores(problem, [known.costs(key[:-1], key[-1], closely=True)])[0]
             if scores[place] * within >= score * NOISE:
                 continue
         if known.holds(key[:-1]):
@@ -181,10 +177,10 @@ def _name(problem: Problem, key: tuple[Any, ...]) -> str:
     return f"{extents}, innermost {key[-1]}"
 
 
-def _scores(problem: Problem, energies: list[float], cycles: list[float]) -> Array:
-    """By the objective of the problem."""
-    costs = {"energy_pj": np.array(energies), "cycles": np.array(cycles)}
-    rows = Evaluation(costs, np.zeros(len(energies), dtype=np.uint64), ())
+def _scores(problem: Problem, costs: Sequence[tuple[float, float]]) -> Array:
+    """By the objective of the problem, of pJ and cycles."""
+    energy_pj, cycles = np.array(costs, dtype=np.float64).reshape(-1, 2).T
+    rows = Evaluation({"energy_pj": energy_pj, "cycles": cycles}, np.zeros(len(costs), dtype=np.uint64), ())
     return problem.evaluator.score(rows.on(problem.chip))
 
 

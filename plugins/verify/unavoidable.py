@@ -13,9 +13,8 @@ from sparsemap import Format, Occupancy, Problem
 from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts import Array, Tensor
 
-from .further_in import LESS, FurtherIn, delivered, touched
+from .further_in import LESS, FurtherIn, NextToUnits, delivered, touched
 from .hierarchies import cheapest, words_of
-from .next_to_units import NextToUnits
 
 
 @attrs.frozen

@@ -26,8 +26,6 @@ from .schedule_file import Compiled
 NOT_EXECUTABLE = frozenset(("listed-tiles",))
 """Quirks that count other work than hardware would do."""
 Progress = Callable[[str], None]
-
-
 TOLERANCE = 0.01
 """By which share of a layer's time execution may differ from the time model."""
 EXACT = 1e-6

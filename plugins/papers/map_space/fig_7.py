@@ -19,8 +19,6 @@ from .warm_start import first_generation
 
 PAPER = {"orders": 5040, "distinct": 16, "worst": 14.4, "best": 3.0e10}
 """Section 4.4 and Fig. 7; the EDP in cycles * uJ."""
-
-
 RANDOM = 12
 """Legal mappings of GAMMA's first generation that are tried as well."""
 
