@@ -75,9 +75,8 @@ class ChipGenes(Segment):
                 packed = [piece.name for piece in layer.candidates("format") if piece.compressed]
                 genes += _units("formats", role, packed, self.formats)
         if not genes:
-            raise SpecError.at(
-                problem.files.get("hardware", ""), "choices", "is empty, expected a value to vary or a place for a unit"
-            )
+            file = problem.files.get("hardware", "")
+            raise SpecError.at(file, "choices", "is empty, expected a value to vary or a place for a unit")
         return tuple(genes)
 
     def genes(self, problem: Problem) -> Genes:

@@ -219,10 +219,8 @@ class PrunedModel:
                     sums[name], squares[name] = sums[name] + found, squares[name] + found**2
             count += len(chosen)
         model.train(was_training)
-        return {
-            name: Evidence(self.layers[name].array, sums[name] / count, squares[name] / count if squared else None)
-            for name in self.grids
-        }
+        mean = {name: (sums[name] / count, squares[name] / count if squared else None) for name in self.grids}
+        return {name: Evidence(self.layers[name].array, *found) for name, found in mean.items()}
 
 
 def prune(

@@ -73,10 +73,8 @@ class WeightsOfNetwork:
             "source": "sparsemap prune",
         }
         own = {key: getattr(self.spec, key) for key in ("input", "defaults", "batch", "outputs", "rectified", "lacks")}
-        layers = [
-            self._layer(folder, layer, node, pruned, files)
-            for layer, node in zip(self.spec.layers, self.nodes.values(), strict=True)
-        ]
+        both = zip(self.spec.layers, self.nodes.values(), strict=True)
+        layers = [self._layer(folder, layer, node, pruned, files) for layer, node in both]
         told = {key: value for key, value in own.items() if value or (key == "rectified" and value is not None)}
         table |= {key: plain(value) for key, value in told.items()}
         toml_io.write(folder / NETWORK, {**table, "layers": layers})

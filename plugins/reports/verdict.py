@@ -92,10 +92,8 @@ def _decide(best: Compared, second: Compared, shares: Mapping[str, float], names
     mine, theirs = ({part.name: part for part in side.parts} for side in (best, second))
     gains = math.fsum(max(part, 0.0) for part in shares.values())
     if gains * MOST > 1.0:
-        ends = (
-            ("gains", *next(iter(shares.items())), gains),
-            ("loses", *list(shares.items())[-1], math.fsum(min(part, 0.0) for part in shares.values())),
-        )
+        losses = math.fsum(min(part, 0.0) for part in shares.values())
+        ends = ("gains", *next(iter(shares.items())), gains), ("loses", *list(shares.items())[-1], losses)
         parts = [
             f"{name} is {percent(part / whole)} of what {names[0]} {does}, {_amounts(mine[name], theirs[name], names, part < 0)}"
             for does, name, part, whole in ends

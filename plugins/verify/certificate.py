@@ -230,10 +230,8 @@ def _choices(problem: Problem) -> tuple[Array, Array]:
 def _mappings(problem: Problem, tile: Sequence[int], innermost: str) -> Iterator[tuple[Array, Array]]:
     """Bounds and order (L, D) of every mapping of the class; loops with bound 1 come last, in one order."""
     dims, levels = problem.dims, problem.mapping_levels
-    per_dim = [
-        [(problem.sizes[d] // e, *rest) for rest in _factors(e, len(levels) - 1)]
-        for d, e in zip(dims, tile, strict=True)
-    ]
+    wholes = zip((problem.sizes[dim] for dim in dims), tile, strict=True)
+    per_dim = [[(size // n, *rest) for rest in _factors(n, len(levels) - 1)] for size, n in wholes]
     for columns in itertools.product(*per_dim):
         bounds = np.array(columns).T
         if any(level.spatial and bounds[i].prod() > level.limit for i, level in enumerate(levels)):

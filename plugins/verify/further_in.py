@@ -53,9 +53,7 @@ class FurtherIn:
                         count = max(count / 2.0, min(own.once * own.density, words * met[t]))  # as in `costs`
                     counts.append(max(0.0, count * LESS - 1.0))
                 for units_pj, *way in ways:
-                    each = (
-                        self.known.each_handed(own, 1, int(copies)) for own, copies in zip(tensors, way, strict=True)
-                    )
+                    each = (self.known.each_handed(own, 1, int(n)) for own, n in zip(tensors, way, strict=True))
                     least = min(least, units_pj + sum(n * pj for n, pj in zip(counts, each, strict=True)))
         return least if least < math.inf else 0.0
 

@@ -349,9 +349,7 @@ def compare(
         uses, more = used.setdefault(key, {}), added(row[by], by)
         if pieces and more:
             uses[row[by]] = any(name in pieces.get(MORE[by], ()) for name in more)
-    cells = tuple(
-        CellRow(dict(zip(names, key, strict=True)), found[key], tuple(broken[key]), used[key]) for key in found
-    )
+    cells = tuple(CellRow(dict(zip(names, x, strict=True)), found[x], tuple(broken[x]), used[x]) for x in found)
     return Comparison(reference, variants[by], cells, by, cost, _uses(rows, chosen, by), over)
 
 

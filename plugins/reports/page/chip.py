@@ -79,14 +79,12 @@ def _verdict(found: Mapping[str, Any]) -> list[str]:
         lines.append(f"{needs['designs']:,} of {needs['of']:,} designs were executed on sampled tensors{need}.")
     if rows := found.get("neighbours"):
         idle = [row for row in rows if not _size(row) and row["edp"] <= row["area"] ** -1 and row["edp"] < 1.005]
-        better = [
-            f"{row['key'].removeprefix('levels.')} {row['other']} ({percent(row['edp'] - 1, 1)})"
-            for row in rows
-            if _size(row) and row["edp"] < 0.99
-        ]
+        better = [row for row in rows if _size(row) and row["edp"] < 0.99]
+        named = [f"{row['key'].removeprefix('levels.')} {row['other']}" for row in better]
+        told = [f"{name} ({percent(row['edp'] - 1, 1)})" for name, row in zip(named, better, strict=True)]
         its = "its" if len(idle) == 1 else "their"
         lines += [f"Hardly worth {its} area: {listed(map(_unit, idle))}."] if idle else []
-        lines += [f"Better in EDP by itself: {listed(better)}."] if better else []
+        lines += [f"Better in EDP by itself: {listed(told)}."] if told else []
     return lines
 
 
