@@ -52,6 +52,17 @@ def test_one_change_costs_the_same_alone_and_in_turn(base):
     assert step.alone.cycles == step.after.cycles == slow.outcome.cycles > base.outcome.cycles
 
 
+def test_designs_of_two_clocks_are_compared_in_seconds(base):
+    """Half as fast with the same cycles: what is shown doubles with its change."""
+    assert float(base.design.problem.chip.clock_hz) == 1e9
+    slow = changed(base, hardware__clock="500 MHz")
+    text = "\n".join(diff_lines(("one", "other"), base, slow, steps(base, slow)))
+    assert "EDP in J * s if it is the only one" in text
+    shown = base.outcome.energy_pj * base.outcome.cycles * 1e-21
+    assert text.count(f"{shown:.3e}") == 2 and f"{slow.outcome.costs['edp_js']:.3e}" in text
+    assert "J * s" not in "\n".join(diff_lines(("one", "one"), base, base, []))
+
+
 def test_formats_change_by_tensor_and_mechanisms_by_place(base):
     plain_p = ["uncompressed"] * len(base.table["formats"]["P"])
     found = steps(base, changed(base, formats__P=plain_p, gate_skip__MAC="none"))
