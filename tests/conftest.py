@@ -3,6 +3,8 @@ RANDOM_EXAMPLES=1 they draw new ones."""
 
 import os
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # tests run side by side; before NumPy is there
+
 from browsers import browser  # noqa: F401
 from hypothesis import settings
 from quick import pytest_collection_finish  # noqa: F401

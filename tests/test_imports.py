@@ -308,7 +308,7 @@ def test_a_class_name_says_one_thing():
     homes: dict[str, list[str]] = {}
     for folder in ("sparsemap", "plugins"):
         for path in sorted((ROOT / folder).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            for node in ast.walk(tree(path)):
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                     homes.setdefault(node.name, []).append(path.name)
     assert not {name: files for name, files in homes.items() if len(files) > 1}

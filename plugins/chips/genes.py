@@ -20,8 +20,6 @@ from sparsemap.spec.unstructuring import unstructure
 
 SHARED = ("all", "sizes", "units")
 """What the layers share: sizes and units, sizes alone (any layer has any unit, without area), units alone."""
-
-
 MOST_CHANGES = 4
 """Genes that one move changes."""
 SIZES = 0.75
@@ -77,9 +75,8 @@ class ChipGenes(Segment):
                 packed = [piece.name for piece in layer.candidates("format") if piece.compressed]
                 genes += _units("formats", role, packed, self.formats)
         if not genes:
-            raise SpecError.at(
-                problem.files.get("hardware", ""), "choices", "is empty, expected a value to vary or a place for a unit"
-            )
+            file = problem.files.get("hardware", "")
+            raise SpecError.at(file, "choices", "is empty, expected a value to vary or a place for a unit")
         return tuple(genes)
 
     def genes(self, problem: Problem) -> Genes:

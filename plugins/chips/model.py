@@ -212,14 +212,8 @@ class ChipModel(CostModel):
         names = tuple(REASONS)
         rows = [costs[digest] for digest in digests]
         reasons = np.array([1 << names.index(row["reason"]) if row["reason"] else 0 for row in rows], np.uint64)
-        return Evaluation(
-            {
-                name: np.array([row.get(name, np.inf) if not row["reason"] else np.inf for row in rows])
-                for name in COSTS
-            },
-            reasons,
-            names,
-        )
+        found = {name: np.array([np.inf if row["reason"] else row.get(name, np.inf) for row in rows]) for name in COSTS}
+        return Evaluation(found, reasons, names)
 
     def _raced(
         self, problem: Problem, segment: ChipGenes, tried: Tried, chips: Mapping[str, Array]
@@ -230,19 +224,13 @@ class ChipModel(CostModel):
             if broken := segment.broken(genes, problem):
                 about = {"digest": digest, "batch": tried.batch, "genes": genes.tolist()}
                 rows[digest] = {**about, "reason": "constraint", "error": broken}
-        earlier = tried.earlier()
-        near = {
-            digest: self.near(problem, segment, genes, earlier, tried)
-            for digest, genes in chips.items()
-            if digest not in rows
-        }
+        earlier, fit = tried.earlier(), {digest: genes for digest, genes in chips.items() if digest not in rows}
+        near = {digest: self.near(problem, segment, genes, earlier, tried) for digest, genes in fit.items()}
         going = list(near)
         seed = int(np.random.SeedSequence([self.inner.seed, tried.batch]).generate_state(1)[0])  # of all: they go on
         for stage in range(len(STAGES)):
-            asked = {}
-            for digest in going:
-                leg = Leg(stage=stage, weights=tried.weights, seed=seed)
-                asked[digest] = self.asked(problem, segment, chips[digest], near[digest], leg)
+            leg = Leg(stage=stage, weights=tried.weights, seed=seed)
+            asked = {one: self.asked(problem, segment, chips[one], near[one], leg) for one in going}
             for digest, row in tried.run(asked, stage, worth_of).items():
                 course = [*rows.get(digest, {}).get("course", ()), [row.get(name, np.inf) for name in COSTS]]
                 rows[digest] = {**row, "course": course}
@@ -276,23 +264,15 @@ class ChipModel(CostModel):
     def values(self, problem: Problem, rows: Sequence[Mapping[str, Any]]) -> Array:
         """(n, M) what the objective says of chips."""
         objective = objective_of(problem.registry, self.inner.aim, costs=COSTS)
-        return values_of(
-            objective, problem.chip, *(np.array([row[name] for row in rows], np.float64) for name in COSTS)
-        )
+        costs = (np.array([row[name] for row in rows], np.float64) for name in COSTS)
+        return values_of(objective, problem.chip, *costs)
 
     def asked(
         self, problem: Problem, segment: ChipGenes, genes: Array, near: Sequence[KnownChip], leg: Leg | None
     ) -> dict[str, Any]:
         """What `worth_of` needs to know of a chip (g,)."""
-        return {
-            "table": segment.table(genes, problem),
-            "genes": genes.tolist(),
-            "set": segment.sizes(genes, problem),
-            "inner": self.inner,
-            "constraints": segment.rules(problem),
-            "near": near,
-            "leg": leg,
-        }
+        chip = {"table": segment.table(genes, problem), "genes": genes.tolist(), "set": segment.sizes(genes, problem)}
+        return {**chip, "inner": self.inner, "constraints": segment.rules(problem), "near": near, "leg": leg}
 
     def near(
         self, problem: Problem, segment: ChipGenes, genes: Array, earlier: Sequence[Mapping[str, Any]], tried: Tried

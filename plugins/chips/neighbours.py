@@ -26,20 +26,17 @@ def neighbours_of(
     near = [source_of(best, segment, problem), tried.reference]
     genes = np.array(best["genes"], np.int64)
     changes = list(_changes(segment.every(problem), genes, best))
-    asked = [
-        model.asked(problem, segment, found, near, None) | {"constraints": ()}
-        for found in (genes, *(found for _, _, _, found in changes))
-    ]
+    tables = (model.asked(problem, segment, found, near, None) for found in (genes, *(one[-1] for one in changes)))
+    asked = [table | {"constraints": ()} for table in tables]
     rows: dict[int, dict[str, Any]] = {}
     for count, (index, row) in enumerate(tried.map(worth_of, asked)):
         rows[index] = row
         told(count + 1, len(asked))
-    base = rows[0]
-    told_rows = []
-    for i, (key, now, other, _) in enumerate(changes):
-        if not (row := rows[i + 1])["reason"]:
-            told_rows.append({"key": key, "value": now, "other": other, **_compared(base, row)})
-    return told_rows
+    return [
+        {"key": key, "value": now, "other": other, **_compared(rows[0], rows[i])}
+        for i, (key, now, other, _) in enumerate(changes, 1)
+        if not rows[i]["reason"]
+    ]
 
 
 def _changes(every: tuple[Gene, ...], genes: Array, best: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any, Array]]:
@@ -57,9 +54,7 @@ def _changes(every: tuple[Gene, ...], genes: Array, best: Mapping[str, Any]) -> 
             changed = genes.copy()
             changed[g] = other
             if gene.unit is not None:  # the same unit may be named twice
-                same = [
-                    h for h, one in enumerate(every) if one.unit == gene.unit and one.values[int(genes[h])] == value
-                ]
+                same = [h for h, x in enumerate(every) if x.unit == gene.unit and x.values[int(genes[h])] == value]
                 changed[same] = 0
             key = gene.name if gene.unit is None else f"{gene.unit[0]}.{gene.unit[1]}"
             yield key, value, gene.values[other], changed

@@ -86,20 +86,12 @@ class DesignTask:
     def inner(self) -> Inner:
         """How the layers are searched: for the objective of the chip, where more energy or cycles never make that better and
         it is one value; otherwise for EDP."""
-        objective = objective_of(registry_of(self.plugin_dirs), self.objective, costs=COSTS)
-        moved = {ALIASES.get(name, name) for name in objective.costs} - {"area_mm2"}
-        fits = len(objective.names) == 1 and objective.monotone and moved
-        return Inner(
-            networks=self.networks,
-            budget=self.layer_budget,
-            seed=self.seed,
-            objective=self.objective if fits else "edp",
-            aim=self.objective,
-            fuse=self.fuse,
-            space=self.space,
-            cost_model=self.cost_model,
-            plugin_dirs=self.plugin_dirs,
-        )
+        aim = objective_of(registry_of(self.plugin_dirs), self.objective, costs=COSTS)
+        moved = {ALIASES.get(name, name) for name in aim.costs} - {"area_mm2"}
+        fits = len(aim.names) == 1 and aim.monotone and moved
+        same = {key: getattr(self, key) for key in ("networks", "seed", "fuse", "space", "cost_model", "plugin_dirs")}
+        objective = self.objective if fits else "edp"
+        return Inner(budget=self.layer_budget, objective=objective, aim=self.objective, **same)
 
     def layer_on(self, hardware: Any) -> Problem:
         """The first layer on a hardware."""
@@ -230,12 +222,7 @@ def _reference(task: DesignTask, problem: Problem, tried: Tried, told: Told) -> 
 
 
 def _chosen(
-    task: DesignTask,
-    problem: Problem,
-    run: Search,
-    tried: Tried,
-    reference: Mapping[str, Any],
-    told: Told,
+    task: DesignTask, problem: Problem, run: Search, tried: Tried, reference: Mapping[str, Any], told: Told
 ) -> ChipResult:
     """The result; the layers of the best chip are searched again, from what was found, on the chip as it is written: with
     the units that are in use."""
@@ -246,13 +233,9 @@ def _chosen(
         raise SearchError(f"none of {len(tried.rows):,} chips is valid: {text or 'none was tried'}")
     model = problem.cost_model
     assert isinstance(model, ChipModel)
-    about = f"One chip for {', '.join(task.networks)}, from the space of {problem.hardware.name}"
-    named = {
-        "kind": "hardware",
-        "name": f"{problem.hardware.name}-chip",
-        "description": about,
-        "source": "sparsemap design",
-    }
+    base = problem.hardware.name
+    about = f"One chip for {', '.join(task.networks)}, from the space of {base}"
+    named = {"kind": "hardware", "name": f"{base}-chip", "description": about, "source": "sparsemap design"}
 
     def named_of(row: Mapping[str, Any]) -> dict[str, Any]:
         return named | {key: value for key, value in row["hardware"].items() if key not in named}
@@ -281,30 +264,18 @@ def _chosen(
         shutil.move(task.out / FINALS / best["digest"] / name, task.out / name)
     shutil.rmtree(task.out / FINALS)
     executed = _executed(task, tried, told)
-    beside = neighbours_of(problem, tried, best, partial(_told_as, told, "neighbours")) if task.thorough else []
-    chip = task.layer_on(hardware)
-    return ChipResult(
-        networks=task.networks,
-        hardware=hardware,
-        final=final,
-        searched=best,
-        reference=reference,
-        platform=platform,
-        tried=tuple(tried.every),
-        executed=tuple(executed),
-        neighbours=tuple(beside),
-        parts_mm2=_parts(chip),
-        base=problem.hardware.name,
-        objective=task.objective,
-        share=task.share,
-        fuse=task.fuse,
-        folders=tuple(folders_of(task.networks)),
-        budget=task.budget,
-        layer_budget=task.layer_budget,
-        seed=task.seed,
-        searcher=run.searcher.name or run.searcher.type_name,
-        constraints=task.constraints,
+    beside = (
+        neighbours_of(problem, tried, best, lambda at, of: told("neighbours", at, of, math.inf))
+        if task.thorough
+        else []
     )
+    keys = ("networks", "objective", "share", "fuse", "budget", "layer_budget", "seed", "constraints")
+    return ChipResult(
+        hardware=hardware, final=final, searched=best, reference=reference, platform=platform, base=base,
+        tried=tuple(tried.every), executed=tuple(executed), neighbours=tuple(beside),
+        parts_mm2=_parts(task.layer_on(hardware)), folders=tuple(folders_of(task.networks)),
+        searcher=run.searcher.name or run.searcher.type_name, **{key: getattr(task, key) for key in keys},
+    )  # fmt: skip
 
 
 def _finalists(problem: Problem, model: ChipModel, ended: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -360,10 +331,6 @@ def _platform(
     return longer(table, row) | {"allowed": not segment.excess(own, problem)}
 
 
-def _told_as(told: Told, what: str, count: int, of: int) -> None:
-    told(what, count, of, math.inf)
-
-
 def _executed(task: DesignTask, tried: Tried, told: Told) -> list[dict[str, Any]]:
     """Every design of the chosen chip on sampled tensors."""
     within = PLAN_FOLDER if task.fuse else "*"
@@ -380,8 +347,6 @@ def _parts(problem: Problem) -> dict[str, float]:
     """Area in mm2 by level, compute units and sparse units; without what has none."""
     chip = problem.chip
     parts = {name: float(chip.instances[s] * chip.area_mm2[s]) for s, name in enumerate(chip.names)}
-    parts |= {
-        problem.compute_name: float(chip.instances[-1] * chip.mac_area_mm2),
-        "sparse units": float(chip.units_area_mm2),
-    }
+    parts[problem.compute_name] = float(chip.instances[-1] * chip.mac_area_mm2)
+    parts["sparse units"] = float(chip.units_area_mm2)
     return {name: area for name, area in parts.items() if area}

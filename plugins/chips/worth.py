@@ -68,9 +68,7 @@ def evaluated_chip(
 
 
 def _searched(
-    index: int,
-    given: tuple[Mapping[str, Any], Inner, Sequence[KnownChip], str | os.PathLike[str]],
-    leg: Leg | None,
+    index: int, given: tuple[Mapping[str, Any], Inner, Sequence[KnownChip], str | os.PathLike[str]], leg: Leg | None
 ) -> dict[str, dict[str, Any]]:
     """A layer on a chip; from its first stage on, so that a process that has not its earlier ones does the same again."""
     if leg is None:

@@ -178,11 +178,8 @@ def _einsum(node: Any, model: OnnxModel, axes: Axes) -> list[LabelledProduct]:
     kept |= set(right) if arrow else {label for label in every if (terms[0] + terms[1]).count(label) == 1}
     if any(label not in kept and not all(label in found for found in labels) for label in every):
         return []
-    summed, (first, second) = (
-        frozenset(label for label in every if label not in kept),
-        (tuple(x.items()) for x in labels),
-    )
-    return _labelled(node, FLOATS, first, second, summed)
+    first, second = (tuple(found.items()) for found in labels)
+    return _labelled(node, FLOATS, first, second, (label for label in every if label not in kept))
 
 
 def _transposed_convolution(node: Any, model: OnnxModel, axes: Axes) -> list[LabelledProduct]:

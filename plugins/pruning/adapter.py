@@ -189,13 +189,9 @@ class PrunedModel:
 
     def write(self, folder: str | Path) -> None:
         """The files of `sparsemap prune`: masked weights, masks, a workload per layer, summary.csv."""
-        PrunedLayers(
-            weights={name: one.array for name, one in self.layers.items()},
-            positions={name: self.positions.get(name, 1) for name in self.layers},
-            masks=self.masks,
-            pattern=self.job.nm,
-            source=type(self.model).__name__,
-        ).write(Path(folder))
+        weights = {name: one.array for name, one in self.layers.items()}
+        about: Any = {"positions": {name: self.positions.get(name, 1) for name in self.layers}, "pattern": self.job.nm}
+        PrunedLayers(weights=weights, masks=self.masks, source=type(self.model).__name__, **about).write(Path(folder))
 
     def _evidence(self, loader: Loader, loss: Loss, classes: Sequence[int] | None, samples: int) -> dict[str, Evidence]:
         """Weights, dL/dW by the masked weights as mean over samples (S, h, w, C), and for `fisher` that of its square.
@@ -223,10 +219,8 @@ class PrunedModel:
                     sums[name], squares[name] = sums[name] + found, squares[name] + found**2
             count += len(chosen)
         model.train(was_training)
-        return {
-            name: Evidence(self.layers[name].array, sums[name] / count, squares[name] / count if squared else None)
-            for name in self.grids
-        }
+        mean = {name: (sums[name] / count, squares[name] / count if squared else None) for name in self.grids}
+        return {name: Evidence(self.layers[name].array, *found) for name, found in mean.items()}
 
 
 def prune(

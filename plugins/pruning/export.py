@@ -37,14 +37,15 @@ class PrunedLayers:
     source: str
     splits: Mapping[str, Split] = attrs.field(factory=dict)
 
+    def matrix(self, name: str) -> Array:
+        """(S, K) the weights of a pruned layer with their zeros."""
+        mask = self.masks[name]
+        return np.where(mask.words, mask.grid.matrix(self.weights[name]), 0)
+
     @property
     def masked(self) -> dict[str, Array]:
-        """The weights of pruned layers, (S, height, width, C), with their zeros."""
-        found = {}
-        for name, mask in self.masks.items():
-            matrix = np.where(mask.words, mask.grid.matrix(self.weights[name]), 0)
-            found[name] = mask.grid.tensor(matrix)
-        return found
+        """The same of all pruned layers, (S, height, width, C)."""
+        return {name: mask.grid.tensor(self.matrix(name)) for name, mask in self.masks.items()}
 
     def write(self, folder: Path) -> list[dict[str, Any]]:
         """Writes all files; the rows of `summary.csv`: one per layer, and one for all.
@@ -58,8 +59,7 @@ class PrunedLayers:
         profile, rows = {}, []
         for name, mask in self.masks.items():
             file, split = files[name], self.splits.get(name, Split())
-            matrix = np.where(mask.words, mask.grid.matrix(self.weights[name]), 0).astype(np.float32)
-            write_array(folder / f"{file}.npy", matrix)
+            write_array(folder / f"{file}.npy", self.matrix(name).astype(np.float32))
             write_array(folder / f"{file}-mask.npy", mask.blocks.astype(np.uint8))
             self._write_workload(folder, file, name, {"type": "data", "file": f"{file}.npy"})
             self._write_workload(folder, f"{file}-fitted", name, self.fitted(name))

@@ -73,10 +73,8 @@ class WeightsOfNetwork:
             "source": "sparsemap prune",
         }
         own = {key: getattr(self.spec, key) for key in ("input", "defaults", "batch", "outputs", "rectified", "lacks")}
-        layers = [
-            self._layer(folder, layer, node, pruned, files)
-            for layer, node in zip(self.spec.layers, self.nodes.values(), strict=True)
-        ]
+        both = zip(self.spec.layers, self.nodes.values(), strict=True)
+        layers = [self._layer(folder, layer, node, pruned, files) for layer, node in both]
         told = {key: value for key, value in own.items() if value or (key == "rectified" and value is not None)}
         table |= {key: plain(value) for key, value in told.items()}
         toml_io.write(folder / NETWORK, {**table, "layers": layers})
@@ -91,7 +89,7 @@ class WeightsOfNetwork:
         if "workload" in found:
             raise SpecError.at("", f"layer {node.name}", "is a file of its own; write it with 'type'")
         mask, file = pruned.masks[node.name], files[node.name]
-        words = np.where(mask.words, mask.grid.matrix(pruned.weights[node.name]), 0)
+        words = pruned.matrix(node.name)
         channels, rest = divmod(mask.grid.columns, math.prod(mask.grid.shape[1:3]))
         blocks = mask.grid.order == "chw" and not rest and "conv" in found["type"]
         if blocks and np.count_nonzero(words) == mask.words.sum():

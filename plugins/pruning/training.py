@@ -151,7 +151,5 @@ def evidence(
             if squared:
                 squares[name] += gradient**2
     count = len(data)
-    return {
-        name: Evidence(network[name].weights, sums[name] / count, squares[name] / count if squared else None)
-        for name in names
-    }
+    mean = {name: (sums[name] / count, squares[name] / count if squared else None) for name in names}
+    return {name: Evidence(network[name].weights, *found) for name, found in mean.items()}

@@ -22,7 +22,7 @@ def register_exporters():
         "csv": "exports:EnergyTable",
         "json": "exports:JsonReport",
         "loop-nest": "loop_nest:LoopNestText",
-        "orders": "orders:OrdersText",
+        "orders": "exports:OrdersText",
         "pareto-plot": "front:ParetoPlot",
         "summary": "summary:SummaryText",
     }

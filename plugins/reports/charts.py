@@ -140,7 +140,7 @@ def convergence(scores: Sequence[Mark], shares: Sequence[Mark], axis: str, line:
         for axes, marks, one in ((top, scores, COLOURS[0]), (below, shares, COLOURS[2])):
             xs, heights = [m.value for m in marks], [m.at for m in marks]
             axes.step(xs, heights, where="post", color=one)
-            tipped(axes.scatter(xs, heights, s=40, color=one, alpha=0.01), [m.tip for m in marks])
+            dots(axes, marks, s=40, color=one, alpha=0.01)
         if line and scores:
             top.axhline(line[0], color=COLOURS[1], linestyle="--", label=line[1])
             top.legend(loc="best")
@@ -168,8 +168,7 @@ def roofs(
             axes.plot(line, [min(x * words, peak) for x in line], color=one, linewidth=1.2, label=part)
             some = [m for m in points if m.part == part]
             look: Any = {"s": sizes or 42, "color": one, "marker": MARKERS[at % len(MARKERS)], "zorder": 4}
-            dots = axes.scatter([m.value for m in some], [m.at for m in some], alpha=0.7 if sizes else 1.0, **look)
-            tipped(dots, [m.tip for m in some])
+            dots(axes, some, alpha=0.7 if sizes else 1.0, **look)
         lowest = min([low * min(widths.values(), default=1.0), *(m.at for m in points)]) / 2
         highest = max([peak, *(m.at for m in points)]) * 2.5  # what skips is above the roof
         axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(lowest, highest), xlabel=x, ylabel=y)
@@ -211,6 +210,11 @@ def strips(marks: Sequence[Mark], axis: str, parts: Sequence[str], title: str = 
         return figure
 
     return Chart(marks, draw, title)
+
+
+def dots(axes: Axes, marks: Sequence[Mark], **look: Any) -> None:
+    """Points at `value` and `at`, with what they stand for."""
+    tipped(axes.scatter([m.value for m in marks], [m.at for m in marks], **look), [m.tip for m in marks])
 
 
 def scale(axis: Any, values: Iterable[float], log_from: float = LOG_FROM) -> None:

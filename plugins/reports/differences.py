@@ -171,19 +171,24 @@ def _text(value: Any) -> str:
 
 
 def diff_lines(names: tuple[str, str], first: Base, second: Base, found: Sequence[DiffStep]) -> list[str]:
-    """The two designs, a row per difference with what it costs, and the values that differ."""
-    ends = []
+    """The two designs, a row per difference with what it costs, and the values that differ. EDP is in J * s where their clocks
+    are not the same: cycles of one are no cycles of the other."""
+    ends, clocks = [], {float(base.design.problem.chip.clock_hz) for base in (first, second)}
+    cost, unit = ("edp_js", " in J * s") if len(clocks) > 1 else ("edp", "")
     for name, base in zip(names, (first, second), strict=True):
-        numbers = numbers_text(base.outcome.energy_pj, base.outcome.cycles)
-        ends.append([name, base.design.problem.title, *numbers, time_text(base.outcome.costs["seconds"])])
-    lines = [output.table([["", "", "EDP", "energy", "cycles", "time"], *ends], "<<>", gap=3)]
+        time = time_text(base.outcome.costs["seconds"])
+        ends.append([name, base.design.problem.title, *_edp(base.outcome, cost)[:1], *_end(base.outcome)[:2], time])
+    lines = [output.table([["", "", f"EDP{unit}", "energy", "cycles", "time"], *ends], "<<>", gap=3)]
     if not found:
         return [*lines, "", "the designs do not differ in anything that the numbers depend on"]
     start = first.outcome
     rows = [["", "", "alone", "", "in turn", "energy", "cycles", "limited by"]]
-    alone = [["", ""], *(_edp(step.alone, start) for step in found)]
-    rows += [[row[0], *one, *row[1:]] for row, one in zip(_in_turn(names[0], start, found), alone, strict=True)]
-    lines += ["", styled("what each change costs: EDP if it is the only one, and after those above it", "strong")]
+    alone = [["", ""], *(_edp(step.alone, cost, start) for step in found)]
+    rows += [[row[0], *one, *row[1:]] for row, one in zip(_in_turn(names[0], start, found, cost), alone, strict=True)]
+    lines += [
+        "",
+        styled(f"what each change costs: EDP{unit} if it is the only one, and after those above it", "strong"),
+    ]
     lines.append(output.table(rows, "<>>>>>><", margin=2, less=WIDE))
     values = [[what, before, "->", after] for step in found for what, before, after in step.texts]
     lines += ["", styled("what differs", "strong"), output.table(values, margin=2)]
@@ -197,27 +202,27 @@ def gained_lines(name: str, given: Design, best: Design) -> list[str]:
     start = Base(attrs.evolve(given, problem=given.problem.variant(cost_model=model)))
     if any(start.table[part] != end.table[part] for part in ("workload", "hardware")):
         return []
-    rows = [["", "EDP", "", "energy", "cycles", "limited by"], *_in_turn(name, start.outcome, steps(start, end))]
+    rows = [["", "EDP", "", "energy", "cycles", "limited by"], *_in_turn(name, start.outcome, steps(start, end), "edp")]
     better = f"{start.outcome.edp / end.outcome.edp:.2f}x the EDP" if start.outcome.valid else start.outcome.fault
     return [styled(f"from {name} ({better}) to this design, one change after the other", "strong"),
             *(f"  {line}" for line in aligned(rows, "<>>>><"))]  # fmt: skip
 
 
-def _in_turn(name: str, start: DesignOutcome, found: Sequence[DiffStep]) -> list[list[str]]:
-    """The first design and each change after those before it: EDP and its change, energy, cycles, limit."""
-    rows, before = [[name, *_edp(start), *_end(start)]], start
+def _in_turn(name: str, start: DesignOutcome, found: Sequence[DiffStep], cost: str) -> list[list[str]]:
+    """The first design and each change after those before it: EDP, the `cost`, and its change, energy, cycles, limit."""
+    rows, before = [[name, *_edp(start, cost), *_end(start)]], start
     for step in found:
-        rows.append([step.name, *_edp(step.after, before), *_end(step.after)])
+        rows.append([step.name, *_edp(step.after, cost, before), *_end(step.after)])
         before = step.after
     return rows
 
 
-def _edp(outcome: DesignOutcome, before: DesignOutcome | None = None) -> list[str]:
+def _edp(outcome: DesignOutcome, cost: str, before: DesignOutcome | None = None) -> list[str]:
     if not outcome.valid:
         return ["-", "not valid"]
     if before is None or not before.valid or before.edp <= 0:
-        return [f"{outcome.edp:.3e}", ""]
-    return [f"{outcome.edp:.3e}", change_text(outcome.costs["edp_js"], before.costs["edp_js"])]
+        return [f"{outcome.costs[cost]:.3e}", ""]
+    return [f"{outcome.costs[cost]:.3e}", change_text(outcome.costs["edp_js"], before.costs["edp_js"])]
 
 
 def _end(outcome: DesignOutcome) -> list[str]:

@@ -211,10 +211,8 @@ def _layers(given: Sequence[Compared], note: Sequence[str], registry: Registry) 
     title = styled(f"layers, those that decide first; {shares_text(ordered, worth_of(ordered))}", "strong")
     lines = [*map(output.wrapped, said), "", title, *layer_table((one, other), shares).lines(less=(1, 4, 7, 5))]
     ends = [{"result": str(side.folder), "hardware": side.hardware, **side.costs} for side in (one, other)]
-    layers = [
-        {"layer": name, "share": of_all, **{key: has[name].to_dict() for key, has in zip("ab", parts, strict=True)}}
-        for name, of_all in shares.items()
-    ]
+    both = {name: {key: has[name].to_dict() for key, has in zip("ab", parts, strict=True)} for name in shares}
+    layers = [{"layer": name, "share": of_all, **both[name]} for name, of_all in shares.items()]
     return lines, {"a": ends[0], "b": ends[1], "verdict": said, "layers": layers}
 
 

@@ -366,11 +366,9 @@ def layer_table(sides: Sequence[Compared], shares: Mapping[str, float]) -> PageT
     head = ["layer", "times", "share", *(each for x in parts for each in (f"time, {x}", "energy", "limited by"))]
     rows: list[list[Cell]] = []
     for name, part_of in of_either(shares).items():
-        rows.append(
-            [name, str(next(has[name].repeat for has in parts.values() if name in has)), number(part_of, share)]
-        )
-        for has in parts.values():
-            part = has.get(name)
+        both = [has.get(name) for has in parts.values()]
+        rows.append([name, next(str(part.repeat) for part in both if part), number(part_of, share)])
+        for part in both:
             costs = (part.seconds, part.energy_pj) if part else (None, None)
             rows[-1] += [number(costs[0], time_text), number(costs[1], format_energy), part.limit if part else ""]
     return PageTable(head, rows)

@@ -77,13 +77,8 @@ def _in_one_unit(column: Sequence[Cell]) -> Sequence[Cell]:
     most, found = max(amounts, key=lambda one: abs(one[0].value))
     assert found is not None
     size = 1000.0 ** round(math.log(most.value / float(found[1]), 1000))
-
-    def told(cell: Cell) -> Cell:
-        return (
-            attrs.evolve(cell, text=f"{cell.value / size:.3g} {found[2]}") if isinstance(cell, PrintedNumber) else cell
-        )
-
-    return [*map(told, column)]
+    texts = {id(x): f"{x.value / size:.3g} {found[2]}" for x in column if isinstance(x, PrintedNumber)}
+    return [attrs.evolve(x, text=texts[id(x)]) if isinstance(x, PrintedNumber) else x for x in column]
 
 
 AMOUNT = re.compile(r"(-?[\d.]+) ([fpnumkMG]?(?:J|s|W))")

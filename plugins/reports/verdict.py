@@ -82,13 +82,8 @@ def _best(sides: Sequence[Compared], registry: Registry | None) -> str:
         text += f" It is limited by {best.limit}, {other} by {second.limit}."
     if "layers" in best.numbers and not any(side.planned for side in known):
         text += " Layer by layer every tensor travels to the outermost memory: what --fuse plans to stay on chip may turn this."
-    return (
-        text
-        + _effort(best, second, more, (one, other))
-        + _chance(known, more)
-        + _unlike(best, second)
-        + _counted(known, worth, registry)
-    )
+    text += _effort(best, second, more, (one, other)) + _chance(known, more)
+    return text + _unlike(best, second) + _counted(known, worth, registry)
 
 
 def _decide(best: Compared, second: Compared, shares: Mapping[str, float], names: tuple[str, str]) -> str:
@@ -97,10 +92,8 @@ def _decide(best: Compared, second: Compared, shares: Mapping[str, float], names
     mine, theirs = ({part.name: part for part in side.parts} for side in (best, second))
     gains = math.fsum(max(part, 0.0) for part in shares.values())
     if gains * MOST > 1.0:
-        ends = (
-            ("gains", *next(iter(shares.items())), gains),
-            ("loses", *list(shares.items())[-1], math.fsum(min(part, 0.0) for part in shares.values())),
-        )
+        losses = math.fsum(min(part, 0.0) for part in shares.values())
+        ends = ("gains", *next(iter(shares.items())), gains), ("loses", *list(shares.items())[-1], losses)
         parts = [
             f"{name} is {percent(part / whole)} of what {names[0]} {does}, {_amounts(mine[name], theirs[name], names, part < 0)}"
             for does, name, part, whole in ends

@@ -71,10 +71,8 @@ class TimeloopExporter(Exporter):
     def write(self, result: Result, problem: Problem, path: Path) -> Iterator[Path]:
         best = result.found
         written, looks = unlimited(best.design)
-        texts = {
-            name: yaml_text(table, f"{problem.workload.name} on {problem.hardware.name}: {ABOUT[name]}.")
-            for name, table in tables(written).items()
-        }
+        title = f"{problem.workload.name} on {problem.hardware.name}"
+        texts = {name: yaml_text(table, f"{title}: {ABOUT[name]}.") for name, table in tables(written).items()}
         own = {"cycles": float(best.cycles), "energy_pj": float(best.energy_pj)}
         if not all(map(math.isfinite, own.values())):
             raise DesignError("the design is not valid; there are no numbers to compare Timeloop's with")

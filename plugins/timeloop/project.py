@@ -215,11 +215,11 @@ def _design(
     sparse = sparse_design(stack, places, dense, nest, older, notes)
     if sparse is None or notes.stops("design"):
         return
-    inlined = (
-        {key: value for key, value in tables[part].items() if key != "kind"} for part in ("workload", "hardware")
-    )
+    inlined = {part: {**tables[part]} for part in ("workload", "hardware")}
+    for table in inlined.values():
+        table.pop("kind", None)
     tables["design"] = {
-        "kind": "design", "name": "imported", **dict(zip(("workload", "hardware"), inlined, strict=True)),
+        "kind": "design", "name": "imported", **inlined,
         "cost_model": tables["space"]["cost_model"], "mapping": nest.table([level.name for level in stack.levels]),
         "formats": dict(sparse.formats), "beyond_format": "uncompressed",
         **({"decoded": dict(sparse.decoded)} if sparse.decoded else {}), "gate_skip": dict(sparse.mechanisms),

@@ -115,9 +115,7 @@ def told_of(row: YamlTable, tensors: Sequence[str]) -> tuple[list[str], list[str
     for name in (name for names in named.values() for name in names):
         if tensors and name not in (*tensors, *EVERY):
             raise error(row.source, unknown("tensor", name, tensors))
-    keep, bypass, keep_only, bypass_only = (
-        list(tensors) if set(names) & {*EVERY} else names for names in named.values()
-    )
+    keep, bypass, keep_only, bypass_only = (list(tensors) if set(x) & {*EVERY} else x for x in named.values())
     keep += [*keep_only, *(name for name in tensors if bypass_only and name not in bypass_only)]
     bypass += [*bypass_only, *(name for name in tensors if keep_only and name not in keep_only)]
     fewer = [name for name in keep if name not in named["bypass"]]

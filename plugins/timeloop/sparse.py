@@ -218,8 +218,6 @@ def crashing(design: Design) -> str:
 def _actions(problem: Problem, place: Place, mechanism: Mechanism) -> list[dict[str, Any]]:
     names = [tensor.name for tensor in problem.tensors]
     filters = [found for found in problem.filters(mechanism, place) if found[0].action in ACTIONS]
-    options = [
-        [{"target": names[target], "condition-on": [names[x] for x in leaders]}] for _, target, leaders in filters
-    ]
+    options = [{"target": names[t], "condition-on": [names[x] for x in leaders]} for _, t, leaders in filters]
     rules = zip(filters, options, strict=True)
-    return [{"type": ACTIONS[rule.action], "options": option} for (rule, *_), option in rules]
+    return [{"type": ACTIONS[rule.action], "options": [option]} for (rule, *_), option in rules]

@@ -20,7 +20,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,8 +84,11 @@ class Certified:
         return attrs.asdict(self) | {"correct": self.correct}
 
 
-def check(path: Path, registry: Registry) -> Certified:
-    """`SpecError` if the file, or the design that it names, cannot be read."""
+def check(
+    path: Path, registry: Registry, along: Callable[[Sequence[Any], str], Iterable[Any]] = lambda steps, _: steps
+) -> Certified:
+    """`SpecError` if the file, or the design that it names, cannot be read. `along` gets the steps of each part of the work,
+    with its name, and hands them out again: it may show how far it has come."""
     table = _read(path)
     wrong = []
     score, within = float(table["score"]), float(table["within"])
@@ -100,9 +103,8 @@ def check(path: Path, registry: Registry) -> Certified:
     said = _said(table["classes"], problem, path)
     known = Unavoidable.of(problem)
     by = dict.fromkeys(("bound", "tried", "room", "left"), 0)
-    keys, energies, cycles, left = [], list[float](), list[float](), list[str]()
-    least = math.inf
-    for key in _all(problem):
+    rows, costs, left, least = [], list[tuple[float, float]](), list[str](), math.inf
+    for key in along(list(_all(problem)), "classes"):
         how = said.get(key, "bound")
         if how == "bound" and not known.fits(key[:-1]):
             how = "room"
@@ -115,17 +117,14 @@ def check(path: Path, registry: Registry) -> Certified:
             if found < score * NOISE:
                 wrong.append(f"a design of {_name(problem, key)} scores {found:.6g}")
         if how in ("bound", "left"):
-            pj, n = known.costs(key[:-1], key[-1])
-            keys.append((key, how))
-            energies.append(pj)
-            cycles.append(n)
-    scores, open_ = _scores(problem, energies, cycles), list[str]()
-    for place, (key, how) in enumerate(keys):
-        if scores[place] * within >= score * NOISE and how != "left":
-            continue
+            rows.append((key, how))
+            costs.append(known.costs(key[:-1], key[-1]))
+    scores, open_ = _scores(problem, costs), list[str]()
+    closer = [i for i, (_, how) in enumerate(rows) if how == "left" or scores[i] * within < score * NOISE]
+    for place in along(closer, "classes looked at closely"):
+        key, how = rows[place]
         if how == "bound" and table["proved"]:
-            pj, n = known.costs(key[:-1], key[-1], closely=True)
-            scores[place] = _scores(problem, [pj], [n])[0]
+            scores[place] = _scores(problem, [known.costs(key[:-1], key[-1], closely=True)])[0]
             if scores[place] * within >= score * NOISE:
                 continue
         if known.holds(key[:-1]):
@@ -181,10 +180,10 @@ def _name(problem: Problem, key: tuple[Any, ...]) -> str:
     return f"{extents}, innermost {key[-1]}"
 
 
-def _scores(problem: Problem, energies: list[float], cycles: list[float]) -> Array:
-    """By the objective of the problem."""
-    costs = {"energy_pj": np.array(energies), "cycles": np.array(cycles)}
-    rows = Evaluation(costs, np.zeros(len(energies), dtype=np.uint64), ())
+def _scores(problem: Problem, costs: Sequence[tuple[float, float]]) -> Array:
+    """By the objective of the problem, of pJ and cycles."""
+    energy_pj, cycles = np.array(costs, dtype=np.float64).reshape(-1, 2).T
+    rows = Evaluation({"energy_pj": energy_pj, "cycles": cycles}, np.zeros(len(costs), dtype=np.uint64), ())
     return problem.evaluator.score(rows.on(problem.chip))
 
 
@@ -234,10 +233,8 @@ def _choices(problem: Problem) -> tuple[Array, Array]:
 def _mappings(problem: Problem, tile: Sequence[int], innermost: str) -> Iterator[tuple[Array, Array]]:
     """Bounds and order (L, D) of every mapping of the class; loops with bound 1 come last, in one order."""
     dims, levels = problem.dims, problem.mapping_levels
-    per_dim = [
-        [(problem.sizes[d] // e, *rest) for rest in _factors(e, len(levels) - 1)]
-        for d, e in zip(dims, tile, strict=True)
-    ]
+    wholes = zip((problem.sizes[dim] for dim in dims), tile, strict=True)
+    per_dim = [[(size // n, *rest) for rest in _factors(n, len(levels) - 1)] for size, n in wholes]
     for columns in itertools.product(*per_dim):
         bounds = np.array(columns).T
         if any(level.spatial and bounds[i].prod() > level.limit for i, level in enumerate(levels)):

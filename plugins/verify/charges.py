@@ -273,10 +273,8 @@ def time(sim: Simulation, tally: Tally, timed: Tally, busy_units: Array, compute
         for t, chain in enumerate(sim.nest.chains):
             if level in chain:
                 moved = (timed.moved(level, t, *actions) for actions in (READS, WRITES))
-                for_reads, for_writes = (
-                    np.ceil((words + bits // spec.word_bits) / used) / busy for words, bits in moved
-                )
-                read, written = read + for_reads, written + for_writes
+                reads, writes = (np.ceil((words + bits // spec.word_bits) / used) / busy for words, bits in moved)
+                read, written = read + reads, written + writes
         slowdown = 1.0
         demands = ((spec.read_bandwidth, read), (spec.write_bandwidth, written), (spec.bandwidth, read + written))
         for bandwidth, demand in demands:

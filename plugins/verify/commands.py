@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,17 +41,24 @@ def verify_command(
 
     from .run import verify
 
+    def shown(steps: Sequence[Any], label: str) -> Iterator[Any]:
+        with steps_bar(len(steps), label) as bar:
+            for step in steps:
+                yield step
+                bar.update(1)
+
     registry = load(plugin_dirs=plugin_dirs)
     found: Any
     if designs[0].suffix == ".json" and len(designs) == 1:
         from .certificate import check
 
-        found = check(designs[0], registry)
+        found = check(designs[0], registry, shown)
     elif len(designs) > 1:
         from .interleaved import verify_chain
 
         layers = [(one.problem, one.batch) for one in (design_file.load(path, registry) for path in designs)]
-        found = verify_chain(layers, **given)
+        with steps_bar(given["trials"]) as bar:
+            found = verify_chain(layers, **given, progress=lambda _: bar.update(1))
     else:
         loaded = design_file.load(designs[0], registry)
         with steps_bar(given["trials"]) as bar:

@@ -84,10 +84,8 @@ class CountComparison:
         if self.other is not None:
             other = ChargedTrial(self.other, self.other.trial(np.random.default_rng(len(self.paid)), charged=True))
         own = self._ends(self.sim.problem)
-        found = {
-            name: _cost((trial if self._ends(model) == own else other).pay(charges_of(model)))
-            for name, model in self.models.items()
-        }
+        walks = {name: trial if self._ends(model) == own else other for name, model in self.models.items()}
+        found = {name: _cost(walks[name].pay(charges_of(model))) for name, model in self.models.items()}
         for name, (_, model) in self.less.items() if effects else ():
             paid = trial if self._ends(model) == own else other
             found["less " + name] = _cost(paid.pay(charges_of(model), as_modelled=True))

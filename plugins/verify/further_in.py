@@ -1,11 +1,12 @@
-"""What tiles further in than the level next to the outermost one cost at least, tried one by one, for certificates
-(`unavoidable`)."""
+"""What designs cost at least further in than the level next to the outermost one, for certificates (`unavoidable`): all tiles
+that levels may hold there, and all ways to share the innermost fan-out that a tile has room for, tried one by one."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import attrs
@@ -16,7 +17,6 @@ from .hierarchies import words_of
 
 if TYPE_CHECKING:
     from .unavoidable import OneTensor, Unavoidable
-
 
 LESS = 1.0 - 2e-6
 """Of counts that are rounded on the way."""
@@ -53,20 +53,11 @@ class FurtherIn:
                         count = max(count / 2.0, min(own.once * own.density, words * met[t]))  # as in `costs`
                     counts.append(max(0.0, count * LESS - 1.0))
                 for units_pj, *way in ways:
-                    each = (
-                        self.known.each_handed(own, 1, int(copies)) for own, copies in zip(tensors, way, strict=True)
-                    )
+                    each = (self.known.each_handed(own, 1, int(n)) for own, n in zip(tensors, way, strict=True))
                     least = min(least, units_pj + sum(n * pj for n, pj in zip(counts, each, strict=True)))
         return least if least < math.inf else 0.0
 
-    def _come(
-        self,
-        own: OneTensor,
-        extents: dict[str, int],
-        whole: dict[str, int],
-        dim: str,
-        innermost: str,
-    ) -> float:
+    def _come(self, own: OneTensor, extents: dict[str, int], whole: dict[str, int], dim: str, innermost: str) -> float:
         """Words of a tensor that come to the children in tiles of these extents, with this innermost loop, inside tiles of the
         extents `whole`: what no loop further in moves stays, and otherwise comes with every tile."""
         around = self.known.around(own.tensor, whole)
@@ -98,6 +89,56 @@ class FurtherIn:
         if tile not in self.held:
             self.held[tile] = self.known.fits(tile, 2)
         return self.held[tile]
+
+
+@attrs.define(eq=False)
+class NextToUnits:
+    """What accesses next to the compute units cost."""
+
+    known: Unavoidable
+    found: dict[tuple[tuple[int, ...], ...], float] = attrs.field(factory=dict)
+    """By what loops over the units may be."""
+
+    @cached_property
+    def computes(self) -> float:
+        return float(math.prod(self.known.ends.values()))
+
+    @cached_property
+    def actual(self) -> float:
+        """Those that no filter removes."""
+        left = math.prod(own.density for own in self.known.tensors) * (1.0 - 1e-5)
+        return max(0.0, self.computes * left - 4.0)
+
+    def least_pj(self, tile: Sequence[int]) -> float:
+        """pJ where the innermost level holds tiles with these extents: no loop over the units is longer."""
+        lanes = int(self.known.problem.chip.fanout[len(self.known.problem.levels) - 1])
+        options = [[n for n in range(1, min(size, lanes) + 1) if size % n == 0] for size in tile]
+        key = tuple(map(tuple, options))
+        if key not in self.found:
+            ways = (way for way in itertools.product(*options) if math.prod(way) <= lanes)
+            self.found[key] = min(self._of_way(way) for way in ways)
+        return self.found[key]
+
+    def _of_way(self, way: Sequence[int]) -> float:
+        problem, pj = self.known.problem, 0.0
+        last, price = len(problem.levels) - 1, problem.chip.energy_pj
+        instances = float(problem.chip.instances[last])
+        for t, own in enumerate(self.known.tensors):
+            if not last or not problem.stores(t, last):
+                continue
+            read = self.computes * own.density * own.others * self.known.taken[t]
+            served = self.actual if own.tensor.output else read
+            count = max(0.0, served * LESS / self._served(own, way) - 4.0 * instances)
+            pj += count * float(price["write" if own.tensor.output else "read"][last])
+            if own.tensor.output:  # an instance reads each sum back but for the first time
+                pj += max(0.0, count - own.once * instances - 4.0 * instances) * float(price["read"][last])
+        return pj
+
+    def _served(self, own: OneTensor, way: Sequence[int]) -> float:
+        """Computes that one access serves at most: those of a step, over the different words that they need."""
+        bounds = dict(zip(self.known.problem.dims, way, strict=True))
+        words = math.prod(sum(bounds[dim] - 1 for dim, _ in rank) + 1 for rank in own.tensor.ranks)
+        return math.prod(way) / words
 
 
 def _parts(tile: Sequence[int]) -> Iterator[tuple[int, ...]]:

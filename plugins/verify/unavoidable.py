@@ -13,9 +13,8 @@ from sparsemap import Format, Occupancy, Problem
 from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts import Array, Tensor
 
-from .further_in import LESS, FurtherIn, delivered, touched
+from .further_in import LESS, FurtherIn, NextToUnits, delivered, touched
 from .hierarchies import cheapest, words_of
-from .next_to_units import NextToUnits
 
 
 @attrs.frozen
@@ -243,10 +242,9 @@ class Unavoidable:
         packed = [(nonzero, nonzero - own.once * d, told)] if told < math.inf else []  # else nothing is compressed
         for come, back, bits in (*packed, (moved, moved - own.once, 0.0)):
             come, back = max(0.0, come * LESS - 4.0), max(0.0, back * LESS - 4.0)
-            put, get = (
-                float(price[action][0]) + bits * float(price[f"metadata_{action}"][0]) / float(chip.metadata_width[0])
-                for action in ("write", "read")
-            )
+            each = bits / float(chip.metadata_width[0])
+            prices = ((float(price[way][0]), float(price[f"metadata_{way}"][0])) for way in ("write", "read"))
+            put, get = (word + each * told for word, told in prices)
             leave = float(price["read"][1]) if "drains" in self.charges else 0.0
             size = 1.0 + bits / word
             ways.append((come * (put + leave) + back * (get + float(price["write"][1])), back * size, come * size))

@@ -167,9 +167,8 @@ def times(schedule: Schedule, dense: Schedule | None) -> list[list[str]]:
         ratio = [f"{before * 1e6:.1f}", f"{before / one.seconds:.2f}"] if before else [""] * len(beside)
         kept = f"{kept_share(layer):.1%}" if one.cut.convolves else ""
         spilled = "to DDR" if one.placement.spilled else ""
-        rows.append(
-            [layer.name, f"{one.seconds * 1e6:.1f}", *ratio, kept, *map(str, attrs.astuple(one.splits)), spilled]
-        )
+        line = [layer.name, f"{one.seconds * 1e6:.1f}", *ratio, kept]
+        rows.append([*line, *map(str, attrs.astuple(one.splits)), spilled])
     return rows
 
 

@@ -36,9 +36,7 @@ def check_form(group: Sequence[Instruction], broken: Wrong, cores: tuple[int, in
             length = LENGTHS.get(field.name, 0) * (one.parts if one.type == "LOADWM" else 1)
             if length and field.name in OWN[one.type] and len(value) != length:
                 raise broken(one, f"{field.name} has {len(value)} numbers, expected {length}")
-        if one.type in ("LOADWM", *GROUP):
-            continue
-        if one.iterations > 1:
+        if one.iterations > 1 and one.type not in ("LOADWM", *GROUP):
             raise broken(one, f"is repeated {one.iterations:,} times, which its type is not")
     kinds = [one.type for one in group]
     if not {"COMP", "LOADFM", "WRITEFM"} & {*kinds}:

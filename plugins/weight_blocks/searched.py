@@ -76,7 +76,5 @@ class SplitSearch:
         slower = sum(one.searched > one.rule * (1 + 1e-9) for one in every)
         ruled = [one.rule / one.searched for one in every if np.isfinite(one.rule)]
         gain = f", {np.exp(np.mean(np.log(ruled))):.2f}x faster on the geometric mean" if ruled else ""
-        return (
-            f"search: {best} of {len(every)} distinct convolutions at the optimum of all sub-volumes; "
-            f"{slower} slower than the rule's sub-volume{gain}"
-        )
+        found = f"search: {best} of {len(every)} distinct convolutions at the optimum of all sub-volumes"
+        return f"{found}; {slower} slower than the rule's sub-volume{gain}"

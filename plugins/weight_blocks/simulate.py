@@ -26,8 +26,6 @@ from .schedule_file import Compiled
 NOT_EXECUTABLE = frozenset(("listed-tiles",))
 """Quirks that count other work than hardware would do."""
 Progress = Callable[[str], None]
-
-
 TOLERANCE = 0.01
 """By which share of a layer's time execution may differ from the time model."""
 EXACT = 1e-6
@@ -268,9 +266,8 @@ def _run(machinery: Machinery, group: Sequence[Instruction]) -> None:
         if weights:
             _in_parts(machinery, group, loaded, computed)
         else:
-            _by_locks(
-                machinery, [(write, partial(machinery.write_outputs, write)), (compute, computed), (load, loaded)]
-            )
+            work: Any = [(write, partial(machinery.write_outputs, write)), (compute, computed), (load, loaded)]
+            _by_locks(machinery, work)
     except (IndexError, ValueError, ZeroDivisionError, MemoryError, OverflowError, TypeError) as error:
         raise machinery.broken(now, f"cannot be executed: {error}") from error
 

@@ -102,14 +102,9 @@ class MeanRow:
         numbers = {"geometric": ratio and ratio.mean, "low": ratio and ratio.low, "high": ratio and ratio.high}
         about = {over: self.group, "variant": self.variant, "arithmetic": self.arithmetic}
         counts = {"cells": self.cells, "of": self.of, "reference_better": self.better, "reference_worse": self.worse}
-        more = {"uses": self.uses, "broken": self.broken or None}
-        return {
-            **about,
-            **numbers,
-            "word": self.word,
-            **counts,
-            **{x: told for x, told in more.items() if told is not None},
-        }
+        more: dict[str, Any] = {} if self.uses is None else {"uses": self.uses}
+        more |= {"broken": self.broken} if self.broken else {}
+        return {**about, **numbers, "word": self.word, **counts, **more}
 
 
 ChosenPieces = Mapping[str, Mapping[str, Sequence[str]]]
@@ -222,9 +217,8 @@ class Comparison:
     def about(self) -> str:
         text = f"{COSTS[self.cost]}. A ratio is over {self.reference}: above 1, {self.reference} is {self.called('better')}."
         rows = sum(row.range != "-" for row in self.means)
-        return text + (
-            f" Of {rows} intervals of 95 %, each by itself, one in 20 misses by chance." if rows >= MANY else ""
-        )
+        chance = f" Of {rows} intervals of 95 %, each by itself, one in 20 misses by chance."
+        return text + chance * (rows >= MANY)
 
     def called(self, word: str) -> str:
         """The word of a row, as is fit for what is compared."""
@@ -355,9 +349,7 @@ def compare(
         uses, more = used.setdefault(key, {}), added(row[by], by)
         if pieces and more:
             uses[row[by]] = any(name in pieces.get(MORE[by], ()) for name in more)
-    cells = tuple(
-        CellRow(dict(zip(names, key, strict=True)), found[key], tuple(broken[key]), used[key]) for key in found
-    )
+    cells = tuple(CellRow(dict(zip(names, x, strict=True)), found[x], tuple(broken[x]), used[x]) for x in found)
     return Comparison(reference, variants[by], cells, by, cost, _uses(rows, chosen, by), over)
 
 

@@ -87,15 +87,14 @@ class _Told:
             inputs = tuple(live[name].level if name != INPUT else fused.places[0] for name in one.inputs)
             given = tuple(live[name].level for name in one.inputs if name != INPUT)
             held[one.name] = int(place.words) if place.slides else one.words
-            kept, taken = fused.kept(one, (given, place.level)), dict(self._taken(one))
+            key = given, place.level
+            kept, taken = fused.kept(one, key), dict(self._taken(one))
             on_chip = {tensor: held[taken[tensor]] for tensor in kept}
             slid = {tensor for tensor, name in self._taken(one) if name in live and live[name].slides}
             loop = self.tables.outermost[one.node.content][chosen.point.design] if one.node.loops and slid else None
             walks = {tensor: loop[0] for tensor in kept if tensor in slid and loop}
             same = one.node.content, kept, chosen.point.design, *on_chip.items(), *walks
-            limits = (
-                self._limits(one, kept, chosen) if one.node.loops else self._moves(one, (given, place.level), chosen)
-            )
+            limits = self._limits(one, kept, chosen) if one.node.loops else self._moves(one, key, chosen)
             row = FusedLayer(
                 layer=one.name, type=one.node.piece.type_name,
                 searched=own[one.node.name].searched if one.node.name in own else "", macs=one.node.macs,

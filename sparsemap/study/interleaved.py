@@ -21,13 +21,9 @@ from .thinning import thinned, thinned_rows
 
 MOST_LAYERS = 8
 """Layers of a chain."""
-
-
 Inputs = tuple[TensorPlace, ...]
 Turn = tuple[Outermost, Packet, Packet] | None
 """The outermost loop of a layer, and the packets of the tensors that slide by into and out of it; None: the last layer's."""
-
-
 Convert = Callable[[float, float, float], tuple[float, float]]
 """pJ and cycles of rewriting a tensor on chip: what is read, what is written, and its words."""
 

@@ -84,10 +84,8 @@ class LayerTables:
 
     @cached_property
     def tables(self) -> Tables:
-        return {
-            content: {kept: self._points(content, kept) for kept in self.fused.wanted[content]}
-            for content in self.genomes
-        }
+        wanted = {content: self.fused.wanted[content] for content in self.genomes}
+        return {content: {kept: self._points(content, kept) for kept in some} for content, some in wanted.items()}
 
     @cached_property
     def packets(self) -> dict[str, dict[Any, dict[int, Packet]]]:

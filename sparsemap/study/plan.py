@@ -136,9 +136,8 @@ class Plan:
         cells, unfit, known = [], None, {}
         for cell in self.cells:
             known[cell.folder] = _same(self.problem(cell), planned)
-            mine = _unnamed(
-                cell.parts["workload"]
-            )  # designs of the very layer last: they come first of equally near ones
+            mine = _unnamed(cell.parts["workload"])
+            # designs of the very layer last: they come first of equally near ones
             order = sorted(range(len(designs)), key=lambda i: tables[i] == mine)
             files: tuple[str, ...] = ()
             try:

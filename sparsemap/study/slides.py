@@ -145,10 +145,8 @@ def outermost(problem: Problem, designs: Designs) -> list[Outermost]:
     first = (ordered > 1.0).argmax(axis=0)
     columns = np.arange(bounds.shape[1])
     axes, found = order[first, columns], ordered[first, columns]
-    return [
-        (problem.dims[axis], int(bound)) if bound > 1.0 else None
-        for axis, bound in zip(axes.tolist(), found.tolist(), strict=True)
-    ]
+    loops = zip(axes.tolist(), found.tolist(), strict=True)
+    return [(problem.dims[axis], int(bound)) if bound > 1.0 else None for axis, bound in loops]
 
 
 def sliced(problem: Problem, genomes: Sequence[tuple[int, ...]], dims: Sequence[str]) -> list[tuple[int, ...]]:

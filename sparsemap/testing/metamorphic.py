@@ -167,9 +167,7 @@ def energies_scaled(case: Case, count: int) -> int:
 
 def bandwidths_scaled(case: Case, count: int) -> int:
     """All bandwidths doubled: half the cycles or more, no cycle more; no more energy, and without charges no less."""
-    levels = tuple(
-        {key: 2 * value if key in BANDWIDTHS else value for key, value in level.items()} for level in case.levels
-    )
+    levels = tuple({key: 2 * x if key in BANDWIDTHS else x for key, x in level.items()} for level in case.levels)
     problem, other = case.problem(), attrs.evolve(case, levels=levels).problem()
     designs = case.designs(problem, count)
     least = 0.0 if getattr(problem.cost_model, "charges", ()) else 1.0 - ROUNDING

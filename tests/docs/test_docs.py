@@ -123,6 +123,7 @@ def test_the_plugin_that_is_published_is_found_once_it_is_installed(tmp_path: Pa
     subprocess.run([*command, "describe", "format", "bitmask-of-16"], env=env, cwd=tmp_path, check=True)
 
 
+@pytest.mark.slow
 def test_the_page_prints_the_agreement_with_timeloop_as_it_is() -> None:
     blocks = [block for section in sections(ROOT / "docs" / "agreement.md") for block in section.blocks]
     block = next(block for block in blocks if "conformance/check.py" in block.text)

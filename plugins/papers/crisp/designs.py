@@ -139,8 +139,6 @@ LANES = "CRISP 1:4 B64"
 """The sparsest pattern, and blocks that all four cores share."""
 FEW = (DENSE.name, LANES, DSTC.name)
 CRISP = tuple(TensorCore(f"CRISP {n}:{M} B{block}", "crisp-stc", n, block) for n in PATTERNS for block in BLOCKS)
-
-
 MODELS = ("timeloop", "physical")
 """Cost models, that of the paper's tool first."""
 LEFT_OUT = ("vectors", "imbalance", "overlap", "run-lengths", "pointers")

@@ -203,9 +203,7 @@ def conclusions(cells: Fig8Cells) -> dict[str, Any]:
     fastest = max(cells.over_dense("cycles", one.name, layer) for one in CRISP for layer in names)
     ones = sorted((one.block, one.name) for one in CRISP if one.n == 1)
     (least, small), (_, large) = ones[0], ones[-1]
-    gains = {
-        at: {x: cells.whole("cycles", x, SPARSE, at) for x in (large, small, LANES, DSTC.name)} for at in BANDWIDTHS
-    }
+    gains = {b: {x: cells.whole("cycles", x, SPARSE, b) for x in (large, small, LANES, DSTC.name)} for b in BANDWIDTHS}
     blocks = [gains[at][large] / gains[at][small] for at in (DEFAULT, WIDE)]
     ahead = [f"{at}" for at, gain in gains.items() if gain[LANES] > gain[DSTC.name]]
     ahead_of = [layer for layer in names if cells.at(DSTC.name, layer)["cycles"] <= cells.at(LANES, layer)["cycles"]]

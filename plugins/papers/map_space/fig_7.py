@@ -19,8 +19,6 @@ from .warm_start import first_generation
 
 PAPER = {"orders": 5040, "distinct": 16, "worst": 14.4, "best": 3.0e10}
 """Section 4.4 and Fig. 7; the EDP in cycles * uJ."""
-
-
 RANDOM = 12
 """Legal mappings of GAMMA's first generation that are tried as well."""
 
@@ -37,9 +35,9 @@ def report(runner: Runner, name: str) -> Report:
     tried = [reordered(problem, design, orders).edp for design in designs]
     names = [f"best of {searcher}" for searcher in study.searchers] + ["random"] * len(drawn)
     counts = [len(classes(edps)) for edps in tried[len(found) :]]
+    named = zip(names, designs, tried, strict=True)
     others = [
-        [label, *_loops(problem, design), f"{len(classes(edps))}", times(_worst(edps))]
-        for label, design, edps in zip(names, designs, tried, strict=True)
+        [label, *_loops(problem, one), f"{len(classes(edps))}", times(_worst(edps))] for label, one, edps in named
     ]
     edps, groups = tried[0], classes(tried[0])
     valid, best = int(np.isfinite(edps).sum()), edps[groups[0]].min()

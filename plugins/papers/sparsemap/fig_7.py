@@ -100,9 +100,8 @@ def draw(found: Sequence[Samples]) -> Figure:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LogNorm
 
-    figure, axes = subplots(
-        1, len(found), figsize=(3.4 * len(found) + 1, 3.5), sharex=True, sharey=True, squeeze=False,
-    )  # fmt: skip
+    size = 3.4 * len(found) + 1, 3.5
+    figure, axes = subplots(1, len(found), size, sharex=True, sharey=True, squeeze=False)
     values = np.concatenate([one.edp[one.valid] for one in found])
     norm = LogNorm(values.min(), values.max()) if len(values) else LogNorm()
     for axis, one in zip(axes[0], found, strict=True):

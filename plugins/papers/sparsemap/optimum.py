@@ -15,8 +15,6 @@ from ..runs import Runner
 
 SAME = 1e-9
 """Relative difference up to which two EDPs count as equal: designs alike may add up their energies in another order."""
-
-
 NOT_GAMMAS = {
     "small-sparse": "makes dense tiles fit, as published: the optimum of `small-sparse` has tiles of 80 dense words in a "
     "buffer of 64",

@@ -24,8 +24,6 @@ SCHEDULES = {"gradual": (0.75,), "trained": (0.5, 0.75)}
 
 Key = tuple[str, str, str, str, float]
 """Method, block, criterion, balance and sparsity."""
-
-
 DENSE: Key = ("one-shot", "8x8", "l2", "none", 0.0)
 
 

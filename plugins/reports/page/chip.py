@@ -17,7 +17,7 @@ from sparsemap.problem.levels import levels_of
 from sparsemap.searching.result import read_result
 from sparsemap.spec.units import format_count, format_energy
 
-from ..charts import GREY, Chart, Mark, colour, roofs, scale, with_charges, with_units
+from ..charts import GREY, Chart, Mark, colour, dots, roofs, scale, with_charges, with_units
 from ..design_charts import traffic
 from ..outcome import DesignOutcome
 from ..sides import NETWORK, sides_of
@@ -79,14 +79,12 @@ def _verdict(found: Mapping[str, Any]) -> list[str]:
         lines.append(f"{needs['designs']:,} of {needs['of']:,} designs were executed on sampled tensors{need}.")
     if rows := found.get("neighbours"):
         idle = [row for row in rows if not _size(row) and row["edp"] <= row["area"] ** -1 and row["edp"] < 1.005]
-        better = [
-            f"{row['key'].removeprefix('levels.')} {row['other']} ({percent(row['edp'] - 1, 1)})"
-            for row in rows
-            if _size(row) and row["edp"] < 0.99
-        ]
+        better = [row for row in rows if _size(row) and row["edp"] < 0.99]
+        named = [f"{row['key'].removeprefix('levels.')} {row['other']}" for row in better]
+        told = [f"{name} ({percent(row['edp'] - 1, 1)})" for name, row in zip(named, better, strict=True)]
         its = "its" if len(idle) == 1 else "their"
         lines += [f"Hardly worth {its} area: {listed(map(_unit, idle))}."] if idle else []
-        lines += [f"Better in EDP by itself: {listed(better)}."] if better else []
+        lines += [f"Better in EDP by itself: {listed(told)}."] if told else []
     return lines
 
 
@@ -193,16 +191,12 @@ def _tried(found: Mapping[str, Any]) -> Chart:
 
     def draw(width: float) -> Figure:
         figure, axes = subplots(1, 1, (width, 0.6 * width + 0.4))
-        dots = axes.scatter([m.value for m in marks], [m.at for m in marks], s=16, color=GREY, label="tried")
-        tipped(dots, [m.tip for m in marks])
+        dots(axes, marks, s=16, color=GREY, label="tried")
         steps = [row["area_mm2"] for row in front], [row["edp_js"] for row in front]
         axes.step(*steps, where="post", color=COLOURS[0], label="front")
-        star = axes.scatter([chosen.value], [chosen.at], s=70, marker="*", color=COLOURS[1], label="the chip", zorder=4)
-        tipped(star, [chosen.tip])
-        look: Any = {"s": 40, "marker": "X", "color": COLOURS[2], "zorder": 3}
-        cross = axes.scatter([m.value for m in given], [m.at for m in given], **look)
-        cross.set_label(f"{found['base']}, shared units" if given else "")
-        tipped(cross, [m.tip for m in given])
+        dots(axes, [chosen], s=70, marker="*", color=COLOURS[1], label="the chip", zorder=4)
+        label = f"{found['base']}, shared units" if given else ""
+        dots(axes, given, s=40, marker="X", color=COLOURS[2], zorder=3, label=label)
         base = found["reference"]["edp_js"]
         axes.axhline(base, color=COLOURS[2], linestyle="--", label=f"{found['base']}, any units")
         scale(axes.yaxis, [*(m.at for m in [*marks, *given]), chosen.at, base], 2.0)  # chips that lost are far off

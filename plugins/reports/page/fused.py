@@ -30,10 +30,8 @@ def headline(plan: Mapping[str, Any]) -> Headline:
 def verdict(plan: Mapping[str, Any], network: str, hardware: str) -> str:
     """The sentence that a page opens with: what the network takes by its plan, and what layer by layer."""
     seconds = (plan["costs"]["seconds"] or 0.0) / plan["cycles"]
-    planned, apart = (
-        f"{time_text(seconds * row['cycles'])} and {format_energy(row['energy_pj'])}"
-        for row in (plan, plan["layer_by_layer"])
-    )
+    both = (plan, plan["layer_by_layer"])
+    planned, apart = (f"{time_text(seconds * x['cycles'])} and {format_energy(x['energy_pj'])}" for x in both)
     too = "" if plan["operations"].startswith("not") else ", operations between layers too"
     bound = f" By proof the best plan is within {times(plan['gap'])}." if plan["gap"] else ""
     return f"With tensors on chip {network} takes {planned} on {hardware}; layer by layer{too}, {apart}.{bound}"

@@ -92,7 +92,7 @@ def _verdict(outcome: DesignOutcome, free: Sequence[Free], found: Mapping[str, A
     if best is not None and best.outcome.edp < outcome.edp:
         text += f" With {best.name} free its EDP would change by {change_text(best.outcome.edp, outcome.edp)}."
     if found.get("gap") and found.get("space"):
-        text += f" By proof no design of space {found['space']} is more than {found['gap']:.2f}x better."
+        text += f" By proof no design of these sizes in space {found['space']} is more than {found['gap']:.2f}x better."
     return text
 
 

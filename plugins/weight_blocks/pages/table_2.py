@@ -135,10 +135,8 @@ def _habits(source: MeshSchedules, found: Sequence[Mesh]) -> str:
     """What of the paper's count is sound, with the cells that are near without its repeats."""
 
     def once(mesh: Mesh) -> Mesh:
-        schedules = (
-            (kind, source.schedule(mesh.network, mesh.cores, x, ALL - {"repeats"}, "paper"))
-            for kind, x in KINDS.items()
-        )
+        where, count = (mesh.network, mesh.cores), (ALL - {"repeats"}, "paper")
+        schedules = ((kind, source.schedule(*where, x, *count)) for kind, x in KINDS.items())
         return attrs.evolve(mesh, ms={kind: {"paper": schedule.seconds * 1e3} for kind, schedule in schedules})
 
     errors, others = ([off for mesh in some for off in mesh.off()] for some in (found, map(once, found)))

@@ -18,7 +18,7 @@ from sparsemap.spec import toml_io
 
 @pytest.fixture(scope="module")
 def result():
-    return search(load_problem("mm3", "cloud"), budget=400)
+    return search(load_problem("mm1", "cloud"), budget=400)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def changed(base, **values):
 
 
 def test_the_last_change_makes_the_second_design(base):
-    other = Base(search(load_problem("mm3", "mobile"), budget=400, seed=1).found.design)
+    other = Base(search(load_problem("mm1", "mobile"), budget=400, seed=1).found.design)
     found = steps(base, other)
     assert (found[-1].after.energy_pj, found[-1].after.cycles) == (other.outcome.energy_pj, other.outcome.cycles)
     assert {"mapping", "GLB capacity"} <= {step.name for step in found}
@@ -50,6 +50,17 @@ def test_one_change_costs_the_same_alone_and_in_turn(base):
     (step,) = steps(base, slow)
     assert step.texts == (("DRAM bandwidth", "128 GB/s", "64 GB/s"),)
     assert step.alone.cycles == step.after.cycles == slow.outcome.cycles > base.outcome.cycles
+
+
+def test_designs_of_two_clocks_are_compared_in_seconds(base):
+    """Half as fast with the same cycles: what is shown doubles with its change."""
+    assert float(base.design.problem.chip.clock_hz) == 1e9
+    slow = changed(base, hardware__clock="500 MHz")
+    text = "\n".join(diff_lines(("one", "other"), base, slow, steps(base, slow)))
+    assert "EDP in J * s if it is the only one" in text
+    shown = base.outcome.energy_pj * base.outcome.cycles * 1e-21
+    assert text.count(f"{shown:.3e}") == 2 and f"{slow.outcome.costs['edp_js']:.3e}" in text
+    assert "J * s" not in "\n".join(diff_lines(("one", "one"), base, base, []))
 
 
 def test_formats_change_by_tensor_and_mechanisms_by_place(base):

@@ -18,7 +18,7 @@ from sparsemap.problem import design_file
 
 @pytest.fixture(scope="module")
 def result():
-    return search(load_problem("mm3", "cloud", cost_model="physical"), budget=400)
+    return search(load_problem("mm1", "cloud", cost_model="physical"), budget=400)
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def base(result):
 
 @pytest.fixture(scope="module")
 def uncharged():
-    return Base(search(load_problem("mm3", "cloud", cost_model="timeloop"), budget=400).found.design)
+    return Base(search(load_problem("mm1", "cloud", cost_model="timeloop"), budget=400).found.design)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def free(base):
 
 def on(result, hardware):
     """The same genome on another hardware."""
-    problem = load_problem("mm3", hardware, cost_model="physical")
+    problem = load_problem("mm1", hardware, cost_model="physical")
     return problem.evaluator.evaluate(result.found.genome[None, :])
 
 
@@ -83,7 +83,7 @@ def test_free_metadata_have_no_bits_and_still_lead(free):
 def test_a_charge_is_free_when_the_cost_model_is_without_it(base, free, result):
     charges = [charge.type_name for charge in base.design.problem.cost_model.charges]
     rest = [name for name in charges if name != "filter-metadata"]
-    problem = load_problem("mm3", "cloud", cost_model={"type": "analytic", "charges": rest})
+    problem = load_problem("mm1", "cloud", cost_model={"type": "analytic", "charges": rest})
     found = problem.evaluator.evaluate(result.found.genome[None, :])
     assert free["charge filter-metadata"].energy_pj == found.energy_pj[0]
 

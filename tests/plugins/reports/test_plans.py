@@ -155,9 +155,10 @@ def test_shares_of_layers_are_of_their_own_chip(runs):
 
 
 def test_texts_of_a_folder_with_a_plan_say_that_they_are_without_it(tmp_path):
-    for said in (run("show", "summary", "plan"), run("show", "breakdown", "plan"), run("explain", "plan")):
+    explained = run("explain", "plan")
+    for said in (run("show", "summary", "plan"), run("show", "breakdown", "plan"), explained):
         assert WITHOUT in "\n".join(said.splitlines()[:2]) and "plan/plan" in said
-    (file,) = re.findall("`sparsemap explain (.*)`", run("explain", "plan"))
+    (file,) = re.findall("`sparsemap explain (.*)`", explained)
     assert file.startswith("plan/plan/") and "limit" in run("explain", file)
     assert WITHOUT in run("explain", ".") and WITHOUT not in run("show", "summary", "slow") + run("explain", "slow")
 

@@ -28,14 +28,14 @@ def few_random_designs(monkeypatch):
 
 @pytest.fixture(scope="module")
 def result():
-    return search(load_problem("mm3", "cloud"), budget=400)
+    return search(load_problem("mm1", "cloud"), budget=400)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A search with two objectives, which has what every kind draws."""
     path = tmp_path_factory.mktemp("search")
-    search(load_problem("mm3", "cloud", objective="pareto:energy,delay"), budget=400).write(path)
+    search(load_problem("mm1", "cloud", objective="pareto:energy,delay"), budget=400).write(path)
     return path
 
 
@@ -99,7 +99,7 @@ def test_what_cannot_be_drawn_is_said(result, folder, tmp_path):
 
 @pytest.mark.parametrize("kind", ["loopnest", "energy"])
 def test_names_too_long_or_without_a_glyph_cause_no_warnings(kind, result, tmp_path, recwarn):
-    workload = {"name": "\U00012000 very long " * 60, "extends": "mm3"}
+    workload = {"name": "\U00012000 very long " * 60, "extends": "mm1"}
     search(load_problem(workload, "cloud"), budget=300).write(tmp_path)
     found = plot(tmp_path, "--kind", kind, "-o", tmp_path / "a.png")
     assert found.exit_code == 0, found.output

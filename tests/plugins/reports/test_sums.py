@@ -30,7 +30,7 @@ SINGLE = {"extends": "mobile", "name": "single", "levels": {"GLB": {"double_buff
 CASES = [
     ("mm12", "mobile", "physical"),
     ("conv4", "cloud", "physical"),
-    ("mm3", SINGLE, "physical"),
+    ("mm1", SINGLE, "physical"),
     ("mm1", "edge", "timeloop"),
 ]
 
@@ -136,7 +136,7 @@ def cells_of(page, title, head):
 
 
 def clocked(name, clock):
-    return load_problem("mm3", {"extends": "mobile", "name": name, "clock": clock}, cost_model="timeloop")
+    return load_problem("mm1", {"extends": "mobile", "name": name, "clock": clock}, cost_model="timeloop")
 
 
 def test_chips_of_different_clocks_are_compared_by_time(tmp_path):

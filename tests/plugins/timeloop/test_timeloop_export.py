@@ -437,7 +437,7 @@ RUNS = ["uncompressed", "run-length"]
 def test_a_design_that_fits_only_as_an_encoder_writes_it_is_not_told_as_a_defect(registry):
     space = {"extends": "paper", "formats": {"candidates": RUNS}}
     problem = load_problem("conv5", "dstc-core", space, cost_model="physical", registry=registry)
-    stops = [exporter.expected(design, own).stop for design, own in valid_of(problem, 3000)]
+    stops = [exporter.expected(design, own).stop for design, own in valid_of(problem, 600)]
     full = [text for text in stops if text]
     assert full and all(text.startswith("since it does not fit as Timeloop counts it (metadata-") for text in full)
 
@@ -447,7 +447,7 @@ def test_where_data_and_metadata_share_a_memory_there_are_numbers_although_they_
     problem = load_problem("mm11", "crisp-stc", space, cost_model="physical", registry=registry)
     plain = load_problem("mm11", "crisp-stc", space, cost_model="timeloop", registry=registry)
     unfit = []
-    for design, own in valid_of(problem, 3000):
+    for design, own in valid_of(problem, 800):
         there = exporter.expected(design, own)
         assert there.cycles is not None
         evaluation = plain.evaluator.evaluate_designs(design.batch)
