@@ -226,13 +226,13 @@ static int add_sums(const Atoms *first, double chance, const Atoms *second, Dens
     return taken_out(dense, least, most, to);
 }
 
-/* The arrays of a tuple (values, probabilities, ..); the caller releases `views`. */
-static int atoms(PyObject *pair, Views *views, Atoms *found) {
+/* The arrays of a tuple (values, probabilities, ..), as long as it lives. */
+static int atoms(PyObject *pair, Atoms *found) {
     if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) < 2) return 0;
-    const Py_buffer *x = view(views, PyTuple_GET_ITEM(pair, 0), "lq", 1, 0);
-    const Py_buffer *p = x ? view(views, PyTuple_GET_ITEM(pair, 1), "d", 1, 0) : NULL;
-    if (!p || x->shape[0] != p->shape[0]) return 0;
-    *found = (Atoms){x->buf, p->buf, x->shape[0], 0, 0};
+    intptr_t n, m;
+    const void *x = numbers(PyTuple_GET_ITEM(pair, 0), 1, &n), *p = numbers(PyTuple_GET_ITEM(pair, 1), 0, &m);
+    if (!x || !p || n != m) return 0;
+    *found = (Atoms){(int64_t *)x, (double *)p, n, 0, 0};
     return 1;
 }
 
@@ -248,32 +248,27 @@ static int footprint(PyObject *one, PyObject *draws, long long left, long long k
     for (long long taken = 0; fits && taken <= keep; taken++) {
         Atoms *from = &before[taken], draw, block;
         if (!from->parts) continue;
-        Views views = {.count = 0};
         PyObject *table = PyObject_CallFunction(draws, "LLL", left, keep - taken, count);
-        const Py_buffer *power = NULL;
-        fits = table && (from->parts == 1 || merged(from, dense)) && atoms(table, &views, &draw) && draw.n &&
-               (powers == Py_None || (power = view(&views, powers, "d", 1, 0))) &&
-               (power || PyList_Check(blocks)) && draw.x[draw.n - 1] - draw.x[0] == draw.n - 1 && draw.x[0] >= 0 &&
-               draw.x[draw.n - 1] < (power ? power->shape[0] : PyList_GET_SIZE(blocks)) &&
-               taken + draw.x[draw.n - 1] <= keep;
-        const double *of = power ? power->buf : NULL;
-        if (fits && power && last) {
+        const double *of = NULL;
+        intptr_t room = 0;
+        fits = table && (from->parts == 1 || merged(from, dense)) && atoms(table, &draw) && draw.n &&
+               (powers == Py_None ? PyList_Check(blocks) : (of = numbers(powers, 0, &room)) != NULL) &&
+               draw.x[draw.n - 1] - draw.x[0] == draw.n - 1 && draw.x[0] >= 0 &&
+               draw.x[draw.n - 1] < (of ? room : PyList_GET_SIZE(blocks)) && taken + draw.x[draw.n - 1] <= keep;
+        if (fits && of && last) {
             after[0].parts++;
             for (Py_ssize_t i = 0; i < from->n; i++)
                 for (Py_ssize_t j = 0; j < draw.n; j++)
                     fits &= add(&after[0], from->x[i] + draw.x[j] * step, from->p[i] * (draw.p[j] * of[draw.x[j]]));
         } else {
             for (Py_ssize_t j = 0; fits && j < draw.n; j++) {
-                Views held = {.count = 0};
                 int64_t kept = draw.x[j], x = kept * step;
                 double surely = 1.0;
                 block = (Atoms){&x, &surely, 1, 0, 0};
-                fits = (power || atoms(PyList_GET_ITEM(blocks, kept), &held, &block)) &&
-                       add_sums(from, draw.p[j] * (power ? of[kept] : 1.0), &block, dense, &after[last ? 0 : taken + kept]);
-                release(&held);
+                fits = (of || atoms(PyList_GET_ITEM(blocks, kept), &block)) &&
+                       add_sums(from, draw.p[j] * (of ? of[kept] : 1.0), &block, dense, &after[last ? 0 : taken + kept]);
             }
         }
-        release(&views);
         Py_XDECREF(table);
     }
     return fits;
@@ -336,11 +331,10 @@ static PyObject *placed(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
     int fits = next && !(size & (size - 1));
     for (Py_ssize_t i = 0; fits && i < PyList_GET_SIZE(args[0]); i++) {
         PyObject *band = PyList_GET_ITEM(args[0], i), *pair;
-        Views held = {.count = 0};
         Atoms one;
         long long height, kind;
         double share;
-        fits = PyArg_ParseTuple(band, "OLLd", &pair, &height, &kind, &share) && atoms(pair, &held, &one) && kind >= 0 &&
+        fits = PyArg_ParseTuple(band, "OLLd", &pair, &height, &kind, &share) && atoms(pair, &one) && kind >= 0 &&
                kind < kinds;
         double *to = found + kind * size, *to_next = next + kind * size;
         for (Py_ssize_t j = 0; fits && j < one.n; j++) {
@@ -353,7 +347,6 @@ static PyObject *placed(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
                 to_next[(place + 1) & (size - 1)] += p * part;
             } else to[place & (size - 1)] += p;
         }
-        release(&held);
     }
     for (int64_t i = 0; fits && i < kinds * size; i++) found[i] += next[i];
     if (!fits) memset(found, 0, kinds * size * sizeof(double));

@@ -55,12 +55,21 @@ def expanded(mask: Array, block: Sequence[int], shape: tuple[int, ...]) -> Array
 
 @attrs.define
 class Memory:
-    """What the `remembered` methods of an occupancy have found, what was asked for last at the end."""
+    """What the `remembered` methods of an occupancy have found: lately, and before that."""
 
     limit: int = 8 << 20
     """float64 that are kept, 64 MB."""
     size: int = 0
+    """Of those found lately."""
     values: dict[Any, Any] = attrs.field(factory=dict)
+    older: dict[Any, Any] = attrs.field(factory=dict)
+
+    def keep(self, key: Any, value: Any) -> None:
+        """When half the room is taken, what nobody asked for since the last time that it was is forgotten."""
+        self.values[key] = value
+        self.size += _numbers(value)
+        if 2 * self.size > self.limit:
+            self.values, self.older, self.size = {}, self.values, 0
 
 
 def remembered(method: Method) -> Method:
@@ -73,13 +82,11 @@ def remembered(method: Method) -> Method:
         memory, key = self.memory, (name, arguments)
         value = memory.values.get(key, memory)
         if value is not memory:
-            if 4 * memory.size > 3 * memory.limit:  # it may have to forget something soon
-                memory.values[key] = memory.values.pop(key, value)
             return value
-        value = memory.values[key] = method(self, *arguments)
-        memory.size += _numbers(value)
-        while memory.size > memory.limit:
-            memory.size -= _numbers(memory.values.pop(next(iter(memory.values))))
+        value = memory.older.pop(key, memory)
+        if value is memory:
+            value = method(self, *arguments)
+        memory.keep(key, value)
         return value
 
     return found  # type: ignore[return-value]
@@ -87,4 +94,4 @@ def remembered(method: Method) -> Method:
 
 def _numbers(value: Any) -> int:
     parts = value if isinstance(value, tuple) else (value,)
-    return 8 + sum(part.nbytes // 8 for part in parts if isinstance(part, np.ndarray))
+    return 8 + sum([part.nbytes // 8 for part in parts if isinstance(part, np.ndarray)])

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import attrs
@@ -35,6 +35,10 @@ EXPONENT = 40.0
 
 Cut = tuple[int, tuple[int, ...]]
 """Rows of a tile, and its columns per rank of `Columns`."""
+Widths = tuple[int, ...]
+"""These columns."""
+Places = tuple[Bands, ...]
+"""How the rows of tiles with a sub-tile lie to the blocks."""
 
 
 class Lattice(NamedTuple):
@@ -48,6 +52,10 @@ class Lattice(NamedTuple):
     def size(self) -> int:
         """Points of the transform."""
         return max(8, 1 << (self.points - 1).bit_length())
+
+    def over(self, rows: int) -> Lattice:
+        """That of one row of tiles whose rows all hold equally many."""
+        return self if rows == 1 else Lattice(self.origin // rows, self.step // rows, self.points)
 
 
 @attrs.frozen
@@ -83,7 +91,8 @@ class CrispOccupancy(Occupancy):
     def distribution(self, tile: tuple[int, ...]) -> tuple[Nonzeros, Probabilities]:
         """P(k), as the module says."""
         cut = self._cut(tile)
-        layout, p = self._layout(cut), self._of_tiles(cut)
+        layout, (places, rows) = self._layout(cut), self._in_rows(self._bands(cut[0], cut[0]), cut[1])
+        p = self._of_tiles(layout.over(rows or 1), places, cut[1], cut[1])
         k = np.minimum(layout.origin + layout.step * np.arange(layout.points), int(self.largest(tile)))
         some = p > UNSEEN
         k, p = k[some], p[some]
@@ -113,67 +122,100 @@ class CrispOccupancy(Occupancy):
         if sub[0] * math.prod(sub[1]) == 1 and self._even(cut):  # a word: as many are empty as the tile has no nonzeros
             return 1.0 - k / (cut[0] * math.prod(cut[1]))
         largest = self.largest(tile)
+        layout, columns = self._layout(cut), cut[1]
+        places, rows = self._in_rows(self._bands(cut[0], sub[0]), columns)
         if k.size == 1 and k.item() == largest:
-            full = self._empty_in_fullest(cut, sub, largest)
+            full = (self._of_fullest if rows else self._empty_in_fullest)(places, columns, sub[1])
             if full is not None:
                 return np.full(k.shape, full)
-        layout, shares = self._layout(cut), self._empty_shares(cut, sub)
+        even = self._even(cut)
+        own = self._in_rows(self._bands(cut[0], cut[0]), columns)[0] if even else places
+        ask, scale = (self._shares_of_rows, rows) if rows else (self._empty_shares, 1)
+        shares = ask(layout.over(scale), places, columns, sub[1], own, columns if even else sub[1])
         at = np.rint((k - layout.origin) / layout.step).astype(np.int64)
         return shares[np.minimum(np.maximum(at, 0), len(shares) - 1)]
+
+    def _in_rows(self, places: Places, columns: Widths) -> tuple[Places, int]:
+        """Of tiles in one band whose rows all hold equally many: as if they had one row, and how many they have; else 0."""
+        (weight, apart, touched), *others = places
+        height, inner, count = touched[0]
+        if others or apart or len(touched) > 1 or count > 1 or not self._whole(columns):
+            return places, 0
+        return (Bands(weight, (), ((1, inner, 1),)),), height
 
     def _even(self, cut: Cut) -> bool:
         """Whether no tile is cut off at an edge: all have as many sub-tiles."""
         sizes = (self.shape[0], *self.columns.ranks)
         return not any(size % width for size, width in zip(sizes, (cut[0], *cut[1]), strict=True))
 
-    def _empty_shares(self, cut: Cut, sub: Cut) -> Array:
-        """`empty_within` of the occupancies of the layout, up to the last one with a probability."""
-        known, positive = self._known(cut, cut if self._even(cut) else sub)
-        both = self._transformed(cut, sub, True)[: len(known)]
+    def _empty_shares(
+        self, layout: Lattice, places: Places, columns: Widths, sub: Widths, own: Places, part: Widths
+    ) -> Array:
+        """`empty_within` of the occupancies of the layout, up to the last one with a probability: that of tiles that lie like
+        `own`, with parts of so many columns."""
+        known, positive = self._known(layout, own, columns, part)
+        both = self._transformed(layout, places, columns, sub, True)[: len(known)]
         return np.where(known, (both / positive).clip(0.0, 1.0), 0.0)
 
+    _shares_of_rows = remembered(_empty_shares)
+
     @remembered
-    def _known(self, cut: Cut, sub: Cut) -> tuple[Array, Array]:
+    def _known(self, layout: Lattice, places: Places, columns: Widths, sub: Widths) -> tuple[Array, Array]:
         """Whether occupancies of the layout have a probability, up to the last one that has, and it, or else 1."""
-        one = self._of_tiles(cut) if cut == sub else self._transformed(cut, sub, False)
+        one = self._of_tiles(layout, places, columns, sub)
         known = one > UNSEEN / 2
         stop = int(np.flatnonzero(known)[-1]) + 1
         return known[:stop], np.where(known, one, 1.0)[:stop]
 
-    def _empty_in_fullest(self, cut: Cut, sub: Cut, largest: float) -> float | None:
+    def _empty_in_fullest(self, places: Places, columns: Widths, sub: Widths) -> float | None:
         """`empty_within` of tiles that hold all that they can, by logarithms: few do; None where numbers do not reach. To 14
         digits, which is what they carry: counts that are whole numbers are rounded up."""
-        weights, most, _ = self._weights(cut[1], sub[1])
-        whole, found = self._whole(cut[1]), list[tuple[Array, Array]]()
-        for band in self._bands(cut[0], sub[0]):
-            one = np.where(band.rows * most >= largest, np.log(band.weight * weights), -np.inf)
+        rows, whole, found = max([band.rows for band in places]), self._whole(columns), list[tuple[Array, Array]]()
+        for band in places:
+            one = self._heaviest_strips(columns, sub, band.weight if band.rows == rows else 0)
             for height, *_, count in (*band.heights, *band.touched):
-                one = one + count * self._full_strips(cut[1], sub[1], 1 if whole else height, 0)
+                one = one + count * self._full_strips(columns, sub, 1 if whole else height, 0)
             both = one
             for height, inner, count in band.touched:
-                both = both + count * self._full_strips(cut[1], sub[1], inner if whole else height, inner)
+                both = both + count * self._full_strips(columns, sub, inner if whole else height, inner)
             found.append((one, both))
         one, both = found[0] if len(found) == 1 else map(np.concatenate, zip(*found, strict=True))
         top = one.max()
         return None if top == -np.inf else float(f"{np.exp(both - top).sum() / np.exp(one - top).sum():.14g}")
 
+    _of_fullest = remembered(_empty_in_fullest)
+
     @remembered
-    def _whole(self, columns: tuple[int, ...]) -> bool:
+    def _heaviest_strips(self, columns: Widths, sub: Widths, weight: int) -> Array:
+        """(strips,) logarithm of the number of those whose tiles may hold most nonzeros."""
+        weights, most, *_ = self._weights(columns, sub)
+        with np.errstate(divide="ignore"):
+            return np.log(np.where(most == most.max(), weight * weights, 0.0))
+
+    @remembered
+    def _whole(self, columns: Widths) -> bool:
         """Whether all groups lie in tiles whole: then the rows of a band all hold equally many, however high it is."""
         return not any(strip.whole.partial for strip in self._strips(columns, columns))
 
     @remembered
-    def _weights(self, columns: tuple[int, ...], sub: tuple[int, ...]) -> tuple[Array, Array, Array]:
-        """(strips,) their weights, the most nonzeros per row of a band, and the numbers of their tiles: alike ones have one."""
+    def _weights(self, columns: Widths, sub: Widths) -> tuple[Array, Array, Array, Array]:
+        """(strips,) their weights, the most nonzeros per row of a band, and the numbers of their tiles: alike ones have one;
+        and where these are in `_tile_kinds`."""
         strips = self._strips(columns, sub)
         weights = np.array([strip.weight for strip in strips], np.float64)
         kinds = {whole: at for at, whole in enumerate(dict.fromkeys(strip.whole for strip in strips))}
         most = np.array([self._heaviest(whole) for whole in kinds])
         at = np.array([kinds[strip.whole] for strip in strips])
-        return weights, most[at], at
+        every = self._tile_kinds(columns)
+        return weights, most[at], at, np.array([every[whole] for whole in kinds])
 
     @remembered
-    def _full_strips(self, columns: tuple[int, ...], sub: tuple[int, ...], height: int, inner: int) -> Array:
+    def _tile_kinds(self, columns: Widths) -> dict[BandClasses, int]:
+        """What tiles of so many columns have of a band, numbered."""
+        return {whole: at for at, whole in enumerate(dict.fromkeys(s.whole for s in self._strips(columns, columns)))}
+
+    @remembered
+    def _full_strips(self, columns: Widths, sub: Widths, height: int, inner: int) -> Array:
         """(strips,) logarithm of the chance that a band holds all that it can; with `inner`, of the share with an empty
         sub-tile."""
         kinds, at = self._filled_strips(columns, sub, inner > 0)
@@ -183,9 +225,7 @@ class CrispOccupancy(Occupancy):
         return found - np.where(np.isfinite(whole), whole, 0.0)
 
     @remembered
-    def _filled_strips(
-        self, columns: tuple[int, ...], sub: tuple[int, ...], inside: bool
-    ) -> tuple[list[Filled | None], Array]:
+    def _filled_strips(self, columns: Widths, sub: Widths, inside: bool) -> tuple[list[Filled | None], Array]:
         """Of the strips, with the sub-tile in them or without: what is distinct of `_filled`, and (strips,) which each has."""
         pairs = zip(self._strips(columns, sub), self._weights(columns, sub)[1].tolist(), strict=True)
         every = [(strip.inside if inside else strip.whole, most) for strip, most in pairs]
@@ -228,10 +268,10 @@ class CrispOccupancy(Occupancy):
     # -- bands
 
     @remembered
-    def _bands(self, rows: int, sub: int) -> list[Bands]:
+    def _bands(self, rows: int, sub: int) -> Places:
         return bands(self.shape[0], self.block_rows, rows, sub)
 
-    def _strips(self, columns: tuple[int, ...], sub: tuple[int, ...]) -> list[Strips]:
+    def _strips(self, columns: Widths, sub: Widths) -> list[Strips]:
         return self.columns.strips(columns, sub)
 
     def _positions(self, cut: Cut, sub: Cut) -> Iterator[tuple[Bands, Strips]]:
@@ -303,20 +343,19 @@ class CrispOccupancy(Occupancy):
         return Lattice(origin, step, -(-(math.ceil(high) - origin) // step) + 1)
 
     @remembered
-    def _of_tiles(self, cut: Cut) -> Array:
-        """(points,) P(k) of all tiles of this size."""
-        return self._transformed(cut, cut, False)
+    def _of_tiles(self, layout: Lattice, places: Places, columns: Widths, sub: Widths) -> Array:
+        """(points,) P(k) of all tiles, each as often as it has sub-tiles."""
+        return self._transformed(layout, places, columns, sub, False)
 
-    def _transformed(self, cut: Cut, sub: Cut, inside: bool) -> Array:
+    def _transformed(self, layout: Lattice, places: Places, columns: Widths, sub: Widths, inside: bool) -> Array:
         """(points,) P(k), or with `inside` P(k and sub-tile empty), the mean over all sub-tiles."""
-        layout, places, columns = self._layout(cut), self._bands(cut[0], sub[0]), (cut[1], sub[1])
-        weights, _, whole = self._weights(*columns)
-        found, kinds = np.zeros(layout.size), int(whole.max()) + 1
+        weights, _, whole, order = self._weights(columns, sub)
+        found, kinds = np.zeros(layout.size), len(order)
         for band in places:
             parts = [*band.heights, *(band.touched if inside else ((h, 0, n) for h, _, n in band.touched))]
             touched = sum([count for _, inner, count in parts if inner])
             if touched == 1 or (len(parts) == 1 and parts[0][2] == 1):  # strips of one kind of tile are added up first
-                held = self._mixed(*columns, *parts.pop()[:2])
+                held = self._mixed(columns, sub, *parts.pop()[:2])
                 if not parts:
                     held = [(atoms, times, 0, share) for atoms, times, _, share in held]
                     found += band.weight * placed(held, 1, layout.size, layout.step)[0]
@@ -325,8 +364,10 @@ class CrispOccupancy(Occupancy):
             else:
                 product = (np.bincount(whole, weights) if touched < 2 else weights)[:, None]
             for height, inner, count in parts:
-                ask = self._spectra_apart if not inner else self._spectra
-                at, spectra = ask(*columns, height, inner, count, layout.step, layout.size)
+                if inner:
+                    at, spectra = self._spectra(columns, sub, height, inner, count, layout.step, layout.size)
+                else:
+                    at, spectra = whole, self._spectra_apart(columns, height, count, layout.step, layout.size)[order]
                 product = product * (spectra if touched < 2 else spectra[at])
             found += band.weight * np.fft.irfft(product.sum(axis=0), layout.size)
         found /= weights.sum() * sum(band.weight for band in places)
@@ -334,17 +375,23 @@ class CrispOccupancy(Occupancy):
         return np.concatenate([found[first:], found[:first]])[: layout.points]
 
     def _spectra(
-        self, columns: tuple[int, ...], sub: tuple[int, ...], height: int, inner: int, count: int, step: int, size: int
+        self, columns: Widths, sub: Widths, height: int, inner: int, count: int, step: int, size: int
     ) -> tuple[Array, Array]:
-        """The kinds of all strips, and the transforms (kinds, places) of what so many bands hold."""
-        at, held = self._strip_bands(columns, sub, height, inner)
-        spectra = np.fft.rfft(placed(held, int(at.max()) + 1, size, step), axis=1)
-        return at, repeated(spectra, count, np.multiply, 1.0)
+        """(strips,) their kinds, and the transforms (kinds, places) of what so many bands with a sub-tile hold."""
+        every = [strip.inside.given(inner) for strip in self._strips(columns, sub)]
+        kinds = {classes: at for at, classes in enumerate(dict.fromkeys(every))}
+        return np.array([kinds[classes] for classes in every]), self._powers(kinds, height, inner, count, step, size)
 
-    _spectra_apart = remembered(_spectra)
-    """The same of bands without a sub-tile, which many sub-tiles have."""
+    @remembered
+    def _spectra_apart(self, columns: Widths, height: int, count: int, step: int, size: int) -> Array:
+        """(kinds of tiles, places) the same of bands without one."""
+        return self._powers(self._tile_kinds(columns), height, 0, count, step, size)
 
-    def _mixed(self, columns: tuple[int, ...], sub: tuple[int, ...], height: int, inner: int) -> list[Placed]:
+    def _powers(self, kinds: Iterable[BandClasses], height: int, inner: int, count: int, step: int, size: int) -> Array:
+        held: list[Placed] = [(*self._rows(classes, height, inner), at, 1.0) for at, classes in enumerate(kinds)]
+        return repeated(np.fft.rfft(placed(held, len(held), size, step), axis=1), count, np.multiply, 1.0)
+
+    def _mixed(self, columns: Widths, sub: Widths, height: int, inner: int) -> list[Placed]:
         """Of all kinds of tiles, what a band with a sub-tile may hold, the probability of that and an empty sub-tile, the kind,
         and the weight of the strips. `inner` is 0 where sub-tiles are not asked for."""
         if height > 1 and self._whole(columns):
@@ -354,17 +401,15 @@ class CrispOccupancy(Occupancy):
         ]
 
     @remembered
-    def _mixed_row(self, columns: tuple[int, ...], sub: tuple[int, ...], inner: int) -> tuple[Any, ...]:
+    def _mixed_row(self, columns: Widths, sub: Widths, inner: int) -> tuple[Any, ...]:
         """`_mixed` for a height of 1, and the arrays in it."""
         mixed = self._mixed(columns, sub, 1, inner)
         return mixed, *(part for atoms, *_ in mixed for part in atoms)
 
     @remembered
-    def _shares(
-        self, columns: tuple[int, ...], sub: tuple[int, ...], inner: int
-    ) -> list[tuple[int, BandClasses, float]]:
+    def _shares(self, columns: Widths, sub: Widths, inner: int) -> list[tuple[int, BandClasses, float]]:
         """What the bands of `_mixed` are made of: the kind of tile, footprints, and the share of these."""
-        weights, _, whole = self._weights(columns, sub)
+        weights, _, whole, _ = self._weights(columns, sub)
         shares: dict[tuple[int, BandClasses], float] = {}
         for strip, weight, at in zip(self._strips(columns, sub), weights.tolist(), whole.tolist(), strict=True):
             classes, chance = strip.inside.given(inner) if inner else strip.whole, 0.0
@@ -374,13 +419,3 @@ class CrispOccupancy(Occupancy):
                 shares[at, strip.whole] = shares.get((at, strip.whole), 0.0) + chance
             shares[at, classes] = shares.get((at, classes), 0.0) + weight - chance
         return [(at, classes, share) for (at, classes), share in shares.items()]
-
-    def _strip_bands(
-        self, columns: tuple[int, ...], sub: tuple[int, ...], height: int, inner: int
-    ) -> tuple[Array, list[Placed]]:
-        """Of all strips their kind; of all kinds, what a `_band` may hold. `inner` is 0 where sub-tiles are not asked for."""
-        strips = self._strips(columns, sub)
-        every = [strip.inside.given(inner) if inner else strip.whole for strip in strips]
-        kinds = {classes: at for at, classes in enumerate(dict.fromkeys(every))}
-        held: list[Placed] = [(*self._rows(classes, height, inner), at, 1.0) for classes, at in kinds.items()]
-        return np.array([kinds[classes] for classes in every]), held
