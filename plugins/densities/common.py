@@ -64,6 +64,12 @@ class Memory:
     values: dict[Any, Any] = attrs.field(factory=dict)
     older: dict[Any, Any] = attrs.field(factory=dict)
 
+    def find(self, key: Any) -> Any:
+        """None: it is not known, or not any more."""
+        if key in self.older:
+            self.keep(key, self.older.pop(key))
+        return self.values.get(key)
+
     def keep(self, key: Any, value: Any) -> None:
         """When half the room is taken, what nobody asked for since the last time that it was is forgotten."""
         self.values[key] = value

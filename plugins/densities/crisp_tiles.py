@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -39,6 +40,13 @@ Widths = tuple[int, ...]
 """These columns."""
 Places = tuple[Bands, ...]
 """How the rows of tiles with a sub-tile lie to the blocks."""
+Asked = tuple[Places, Widths]
+"""A sub-tile: how its tiles lie, and its columns."""
+_Factor = tuple[Any, Array, int]
+"""Other bands: the spectra of what one or all of them hold or their rows, which of these strips have, and in the latter case
+how many bands there are."""
+TOGETHER = 1 << 14
+"""Places that are transformed at once: more leave the cache."""
 
 
 class Lattice(NamedTuple):
@@ -56,6 +64,28 @@ class Lattice(NamedTuple):
     def over(self, rows: int) -> Lattice:
         """That of one row of tiles whose rows all hold equally many."""
         return self if rows == 1 else Lattice(self.origin // rows, self.step // rows, self.points)
+
+
+class _Sum(NamedTuple):
+    """Bands of tiles that lie in one way: of the tiles of one number, with a weight."""
+
+    number: int
+    weight: int
+    mixed: slice
+    """Rows with what a first band holds, a row per kind of tile, or one for all if there are no others .."""
+    weights: Array | None
+    """.. or else the weights of kinds or strips."""
+    factors: list[_Factor]
+    by_kind: bool
+
+    def product(self, spectra: Array) -> Array:
+        """(places,) the transform of the sum over all kinds or strips."""
+        product: Any = spectra[self.mixed] if self.weights is None else self.weights
+        for bands_of, at, count in self.factors:
+            own = repeated(spectra[bands_of], count, np.multiply, 1.0) if count else bands_of
+            product = product * (own if self.by_kind else own[at])
+        found: Array = np.add.reduce(product)
+        return found
 
 
 @attrs.frozen
@@ -92,7 +122,7 @@ class CrispOccupancy(Occupancy):
         """P(k), as the module says."""
         cut = self._cut(tile)
         layout, (places, rows) = self._layout(cut), self._in_rows(self._bands(cut[0], cut[0]), cut[1])
-        p = self._of_tiles(layout.over(rows or 1), places, cut[1], cut[1])
+        p = self._of_tiles(layout.over(rows or 1), cut[1], places, cut[1])
         k = np.minimum(layout.origin + layout.step * np.arange(layout.points), int(self.largest(tile)))
         some = p > UNSEEN
         k, p = k[some], p[some]
@@ -116,24 +146,41 @@ class CrispOccupancy(Occupancy):
     def empty_within(self, sub_tile: tuple[int, ...], tile: tuple[int, ...], k: Nonzeros) -> Array:
         """P(sub-tile empty and k in the tile) / P(k), of all sub-tiles."""
         k = np.asarray(k)
-        cut, sub = self._cut(tile), self._cut(tuple(map(min, sub_tile, tile)))
-        if cut == sub:
-            return (k == 0).astype(np.float64)
-        if sub[0] * math.prod(sub[1]) == 1 and self._even(cut):  # a word: as many are empty as the tile has no nonzeros
-            return 1.0 - k / (cut[0] * math.prod(cut[1]))
-        largest = self.largest(tile)
-        layout, columns = self._layout(cut), cut[1]
-        places, rows = self._in_rows(self._bands(cut[0], sub[0]), columns)
-        if k.size == 1 and k.item() == largest:
-            full = (self._of_fullest if rows else self._empty_in_fullest)(places, columns, sub[1])
-            if full is not None:
-                return np.full(k.shape, full)
-        even = self._even(cut)
-        own = self._in_rows(self._bands(cut[0], cut[0]), columns)[0] if even else places
-        ask, scale = (self._shares_of_rows, rows) if rows else (self._empty_shares, 1)
-        shares = ask(layout.over(scale), places, columns, sub[1], own, columns if even else sub[1])
-        at = np.rint((k - layout.origin) / layout.step).astype(np.int64)
-        return shares[np.minimum(np.maximum(at, 0), len(shares) - 1)]
+        found = self.empty_within_many(np.array([sub_tile]), np.array([tile]), k.ravel(), np.array([k.size]))
+        return found.reshape(k.shape)
+
+    def empty_within_many(self, sub_tiles: Array, tiles: Array, k: Nonzeros, counts: Array) -> Array:
+        """The same of n pairs; those of one tile are transformed together."""
+        found, stop = np.empty(len(k)), 0
+        asked = defaultdict[Any, dict[Asked, Any]](dict)
+        looked_up = list[tuple[int, int, Lattice, Any, Asked]]()
+        for sub_tile, tile, count in zip(sub_tiles.tolist(), tiles.tolist(), counts.tolist(), strict=True):
+            start, stop = stop, stop + count
+            cut, sub = self._cut(tuple(tile)), self._cut(tuple(map(min, sub_tile, tile)))
+            even, columns = self._even(cut), cut[1]
+            if cut == sub:
+                found[start:stop] = k[start:stop] == 0
+                continue
+            if even and sub[0] * math.prod(sub[1]) == 1:  # a word: as many are empty as the tile has no nonzeros
+                found[start:stop] = 1.0 - k[start:stop] / (cut[0] * math.prod(columns))
+                continue
+            places, rows = self._in_rows(self._bands(cut[0], sub[0]), columns)
+            if count == 1 and k[start] == self.largest(tuple(tile)):
+                full = (self._of_fullest if rows else self._empty_in_fullest)(places, columns, sub[1])
+                if full is not None:
+                    found[start] = full
+                    continue
+            own, layout = self._in_rows(self._bands(cut[0], cut[0]), columns)[0] if even else places, self._layout(cut)
+            about = layout.over(rows or 1), columns, own, columns if even else sub[1]
+            asked[about][places, sub[1]] = None
+            looked_up.append((start, count, layout, about, (places, sub[1])))
+        for about, ones in asked.items():
+            ones.update(zip(ones, self._empty_shares(about, list(ones)), strict=True))
+        for start, count, layout, about, one in looked_up:
+            shares = asked[about][one]
+            at = np.rint((k[start : start + count] - layout.origin) / layout.step).astype(np.int64)
+            found[start : start + count] = shares[np.minimum(np.maximum(at, 0), len(shares) - 1)]
+        return found
 
     def _in_rows(self, places: Places, columns: Widths) -> tuple[Places, int]:
         """Of tiles in one band whose rows all hold equally many: as if they had one row, and how many they have; else 0."""
@@ -148,23 +195,29 @@ class CrispOccupancy(Occupancy):
         sizes = (self.shape[0], *self.columns.ranks)
         return not any(size % width for size, width in zip(sizes, (cut[0], *cut[1]), strict=True))
 
-    def _empty_shares(
-        self, layout: Lattice, places: Places, columns: Widths, sub: Widths, own: Places, part: Widths
-    ) -> Array:
-        """`empty_within` of the occupancies of the layout, up to the last one with a probability: that of tiles that lie like
-        `own`, with parts of so many columns."""
-        known, positive = self._known(layout, own, columns, part)
-        both = self._transformed(layout, places, columns, sub, True)[: len(known)]
-        return np.where(known, (both / positive).clip(0.0, 1.0), 0.0)
-
-    _shares_of_rows = remembered(_empty_shares)
+    def _empty_shares(self, about: tuple[Lattice, Widths, Places, Widths], asked: list[Asked]) -> list[Array]:
+        """`empty_within` of the occupancies of the layout, up to the last one with a probability: that of tiles of so many
+        columns that lie like these places, with parts of so many columns."""
+        layout, columns, *_ = about
+        found = {one: self.memory.find((about, one)) for one in asked if one[0][0].rows == 1}  # of rows: of many heights
+        missing = [one for one in asked if found.get(one) is None]
+        known, positive = self._known(*about)
+        count = 1 + TOGETHER // (layout.size * len(self._tile_kinds(columns)))
+        for some in (missing[at : at + count] for at in range(0, len(missing), count)):
+            both = self._transformed(layout, columns, some, True)[:, : len(known)]
+            within = np.minimum(np.maximum(both / positive, 0.0), 1.0)
+            for one, shares in zip(some, np.where(known, within, 0.0), strict=True):
+                if one in found:
+                    self.memory.keep((about, one), shares.copy())
+                found[one] = shares
+        return [found[one] for one in asked]
 
     @remembered
-    def _known(self, layout: Lattice, places: Places, columns: Widths, sub: Widths) -> tuple[Array, Array]:
+    def _known(self, layout: Lattice, columns: Widths, places: Places, sub: Widths) -> tuple[Array, Array]:
         """Whether occupancies of the layout have a probability, up to the last one that has, and it, or else 1."""
-        one = self._of_tiles(layout, places, columns, sub)
+        one = self._of_tiles(layout, columns, places, sub)
         known = one > UNSEEN / 2
-        stop = int(np.flatnonzero(known)[-1]) + 1
+        stop = int(known.nonzero()[0][-1]) + 1
         return known[:stop], np.where(known, one, 1.0)[:stop]
 
     def _empty_in_fullest(self, places: Places, columns: Widths, sub: Widths) -> float | None:
@@ -180,8 +233,10 @@ class CrispOccupancy(Occupancy):
                 both = both + count * self._full_strips(columns, sub, inner if whole else height, inner)
             found.append((one, both))
         one, both = found[0] if len(found) == 1 else map(np.concatenate, zip(*found, strict=True))
-        top = one.max()
-        return None if top == -np.inf else float(f"{np.exp(both - top).sum() / np.exp(one - top).sum():.14g}")
+        top = np.maximum.reduce(one)
+        if top == -np.inf:
+            return None
+        return float(f"{np.add.reduce(np.exp(both - top)) / np.add.reduce(np.exp(one - top)):.14g}")
 
     _of_fullest = remembered(_empty_in_fullest)
 
@@ -198,16 +253,16 @@ class CrispOccupancy(Occupancy):
         return not any(strip.whole.partial for strip in self._strips(columns, columns))
 
     @remembered
-    def _weights(self, columns: Widths, sub: Widths) -> tuple[Array, Array, Array, Array]:
+    def _weights(self, columns: Widths, sub: Widths) -> tuple[Array, Array, Array, Array, float]:
         """(strips,) their weights, the most nonzeros per row of a band, and the numbers of their tiles: alike ones have one;
-        and where these are in `_tile_kinds`."""
+        where these are in `_tile_kinds`, and the sum of the weights."""
         strips = self._strips(columns, sub)
         weights = np.array([strip.weight for strip in strips], np.float64)
         kinds = {whole: at for at, whole in enumerate(dict.fromkeys(strip.whole for strip in strips))}
         most = np.array([self._heaviest(whole) for whole in kinds])
         at = np.array([kinds[strip.whole] for strip in strips])
         every = self._tile_kinds(columns)
-        return weights, most[at], at, np.array([every[whole] for whole in kinds])
+        return weights, most[at], at, np.array([every[whole] for whole in kinds]), float(weights.sum())
 
     @remembered
     def _tile_kinds(self, columns: Widths) -> dict[BandClasses, int]:
@@ -328,12 +383,10 @@ class CrispOccupancy(Occupancy):
             mean = variance = least = most = 0.0
             one = 0
             for height, _, count in band.touched:
-                x, p = self._band(strip.whole, height, 0)
-                middle = float(x @ p)
-                mean, variance = mean + count * middle, variance + count * float((x - middle) ** 2 @ p)
-                least, most = least + count * int(x[0]), most + count * int(x[-1])
-                step = math.gcd(step, int(np.gcd.reduce(x)))
-                one = max(one, height * max(footprint.most for footprint, _ in strip.whole))
+                first, last, grain, middle, spread = self._moments(strip.whole, height)
+                mean, variance = mean + count * middle, variance + count * spread
+                least, most, step = least + count * first, most + count * last, math.gcd(step, grain)
+                one = max(one, height * strip.whole.most)
             third = EXPONENT * one / 3
             reach = third + math.sqrt(third**2 + 2 * EXPONENT * variance)
             low, high = min(low, max(least, mean - reach)), max(high, min(most, mean + reach))
@@ -343,44 +396,70 @@ class CrispOccupancy(Occupancy):
         return Lattice(origin, step, -(-(math.ceil(high) - origin) // step) + 1)
 
     @remembered
-    def _of_tiles(self, layout: Lattice, places: Places, columns: Widths, sub: Widths) -> Array:
+    def _moments(self, classes: BandClasses, height: int) -> tuple[int, int, int, float, float]:
+        """Of what a `_band` holds: the least and the most, what divides all, mean and variance."""
+        x, p = self._band(classes, height, 0)
+        mean = float(x @ p)
+        return int(x[0]), int(x[-1]), int(np.gcd.reduce(x)), mean, float((x - mean) ** 2 @ p)
+
+    @remembered
+    def _of_tiles(self, layout: Lattice, columns: Widths, places: Places, sub: Widths) -> Array:
         """(points,) P(k) of all tiles, each as often as it has sub-tiles."""
-        return self._transformed(layout, places, columns, sub, False)
+        found: Array = self._transformed(layout, columns, [(places, sub)], False)[0]
+        return found
 
-    def _transformed(self, layout: Lattice, places: Places, columns: Widths, sub: Widths, inside: bool) -> Array:
-        """(points,) P(k), or with `inside` P(k and sub-tile empty), the mean over all sub-tiles."""
-        weights, _, whole, order = self._weights(columns, sub)
-        found, kinds = np.zeros(layout.size), len(order)
-        for band in places:
-            parts = [*band.heights, *(band.touched if inside else ((h, 0, n) for h, _, n in band.touched))]
-            touched = sum([count for _, inner, count in parts if inner])
-            if touched == 1 or (len(parts) == 1 and parts[0][2] == 1):  # strips of one kind of tile are added up first
-                held = self._mixed(columns, sub, *parts.pop()[:2])
-                if not parts:
-                    held = [(atoms, times, 0, share) for atoms, times, _, share in held]
-                    found += band.weight * placed(held, 1, layout.size, layout.step)[0]
-                    continue
-                product: Any = np.fft.rfft(placed(held, kinds, layout.size, layout.step), axis=1)
-            else:
-                product = (np.bincount(whole, weights) if touched < 2 else weights)[:, None]
-            for height, inner, count in parts:
-                if inner:
-                    at, spectra = self._spectra(columns, sub, height, inner, count, layout.step, layout.size)
+    def _transformed(self, layout: Lattice, columns: Widths, asked: list[Asked], inside: bool) -> Array:
+        """(asked, points) P(k), or with `inside` P(k and sub-tile empty), the mean over all sub-tiles."""
+        sums, held, rows = list[_Sum](), list[Placed](), 0
+        for number, (places, sub) in enumerate(asked):
+            weights, _, whole, order, _ = self._weights(columns, sub)
+            for band in places:
+                parts = [*band.heights, *(band.touched if inside else ((h, 0, n) for h, _, n in band.touched))]
+                touched, first, product = sum([count for _, inner, count in parts if inner]), rows, None
+                if touched == 1 or (len(parts) == 1 and parts[0][2] == 1):  # strips of one kind of tile are added up first
+                    mixed = self._mixed(columns, sub, *parts.pop()[:2])
+                    held += [(atoms, times, rows + at if parts else rows, share) for atoms, times, at, share in mixed]
+                    rows += len(order) if parts else 1
                 else:
-                    at, spectra = whole, self._spectra_apart(columns, height, count, layout.step, layout.size)[order]
-                product = product * (spectra if touched < 2 else spectra[at])
-            found += band.weight * np.fft.irfft(product.sum(axis=0), layout.size)
-        found /= weights.sum() * sum(band.weight for band in places)
+                    product = (np.bincount(whole, weights) if touched < 2 else weights)[:, None]
+                factors, mine = list[_Factor](), slice(first, rows)
+                for height, inner, count in parts:
+                    if inner:
+                        at, kinds = self._inside_kinds(columns, sub, inner)
+                        held += [(*self._rows(one, height, inner), rows + i, 1.0) for i, one in enumerate(kinds)]
+                        factors.append((slice(rows, rows + len(kinds)), at, count))
+                        rows += len(kinds)
+                    else:
+                        apart = self._spectra_apart(columns, height, count, layout.step, layout.size)
+                        factors.append((apart[order], whole, 0))
+                sums.append(_Sum(number, band.weight, mine, product, factors, touched < 2))
+        summed = self._summed(sums, placed(held, rows, layout.size, layout.step))
+        found = np.zeros((len(asked), layout.size))
+        for one, values in zip(sums, summed, strict=True):
+            found[one.number] += one.weight * values
+        every = [self._weights(columns, sub)[4] * sum([band.weight for band in places]) for places, sub in asked]
+        found /= np.array(every)[:, None]
         first = layout.origin // layout.step % layout.size
-        return np.concatenate([found[first:], found[:first]])[: layout.points]
+        return np.concatenate([found[:, first:], found[:, :first]], axis=1)[:, : layout.points]
 
-    def _spectra(
-        self, columns: Widths, sub: Widths, height: int, inner: int, count: int, step: int, size: int
-    ) -> tuple[Array, Array]:
-        """(strips,) their kinds, and the transforms (kinds, places) of what so many bands with a sub-tile hold."""
+    @staticmethod
+    def _summed(sums: list[_Sum], held: Array) -> list[Array]:
+        """What the bands of these tiles hold together, from what some hold, (rows, places)."""
+        products = [at for at, one in enumerate(sums) if one.factors]
+        found = [None if one.factors else held[one.mixed.start] for one in sums]
+        if products:
+            spectra = np.fft.rfft(held, axis=1) if len(held) else held
+            totals = np.fft.irfft(np.array([sums[at].product(spectra) for at in products]), held.shape[1], axis=1)
+            for at, total in zip(products, totals, strict=True):
+                found[at] = total
+        return found
+
+    @remembered
+    def _inside_kinds(self, columns: Widths, sub: Widths, inner: int) -> tuple[Array, list[BandClasses]]:
+        """(strips,) what their bands with so many rows of a sub-tile are like, and what there is of that."""
         every = [strip.inside.given(inner) for strip in self._strips(columns, sub)]
         kinds = {classes: at for at, classes in enumerate(dict.fromkeys(every))}
-        return np.array([kinds[classes] for classes in every]), self._powers(kinds, height, inner, count, step, size)
+        return np.array([kinds[classes] for classes in every]), list(kinds)
 
     @remembered
     def _spectra_apart(self, columns: Widths, height: int, count: int, step: int, size: int) -> Array:
@@ -396,9 +475,14 @@ class CrispOccupancy(Occupancy):
         and the weight of the strips. `inner` is 0 where sub-tiles are not asked for."""
         if height > 1 and self._whole(columns):
             return [(atoms, height, at, share) for atoms, _, at, share in self._mixed_row(columns, sub, inner)[0]]
-        return [
-            (*self._rows(classes, height, inner), at, share) for at, classes, share in self._shares(columns, sub, inner)
-        ]
+        held, joined = list[Placed](), self._joined
+        for at, classes, share in self._shares(columns, sub, inner):
+            with_sub = 0 if classes.certain else inner
+            if classes.partial:
+                held.append((joined(classes, height, with_sub), 1, at, share))
+            else:
+                held.append((joined(classes, 1, with_sub), height, at, share))
+        return held
 
     @remembered
     def _mixed_row(self, columns: Widths, sub: Widths, inner: int) -> tuple[Any, ...]:
@@ -409,7 +493,7 @@ class CrispOccupancy(Occupancy):
     @remembered
     def _shares(self, columns: Widths, sub: Widths, inner: int) -> list[tuple[int, BandClasses, float]]:
         """What the bands of `_mixed` are made of: the kind of tile, footprints, and the share of these."""
-        weights, _, whole, _ = self._weights(columns, sub)
+        weights, _, whole, *_ = self._weights(columns, sub)
         shares: dict[tuple[int, BandClasses], float] = {}
         for strip, weight, at in zip(self._strips(columns, sub), weights.tolist(), whole.tolist(), strict=True):
             classes, chance = strip.inside.given(inner) if inner else strip.whole, 0.0

@@ -110,6 +110,11 @@ class BandClasses(tuple[tuple[Footprint, int], ...]):
         return any(footprint.partial for footprint, _ in self)
 
     @cached_property
+    def most(self) -> int:
+        """The most nonzeros of a block, per row."""
+        return max(footprint.most for footprint, _ in self)
+
+    @cached_property
     def certain(self) -> bool:
         """Whether the sub-tile is empty in no kept block that it touches, in however many rows."""
         return all(footprint is NEVER or footprint.untouched for footprint, _ in self)
