@@ -1,5 +1,5 @@
 /* Hypergeometric probabilities of `hypergeometric.py`, to the last bit: in long double, as NumPy has them, or in double by
- * NumPy's own loops; and sums of independent values (`joined`, `placed`). A function returns None where an array is not what
+ * NumPy's own loops; and sums of independent values (`joined`, `placed`, `gathered`, `fullest`). A function returns None where an array is not what
  * it knows. */
 #include "../../sparsemap/native.h"
 
@@ -358,4 +358,102 @@ static PyObject *placed(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
     return fits ? done(&views, kinds) : none(&views);
 }
 
-MODULE(chances, DOOR(many), DOOR(runs), DOOR(real), DOOR(joined), DOOR(placed))
+/* gathered(shares, height, inner, known, ask): `gathered` of `chances_numpy.py`. */
+static PyObject *gathered(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    if (nargs != 5 || !PyList_Check(args[0]) || !PyDict_Check(args[3])) Py_RETURN_NONE;
+    Py_ssize_t n = PyList_GET_SIZE(args[0]);
+    PyObject *found = PyList_New(n), *name = PyUnicode_FromString("_joined"), *none = PyLong_FromLong(0), *one = PyLong_FromLong(1);
+    int fits = found && name && none && one;
+    for (Py_ssize_t i = 0; fits && i < n; i++) {
+        PyObject *at, *classes, *share, *known = NULL;
+        int partial, certain;
+        fits = PyArg_ParseTuple(PyList_GET_ITEM(args[0], i), "OOOpp", &at, &classes, &share, &partial, &certain);
+        if (!fits) break;
+        PyObject *asked = PyTuple_Pack(3, classes, partial ? args[1] : one, certain ? none : args[2]);
+        PyObject *key = asked ? PyTuple_Pack(2, name, asked) : NULL;
+        if (key && (known = PyDict_GetItemWithError(args[3], key))) Py_INCREF(known);
+        else if (key && !PyErr_Occurred()) known = PyObject_CallObject(args[4], asked);
+        PyObject *band = known ? PyTuple_Pack(4, known, partial ? one : args[1], at, share) : NULL;
+        if (band) PyList_SET_ITEM(found, i, band);
+        fits = band != NULL;
+        Py_XDECREF(known), Py_XDECREF(key), Py_XDECREF(asked);
+    }
+    Py_XDECREF(name), Py_XDECREF(none), Py_XDECREF(one);
+    if (!fits) Py_CLEAR(found);
+    return found;
+}
+
+/* The sum of NumPy: of up to 128 numbers eight at once, of more by halves. */
+static double total(const double *x, Py_ssize_t n) {
+    if (n > 128) {
+        Py_ssize_t half = n / 2 - n / 2 % 8;
+        return total(x, half) + total(x + half, n - half);
+    }
+    double eight[8], sum = -0.0;
+    Py_ssize_t i = 8;
+    if (n >= 8) {
+        memcpy(eight, x, sizeof(eight));
+        for (; i < n - n % 8; i += 8)
+            for (int j = 0; j < 8; j++) eight[j] += x[i + j];
+        sum = ((eight[0] + eight[1]) + (eight[2] + eight[3])) + ((eight[4] + eight[5]) + (eight[6] + eight[7]));
+    } else i = 0;
+    for (; i < n; i++) sum += x[i];
+    return sum;
+}
+
+/* Adds count * x of all (count, x) of a list to the n numbers of `to`. */
+static int add_times(PyObject *list, double *to, Py_ssize_t n) {
+    if (!PyList_Check(list)) return 0;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
+        long long count;
+        intptr_t m = 0;
+        PyObject *array;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "LO", &count, &array)) return 0;
+        const double *x = numbers(array, 0, &m);
+        if (!x || m != n) return 0;
+        for (Py_ssize_t j = 0; j < n; j++) to[j] += (double)count * x[j];
+    }
+    return 1;
+}
+
+/* fullest(bands, loops): `fullest` of `chances_numpy.py`, NaN where none is. */
+static PyObject *fullest(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    Ufunc exp_of;
+    if (nargs != 2 || !PyList_Check(args[0]) || !PyTuple_Check(args[1]) || PyTuple_GET_SIZE(args[1]) < 1 ||
+        !ufunc(PyTuple_GET_ITEM(args[1], 0), 1, &exp_of))
+        Py_RETURN_NONE;
+    double *whole = NULL, top = -INFINITY, found = NAN;
+    Py_ssize_t n = 0;
+    int fits = 1;
+    for (int pass = 0; fits && pass < 2; pass++) { /* how many numbers, then what they are */
+        Py_ssize_t at = 0;
+        for (Py_ssize_t i = 0; fits && i < PyList_GET_SIZE(args[0]); i++) {
+            PyObject *first, *all, *inside;
+            intptr_t m = 0;
+            const double *x = NULL;
+            fits = PyArg_ParseTuple(PyList_GET_ITEM(args[0], i), "OOO", &first, &all, &inside) && (x = numbers(first, 0, &m));
+            if (fits && pass) {
+                memcpy(whole + at, x, m * sizeof(double));
+                fits = add_times(all, whole + at, m);
+                memcpy(whole + n + at, whole + at, m * sizeof(double));
+                fits = fits && add_times(inside, whole + n + at, m);
+            }
+            at += m;
+        }
+        if (pass) break;
+        n = at;
+        fits = fits && n && (whole = malloc(4 * n * sizeof(double)));
+    }
+    for (Py_ssize_t i = 0; fits && i < n; i++) top = whole[i] > top ? whole[i] : top;
+    if (fits && top > -INFINITY) {
+        for (Py_ssize_t i = 0; i < 2 * n; i++) whole[i] -= top;
+        all_one(&exp_of, whole, 2 * n, whole + 2 * n);
+        found = total(whole + 3 * n, n) / total(whole + 2 * n, n);
+    }
+    free(whole);
+    if (PyErr_Occurred()) return NULL;
+    if (!fits) Py_RETURN_NONE;
+    return PyFloat_FromDouble(found);
+}
+
+MODULE(chances, DOOR(many), DOOR(runs), DOOR(real), DOOR(joined), DOOR(placed), DOOR(gathered), DOOR(fullest))

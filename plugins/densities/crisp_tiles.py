@@ -22,7 +22,7 @@ from sparsemap import Occupancy
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 
 from .atoms import Atoms, repeated
-from .band_sums import Kept, Placed, joined, placed
+from .band_sums import Full, Kept, Placed, Share, fullest, gathered, joined, placed
 from .common import Memory, chosen, expanded, remembered
 from .footprints import NEVER, BandClasses, Bands, Columns, Strips, bands
 from .full_bands import Filled, filled, heaviest
@@ -121,7 +121,7 @@ class CrispOccupancy(Occupancy):
     def distribution(self, tile: tuple[int, ...]) -> tuple[Nonzeros, Probabilities]:
         """P(k), as the module says."""
         cut = self._cut(tile)
-        layout, (places, rows) = self._layout(cut), self._in_rows(self._bands(cut[0], cut[0]), cut[1])
+        layout, (places, rows) = self._layout(cut), self._places(cut[0], cut[0], self._whole(cut[1]))
         p = self._of_tiles(layout.over(rows or 1), cut[1], places, cut[1])
         k = np.minimum(layout.origin + layout.step * np.arange(layout.points), int(self.largest(tile)))
         some = p > UNSEEN
@@ -154,24 +154,23 @@ class CrispOccupancy(Occupancy):
         found, stop = np.empty(len(k)), 0
         asked = defaultdict[Any, dict[Asked, Any]](dict)
         looked_up = list[tuple[int, int, Lattice, Any, Asked]]()
-        for sub_tile, tile, count in zip(sub_tiles.tolist(), tiles.tolist(), counts.tolist(), strict=True):
+        for sub_tile, tile, count in zip(sub_tiles.tolist(), map(tuple, tiles.tolist()), counts.tolist(), strict=True):
             start, stop = stop, stop + count
-            cut, sub = self._cut(tuple(tile)), self._cut(tuple(map(min, sub_tile, tile)))
-            even, columns = self._even(cut), cut[1]
+            cut, layout, largest, own = self._tile(tile)
+            sub = self._cut(tuple(map(min, sub_tile, tile)))
             if cut == sub:
                 found[start:stop] = k[start:stop] == 0
                 continue
-            if even and sub[0] * math.prod(sub[1]) == 1:  # a word: as many are empty as the tile has no nonzeros
-                found[start:stop] = 1.0 - k[start:stop] / (cut[0] * math.prod(columns))
+            if own and sub[0] * math.prod(sub[1]) == 1:  # a word: as many are empty as the tile has no nonzeros
+                found[start:stop] = 1.0 - k[start:stop] / (cut[0] * math.prod(cut[1]))
                 continue
-            places, rows = self._in_rows(self._bands(cut[0], sub[0]), columns)
-            if count == 1 and k[start] == self.largest(tuple(tile)):
-                full = (self._of_fullest if rows else self._empty_in_fullest)(places, columns, sub[1])
+            places, rows = self._places(cut[0], sub[0], self._whole(cut[1]))
+            if count == 1 and k[start] == largest:
+                full = (self._of_fullest if rows else self._empty_in_fullest)(places, cut[1], sub[1])
                 if full is not None:
                     found[start] = full
                     continue
-            own, layout = self._in_rows(self._bands(cut[0], cut[0]), columns)[0] if even else places, self._layout(cut)
-            about = layout.over(rows or 1), columns, own, columns if even else sub[1]
+            about = layout.over(rows or 1), cut[1], own or places, cut[1] if own else sub[1]
             asked[about][places, sub[1]] = None
             looked_up.append((start, count, layout, about, (places, sub[1])))
         for about, ones in asked.items():
@@ -182,18 +181,26 @@ class CrispOccupancy(Occupancy):
             found[start : start + count] = shares[np.minimum(np.maximum(at, 0), len(shares) - 1)]
         return found
 
-    def _in_rows(self, places: Places, columns: Widths) -> tuple[Places, int]:
-        """Of tiles in one band whose rows all hold equally many: as if they had one row, and how many they have; else 0."""
+    @remembered
+    def _tile(self, tile: tuple[int, ...]) -> tuple[Cut, Lattice, float, Places]:
+        """Rows and columns of a tile, its layout, the most nonzeros, and how it lies; () where some are cut off at an edge: then
+        not all have as many sub-tiles."""
+        rows, columns = cut = self._cut(tile)
+        sizes = (self.shape[0], *self.columns.ranks)
+        even = not any(size % width for size, width in zip(sizes, (rows, *columns), strict=True))
+        own = self._places(rows, rows, self._whole(columns))[0] if even else ()
+        return cut, self._layout(cut), self.largest(tile), own
+
+    @remembered
+    def _places(self, rows: int, sub: int, whole: bool) -> tuple[Places, int]:
+        """How rows of tiles lie to the blocks. Those in one band that hold equally many, where groups are whole: as if they were
+        one row, and how many they are; else 0."""
+        places = self._bands(rows, sub)
         (weight, apart, touched), *others = places
         height, inner, count = touched[0]
-        if others or apart or len(touched) > 1 or count > 1 or not self._whole(columns):
+        if others or apart or len(touched) > 1 or count > 1 or not whole:
             return places, 0
         return (Bands(weight, (), ((1, inner, 1),)),), height
-
-    def _even(self, cut: Cut) -> bool:
-        """Whether no tile is cut off at an edge: all have as many sub-tiles."""
-        sizes = (self.shape[0], *self.columns.ranks)
-        return not any(size % width for size, width in zip(sizes, (cut[0], *cut[1]), strict=True))
 
     def _empty_shares(self, about: tuple[Lattice, Widths, Places, Widths], asked: list[Asked]) -> list[Array]:
         """`empty_within` of the occupancies of the layout, up to the last one with a probability: that of tiles of so many
@@ -223,20 +230,20 @@ class CrispOccupancy(Occupancy):
     def _empty_in_fullest(self, places: Places, columns: Widths, sub: Widths) -> float | None:
         """`empty_within` of tiles that hold all that they can, by logarithms: few do; None where numbers do not reach. To 14
         digits, which is what they carry: counts that are whole numbers are rounded up."""
-        rows, whole, found = max([band.rows for band in places]), self._whole(columns), list[tuple[Array, Array]]()
+        rows, whole, found = max([band.rows for band in places]), self._whole(columns), list[Full]()
         for band in places:
             one = self._heaviest_strips(columns, sub, band.weight if band.rows == rows else 0)
-            for height, *_, count in (*band.heights, *band.touched):
-                one = one + count * self._full_strips(columns, sub, 1 if whole else height, 0)
-            both = one
-            for height, inner, count in band.touched:
-                both = both + count * self._full_strips(columns, sub, inner if whole else height, inner)
-            found.append((one, both))
-        one, both = found[0] if len(found) == 1 else map(np.concatenate, zip(*found, strict=True))
-        top = np.maximum.reduce(one)
-        if top == -np.inf:
-            return None
-        return float(f"{np.add.reduce(np.exp(both - top)) / np.add.reduce(np.exp(one - top)):.14g}")
+            every = [
+                (count, self._full_strips(columns, sub, 1 if whole else height, 0))
+                for height, *_, count in (*band.heights, *band.touched)
+            ]
+            inside = [
+                (count, self._full_strips(columns, sub, inner if whole else height, inner))
+                for height, inner, count in band.touched
+            ]
+            found.append((one, every, inside))
+        share = fullest(found)
+        return None if share is None else float(f"{share:.14g}")
 
     _of_fullest = remembered(_empty_in_fullest)
 
@@ -274,10 +281,19 @@ class CrispOccupancy(Occupancy):
         """(strips,) logarithm of the chance that a band holds all that it can; with `inner`, of the share with an empty
         sub-tile."""
         kinds, at = self._filled_strips(columns, sub, inner > 0)
-        with np.errstate(divide="ignore"):
-            found = np.log([kind.chance(height, inner) if kind else 0.0 for kind in kinds])[at]
-        whole = self._full_strips(columns, sub, 1 if self._whole(columns) else height, 0) if inner else np.zeros(1)
-        return found - np.where(np.isfinite(whole), whole, 0.0)
+        chances = [kind.chance(height, inner) if kind else 0.0 for kind in kinds]
+        if inner and 0.0 not in chances:
+            found = np.log(chances)
+        else:
+            with np.errstate(divide="ignore"):
+                found = np.log(chances)
+        return found[at] - self._full_strips_finite(columns, sub, 1 if self._whole(columns) else height) if inner else found[at]
+
+    @remembered
+    def _full_strips_finite(self, columns: Widths, sub: Widths, height: int) -> Array:
+        """The same of whole bands, 0 where they never do."""
+        whole = self._full_strips(columns, sub, height, 0)
+        return np.where(np.isfinite(whole), whole, 0.0)
 
     @remembered
     def _filled_strips(self, columns: Widths, sub: Widths, inside: bool) -> tuple[list[Filled | None], Array]:
@@ -475,14 +491,7 @@ class CrispOccupancy(Occupancy):
         and the weight of the strips. `inner` is 0 where sub-tiles are not asked for."""
         if height > 1 and self._whole(columns):
             return [(atoms, height, at, share) for atoms, _, at, share in self._mixed_row(columns, sub, inner)[0]]
-        held, joined = list[Placed](), self._joined
-        for at, classes, share in self._shares(columns, sub, inner):
-            with_sub = 0 if classes.certain else inner
-            if classes.partial:
-                held.append((joined(classes, height, with_sub), 1, at, share))
-            else:
-                held.append((joined(classes, 1, with_sub), height, at, share))
-        return held
+        return gathered(self._shares(columns, sub, inner), height, inner, self.memory.values, self._joined)
 
     @remembered
     def _mixed_row(self, columns: Widths, sub: Widths, inner: int) -> tuple[Any, ...]:
@@ -491,7 +500,7 @@ class CrispOccupancy(Occupancy):
         return mixed, *(part for atoms, *_ in mixed for part in atoms)
 
     @remembered
-    def _shares(self, columns: Widths, sub: Widths, inner: int) -> list[tuple[int, BandClasses, float]]:
+    def _shares(self, columns: Widths, sub: Widths, inner: int) -> list[Share]:
         """What the bands of `_mixed` are made of: the kind of tile, footprints, and the share of these."""
         weights, _, whole, *_ = self._weights(columns, sub)
         shares: dict[tuple[int, BandClasses], float] = {}
@@ -502,4 +511,4 @@ class CrispOccupancy(Occupancy):
                 chance = weight * one**inner
                 shares[at, strip.whole] = shares.get((at, strip.whole), 0.0) + chance
             shares[at, classes] = shares.get((at, classes), 0.0) + weight - chance
-        return [(at, classes, share) for (at, classes), share in shares.items()]
+        return [(at, one, share, one.partial, one.certain) for (at, one), share in shares.items()]
