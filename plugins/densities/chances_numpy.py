@@ -130,9 +130,7 @@ def gathered(
         (at, (classes, height if partial else 1, 0 if certain else inner), share, 1 if partial else height)
         for at, classes, share, partial, certain in shares
     ]
-    return [
-        (known.get(("_joined", asked)) or ask(*asked), times, at, share) for at, asked, share, times in every
-    ]
+    return [(known.get(("_joined", asked)) or ask(*asked), times, at, share) for at, asked, share, times in every]
 
 
 def fullest(bands: list[Full]) -> float:

@@ -31,6 +31,12 @@ def need_two_ranks(model: DensityModel, shape: tuple[int, ...]) -> None:
         raise refused(model, text)
 
 
+def padded(held: Iterable[int], shape: Iterable[int], words: int = 0) -> bool:
+    """Whether data with so many words per rank do for a tensor of this shape, the rest being zeros: one that is up to a quarter
+    longer than they are, or at most so many words."""
+    return all(size <= own + max(words, own // 4) for own, size in zip(held, shape, strict=True))
+
+
 def positions(k: Nonzeros, possible: Nonzeros, tile: Iterable[int], tensor: str) -> Array:
     """Where k stand among the occupancies that are possible; ValueError for one that is not."""
     k = np.asarray(k).astype(np.int64)

@@ -206,7 +206,9 @@ class CrispOccupancy(Occupancy):
         """`empty_within` of the occupancies of the layout, up to the last one with a probability: that of tiles of so many
         columns that lie like these places, with parts of so many columns."""
         layout, columns, *_ = about
-        found = {one: self.memory.find((about, one)) for one in asked if one[0][0].rows == 1}  # of rows: of many heights
+        found = {
+            one: self.memory.find((about, one)) for one in asked if one[0][0].rows == 1
+        }  # of rows: of many heights
         missing = [one for one in asked if found.get(one) is None]
         known, positive = self._known(*about)
         count = 1 + TOGETHER // (layout.size * len(self._tile_kinds(columns)))
@@ -287,7 +289,11 @@ class CrispOccupancy(Occupancy):
         else:
             with np.errstate(divide="ignore"):
                 found = np.log(chances)
-        return found[at] - self._full_strips_finite(columns, sub, 1 if self._whole(columns) else height) if inner else found[at]
+        return (
+            found[at] - self._full_strips_finite(columns, sub, 1 if self._whole(columns) else height)
+            if inner
+            else found[at]
+        )
 
     @remembered
     def _full_strips_finite(self, columns: Widths, sub: Widths, height: int) -> Array:
@@ -432,7 +438,9 @@ class CrispOccupancy(Occupancy):
             for band in places:
                 parts = [*band.heights, *(band.touched if inside else ((h, 0, n) for h, _, n in band.touched))]
                 touched, first, product = sum([count for _, inner, count in parts if inner]), rows, None
-                if touched == 1 or (len(parts) == 1 and parts[0][2] == 1):  # strips of one kind of tile are added up first
+                if touched == 1 or (
+                    len(parts) == 1 and parts[0][2] == 1
+                ):  # strips of one kind of tile are added up first
                     mixed = self._mixed(columns, sub, *parts.pop()[:2])
                     held += [(atoms, times, rows + at if parts else rows, share) for atoms, times, at, share in mixed]
                     rows += len(order) if parts else 1
