@@ -41,7 +41,7 @@ def joined(footprints: list[Kept], blocks: int, keep: int, none: float) -> Atoms
 def placed(bands: list[Placed], rows: int, size: int, step: int) -> Array:
     """(rows, size) of what bands hold, between the nearest two places `step` apart, modulo `size`, a power of two."""
     out = np.zeros((rows, size))
-    if hypergeometric.COMPILED is None or hypergeometric.COMPILED.placed(bands, step, out) is None:
+    if bands and (hypergeometric.COMPILED is None or hypergeometric.COMPILED.placed(bands, step, out) is None):
         _plain("placed")(bands, step, out)
     return out
 
