@@ -131,7 +131,7 @@ class CrispSums(FullestTiles):
 
     def _transformed(self, layout: Lattice, columns: Widths, asked: list[Asked], inside: bool) -> Array:
         """(asked, points) P(k), or with `inside` P(k and sub-tile empty), the mean over all sub-tiles."""
-        sums, held, rows = list[_Sum](), list[Placed](), 0
+        sums, held, rows, size, step = list[_Sum](), list[Placed](), 0, layout.size, layout.step
         for number, (places, sub) in enumerate(asked):
             weights, _, whole, order, _ = self._weights(columns, sub)
             for band in places:
@@ -153,16 +153,16 @@ class CrispSums(FullestTiles):
                         factors.append((slice(rows, rows + len(kinds)), at, count))
                         rows += len(kinds)
                     else:
-                        apart = self._spectra_apart(columns, height, count, layout.step, layout.size)
-                        factors.append((apart[order], whole, 0))
+                        apart = self._spectra_apart(columns, height, count, step, size)
+                        factors.append((apart[order], whole, 0) if touched < 2 else (apart, order[whole], 0))
                 sums.append(_Sum(number, band.weight, mine, product, factors, touched < 2))
-        summed = self._summed(sums, placed(held, rows, layout.size, layout.step))
-        found = np.zeros((len(asked), layout.size))
+        summed = self._summed(sums, placed(held, rows, size, step))
+        found = np.zeros((len(asked), size))
         for one, values in zip(sums, summed, strict=True):
             found[one.number] += one.weight * values
         every = [self._weights(columns, sub)[4] * sum([band.weight for band in places]) for places, sub in asked]
         found /= np.array(every)[:, None]
-        first = layout.origin // layout.step % layout.size
+        first = layout.origin // step % size
         return np.concatenate([found[:, first:], found[:, :first]], axis=1)[:, : layout.points]
 
     @staticmethod

@@ -164,7 +164,7 @@ class Bands(NamedTuple):
 
     @property
     def rows(self) -> int:
-        return sum(height * count for height, *_, count in (*self.heights, *self.touched))
+        return sum([height * count for height, _, count in (*self.heights, *self.touched)])
 
 
 class Strips(NamedTuple):
