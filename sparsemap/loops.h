@@ -66,6 +66,35 @@ static inline int ufunc(PyObject *of, int inputs, Ufunc *found) {
     }
     return 0;
 }
+
+/* The beginning of NumPy's arrays and of their types, which its ABI fixes. */
+typedef struct {
+    PyObject_HEAD
+    PyTypeObject *type;
+    char kind, letter, order, flags;
+    int number;
+} NumpyType;
+typedef struct {
+    PyObject_HEAD
+    char *data;
+    int ndim;
+    intptr_t *shape, *strides;
+    PyObject *base;
+    const NumpyType *type;
+    int flags;
+} NumpyArray;
+
+/* The numbers of an array (n,) in one piece of doubles, or of int64 if `whole`; NULL if it is none. A buffer (`native.h`)
+ * of it takes longer than few numbers themselves. */
+static inline const void *numbers(PyObject *array, int whole, intptr_t *n) {
+    enum { LONG = 7, LONGLONG = 9, DOUBLE = 12, ONE_PIECE = 0x101 }; /* and aligned */
+    const NumpyArray *a = (const NumpyArray *)array;
+    if (strcmp(Py_TYPE(array)->tp_name, "numpy.ndarray") || a->ndim != 1 || (a->flags & ONE_PIECE) != ONE_PIECE) return NULL;
+    int number = a->type->number, fits = number == LONGLONG || (number == LONG && sizeof(long) == 8);
+    if (a->type->order != '=' || !(whole ? fits : number == DOUBLE)) return NULL;
+    *n = a->shape[0];
+    return a->data;
+}
 #endif
 
 #endif

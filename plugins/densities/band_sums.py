@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 from importlib import import_module
@@ -21,6 +22,12 @@ Kept = tuple[int, int, Array | None, list[Atoms] | None]
 that 0, 1, .. of them do with the sub-tile empty, or what so many hold."""
 Placed = tuple[Atoms, int, int, float]
 """Occupancies and their probabilities, what the former are multiplied by, their row of `placed`, and their share of it."""
+Share = tuple[int, Any, float, bool, bool]
+"""Of `gathered`: a row of `placed`, what a band is like, and the share of it; whether its groups are cut, and whether it
+holds the same however many rows the sub-tile has."""
+Full = tuple[Array, list[tuple[int, Array]], list[tuple[int, Array]]]
+"""(strips,) logarithms of `fullest`: of how many there are, of the chance that each of so many bands holds all that it can,
+and of the share of that with an empty sub-tile in so many."""
 
 
 def joined(footprints: list[Kept], blocks: int, keep: int, none: float) -> Atoms:
@@ -34,9 +41,26 @@ def joined(footprints: list[Kept], blocks: int, keep: int, none: float) -> Atoms
 def placed(bands: list[Placed], rows: int, size: int, step: int) -> Array:
     """(rows, size) of what bands hold, between the nearest two places `step` apart, modulo `size`, a power of two."""
     out = np.zeros((rows, size))
-    if hypergeometric.COMPILED is None or hypergeometric.COMPILED.placed(bands, step, out) is None:
+    if bands and (hypergeometric.COMPILED is None or hypergeometric.COMPILED.placed(bands, step, out) is None):
         _plain("placed")(bands, step, out)
     return out
+
+
+def gathered(
+    shares: list[Share], height: int, inner: int, known: dict[Any, Atoms], ask: Callable[..., Atoms]
+) -> list[Placed]:
+    """Bands of so many rows, `inner` of them with a sub-tile, as `placed` takes them: what they hold is `known` as
+    ("_joined", (what they are like, rows, inner)), or asked for. Where groups are whole, of one row."""
+    given = shares, height, inner, known, ask
+    found = hypergeometric.COMPILED and hypergeometric.COMPILED.gathered(*given)
+    return _plain("gathered")(*given) if found is None else found
+
+
+def fullest(bands: list[Full]) -> float | None:
+    """The share of empty sub-tiles in tiles that hold all that they can; None where there are none as far as numbers reach."""
+    found = hypergeometric.COMPILED and hypergeometric.COMPILED.fullest(bands, hypergeometric.LOOPS)
+    found = _plain("fullest")(bands) if found is None else found
+    return None if math.isnan(found) else found
 
 
 def _plain(name: str) -> Callable[..., Any]:

@@ -22,7 +22,7 @@ from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 
 from .atoms import repeated
-from .common import by, chosen, expanded, need_two_ranks
+from .common import by, chosen, expanded, need_two_ranks, padded
 from .data import DataOccupancy
 from .hypergeometric import none, table
 from .tensor_files import Limits, read_nonzeros
@@ -161,12 +161,12 @@ class Gamma(DensityModel):
         return mask
 
     def occupancy(self, shape: tuple[int, ...]) -> DataOccupancy:
-        """A tensor that is up to a quarter longer than the mask in a rank is padded: the rest is zeros."""
+        """Of a tensor that is longer than the mask, the rest is zeros (`padded`)."""
         need_two_ranks(self, shape)
         blocks = tuple(-(-int(words) // size) for words, size in zip(shape, self.block, strict=False))
         more = [own - held for own, held in zip(blocks, self.mask.shape, strict=True)]
         held = [count * size for count, size in zip(self.mask.shape, self.block, strict=True)]
-        if min(more) < 0 or any(own > words + words // 4 for own, words in zip(shape, held, strict=False)):
+        if min(more) < 0 or not padded(held, shape[:2]):
             text = f"holds {by(self.mask.shape)} blocks, and the workload's tensor has {by(blocks)}"
             raise SpecError.at(self.file, "", text)
         mask = np.pad(self.mask, [(0, count) for count in more])

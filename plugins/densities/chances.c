@@ -1,5 +1,5 @@
 /* Hypergeometric probabilities of `hypergeometric.py`, to the last bit: in long double, as NumPy has them, or in double by
- * NumPy's own loops; and sums of independent values (`joined`, `placed`). A function returns None where an array is not what
+ * NumPy's own loops; and sums of independent values (`joined`, `placed`, `gathered`, `fullest`). A function returns None where an array is not what
  * it knows. */
 #include "../../sparsemap/native.h"
 
@@ -226,13 +226,13 @@ static int add_sums(const Atoms *first, double chance, const Atoms *second, Dens
     return taken_out(dense, least, most, to);
 }
 
-/* The arrays of a tuple (values, probabilities, ..); the caller releases `views`. */
-static int atoms(PyObject *pair, Views *views, Atoms *found) {
+/* The arrays of a tuple (values, probabilities, ..), as long as it lives. */
+static int atoms(PyObject *pair, Atoms *found) {
     if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) < 2) return 0;
-    const Py_buffer *x = view(views, PyTuple_GET_ITEM(pair, 0), "lq", 1, 0);
-    const Py_buffer *p = x ? view(views, PyTuple_GET_ITEM(pair, 1), "d", 1, 0) : NULL;
-    if (!p || x->shape[0] != p->shape[0]) return 0;
-    *found = (Atoms){x->buf, p->buf, x->shape[0], 0, 0};
+    intptr_t n, m;
+    const void *x = numbers(PyTuple_GET_ITEM(pair, 0), 1, &n), *p = numbers(PyTuple_GET_ITEM(pair, 1), 0, &m);
+    if (!x || !p || n != m) return 0;
+    *found = (Atoms){(int64_t *)x, (double *)p, n, 0, 0};
     return 1;
 }
 
@@ -248,32 +248,27 @@ static int footprint(PyObject *one, PyObject *draws, long long left, long long k
     for (long long taken = 0; fits && taken <= keep; taken++) {
         Atoms *from = &before[taken], draw, block;
         if (!from->parts) continue;
-        Views views = {.count = 0};
         PyObject *table = PyObject_CallFunction(draws, "LLL", left, keep - taken, count);
-        const Py_buffer *power = NULL;
-        fits = table && (from->parts == 1 || merged(from, dense)) && atoms(table, &views, &draw) && draw.n &&
-               (powers == Py_None || (power = view(&views, powers, "d", 1, 0))) &&
-               (power || PyList_Check(blocks)) && draw.x[draw.n - 1] - draw.x[0] == draw.n - 1 && draw.x[0] >= 0 &&
-               draw.x[draw.n - 1] < (power ? power->shape[0] : PyList_GET_SIZE(blocks)) &&
-               taken + draw.x[draw.n - 1] <= keep;
-        const double *of = power ? power->buf : NULL;
-        if (fits && power && last) {
+        const double *of = NULL;
+        intptr_t room = 0;
+        fits = table && (from->parts == 1 || merged(from, dense)) && atoms(table, &draw) && draw.n &&
+               (powers == Py_None ? PyList_Check(blocks) : (of = numbers(powers, 0, &room)) != NULL) &&
+               draw.x[draw.n - 1] - draw.x[0] == draw.n - 1 && draw.x[0] >= 0 &&
+               draw.x[draw.n - 1] < (of ? room : PyList_GET_SIZE(blocks)) && taken + draw.x[draw.n - 1] <= keep;
+        if (fits && of && last) {
             after[0].parts++;
             for (Py_ssize_t i = 0; i < from->n; i++)
                 for (Py_ssize_t j = 0; j < draw.n; j++)
                     fits &= add(&after[0], from->x[i] + draw.x[j] * step, from->p[i] * (draw.p[j] * of[draw.x[j]]));
         } else {
             for (Py_ssize_t j = 0; fits && j < draw.n; j++) {
-                Views held = {.count = 0};
                 int64_t kept = draw.x[j], x = kept * step;
                 double surely = 1.0;
                 block = (Atoms){&x, &surely, 1, 0, 0};
-                fits = (power || atoms(PyList_GET_ITEM(blocks, kept), &held, &block)) &&
-                       add_sums(from, draw.p[j] * (power ? of[kept] : 1.0), &block, dense, &after[last ? 0 : taken + kept]);
-                release(&held);
+                fits = (of || atoms(PyList_GET_ITEM(blocks, kept), &block)) &&
+                       add_sums(from, draw.p[j] * (of ? of[kept] : 1.0), &block, dense, &after[last ? 0 : taken + kept]);
             }
         }
-        release(&views);
         Py_XDECREF(table);
     }
     return fits;
@@ -336,11 +331,10 @@ static PyObject *placed(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
     int fits = next && !(size & (size - 1));
     for (Py_ssize_t i = 0; fits && i < PyList_GET_SIZE(args[0]); i++) {
         PyObject *band = PyList_GET_ITEM(args[0], i), *pair;
-        Views held = {.count = 0};
         Atoms one;
         long long height, kind;
         double share;
-        fits = PyArg_ParseTuple(band, "OLLd", &pair, &height, &kind, &share) && atoms(pair, &held, &one) && kind >= 0 &&
+        fits = PyArg_ParseTuple(band, "OLLd", &pair, &height, &kind, &share) && atoms(pair, &one) && kind >= 0 &&
                kind < kinds;
         double *to = found + kind * size, *to_next = next + kind * size;
         for (Py_ssize_t j = 0; fits && j < one.n; j++) {
@@ -353,7 +347,6 @@ static PyObject *placed(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
                 to_next[(place + 1) & (size - 1)] += p * part;
             } else to[place & (size - 1)] += p;
         }
-        release(&held);
     }
     for (int64_t i = 0; fits && i < kinds * size; i++) found[i] += next[i];
     if (!fits) memset(found, 0, kinds * size * sizeof(double));
@@ -365,4 +358,102 @@ static PyObject *placed(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
     return fits ? done(&views, kinds) : none(&views);
 }
 
-MODULE(chances, DOOR(many), DOOR(runs), DOOR(real), DOOR(joined), DOOR(placed))
+/* gathered(shares, height, inner, known, ask): `gathered` of `chances_numpy.py`. */
+static PyObject *gathered(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    if (nargs != 5 || !PyList_Check(args[0]) || !PyDict_Check(args[3])) Py_RETURN_NONE;
+    Py_ssize_t n = PyList_GET_SIZE(args[0]);
+    PyObject *found = PyList_New(n), *name = PyUnicode_FromString("_joined"), *none = PyLong_FromLong(0), *one = PyLong_FromLong(1);
+    int fits = found && name && none && one;
+    for (Py_ssize_t i = 0; fits && i < n; i++) {
+        PyObject *at, *classes, *share, *known = NULL;
+        int partial, certain;
+        fits = PyArg_ParseTuple(PyList_GET_ITEM(args[0], i), "OOOpp", &at, &classes, &share, &partial, &certain);
+        if (!fits) break;
+        PyObject *asked = PyTuple_Pack(3, classes, partial ? args[1] : one, certain ? none : args[2]);
+        PyObject *key = asked ? PyTuple_Pack(2, name, asked) : NULL;
+        if (key && (known = PyDict_GetItemWithError(args[3], key))) Py_INCREF(known);
+        else if (key && !PyErr_Occurred()) known = PyObject_CallObject(args[4], asked);
+        PyObject *band = known ? PyTuple_Pack(4, known, partial ? one : args[1], at, share) : NULL;
+        if (band) PyList_SET_ITEM(found, i, band);
+        fits = band != NULL;
+        Py_XDECREF(known), Py_XDECREF(key), Py_XDECREF(asked);
+    }
+    Py_XDECREF(name), Py_XDECREF(none), Py_XDECREF(one);
+    if (!fits) Py_CLEAR(found);
+    return found;
+}
+
+/* The sum of NumPy: of up to 128 numbers eight at once, of more by halves. */
+static double total(const double *x, Py_ssize_t n) {
+    if (n > 128) {
+        Py_ssize_t half = n / 2 - n / 2 % 8;
+        return total(x, half) + total(x + half, n - half);
+    }
+    double eight[8], sum = -0.0;
+    Py_ssize_t i = 8;
+    if (n >= 8) {
+        memcpy(eight, x, sizeof(eight));
+        for (; i < n - n % 8; i += 8)
+            for (int j = 0; j < 8; j++) eight[j] += x[i + j];
+        sum = ((eight[0] + eight[1]) + (eight[2] + eight[3])) + ((eight[4] + eight[5]) + (eight[6] + eight[7]));
+    } else i = 0;
+    for (; i < n; i++) sum += x[i];
+    return sum;
+}
+
+/* Adds count * x of all (count, x) of a list to the n numbers of `to`. */
+static int add_times(PyObject *list, double *to, Py_ssize_t n) {
+    if (!PyList_Check(list)) return 0;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
+        long long count;
+        intptr_t m = 0;
+        PyObject *array;
+        if (!PyArg_ParseTuple(PyList_GET_ITEM(list, i), "LO", &count, &array)) return 0;
+        const double *x = numbers(array, 0, &m);
+        if (!x || m != n) return 0;
+        for (Py_ssize_t j = 0; j < n; j++) to[j] += (double)count * x[j];
+    }
+    return 1;
+}
+
+/* fullest(bands, loops): `fullest` of `chances_numpy.py`, NaN where none is. */
+static PyObject *fullest(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    Ufunc exp_of;
+    if (nargs != 2 || !PyList_Check(args[0]) || !PyTuple_Check(args[1]) || PyTuple_GET_SIZE(args[1]) < 1 ||
+        !ufunc(PyTuple_GET_ITEM(args[1], 0), 1, &exp_of))
+        Py_RETURN_NONE;
+    double *whole = NULL, top = -INFINITY, found = NAN;
+    Py_ssize_t n = 0;
+    int fits = 1;
+    for (int pass = 0; fits && pass < 2; pass++) { /* how many numbers, then what they are */
+        Py_ssize_t at = 0;
+        for (Py_ssize_t i = 0; fits && i < PyList_GET_SIZE(args[0]); i++) {
+            PyObject *first, *all, *inside;
+            intptr_t m = 0;
+            const double *x = NULL;
+            fits = PyArg_ParseTuple(PyList_GET_ITEM(args[0], i), "OOO", &first, &all, &inside) && (x = numbers(first, 0, &m));
+            if (fits && pass) {
+                memcpy(whole + at, x, m * sizeof(double));
+                fits = add_times(all, whole + at, m);
+                memcpy(whole + n + at, whole + at, m * sizeof(double));
+                fits = fits && add_times(inside, whole + n + at, m);
+            }
+            at += m;
+        }
+        if (pass) break;
+        n = at;
+        fits = fits && n && (whole = malloc(4 * n * sizeof(double)));
+    }
+    for (Py_ssize_t i = 0; fits && i < n; i++) top = whole[i] > top ? whole[i] : top;
+    if (fits && top > -INFINITY) {
+        for (Py_ssize_t i = 0; i < 2 * n; i++) whole[i] -= top;
+        all_one(&exp_of, whole, 2 * n, whole + 2 * n);
+        found = total(whole + 3 * n, n) / total(whole + 2 * n, n);
+    }
+    free(whole);
+    if (PyErr_Occurred()) return NULL;
+    if (!fits) Py_RETURN_NONE;
+    return PyFloat_FromDouble(found);
+}
+
+MODULE(chances, DOOR(many), DOOR(runs), DOOR(real), DOOR(joined), DOOR(placed), DOOR(gathered), DOOR(fullest))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
 from sparsemap.pieces.contracts.base import Array
 
 from .atoms import Atoms, added, merged
-from .band_sums import Kept, Placed
+from .band_sums import Full, Kept, Placed, Share
 from .hypergeometric import UNDERFLOW, Long, log_none
 
 INVISIBLE = -40.0  # exp of this, 4e-18, leaves 1 as it is
@@ -119,3 +120,29 @@ def placed(bands: list[Placed], step: int, out: Array) -> None:
     first, part = np.repeat([row * size for *_, row, _ in bands], lengths), rest / step
     for at, chance in ((place, p * (1.0 - part)), (place + 1, p * part)):
         out += np.bincount(first + at % size, chance, rows * size).reshape(rows, size)
+
+
+def gathered(
+    shares: list[Share], height: int, inner: int, known: dict[Any, Atoms], ask: Callable[..., Atoms]
+) -> list[Placed]:
+    """`band_sums.gathered`."""
+    every = [
+        (at, (classes, height if partial else 1, 0 if certain else inner), share, 1 if partial else height)
+        for at, classes, share, partial, certain in shares
+    ]
+    return [(known.get(("_joined", asked)) or ask(*asked), times, at, share) for at, asked, share, times in every]
+
+
+def fullest(bands: list[Full]) -> float:
+    """`band_sums.fullest`, NaN where none is."""
+    ones, boths = [], []
+    for first, every, inside in bands:
+        for count, chance in every:
+            first = first + count * chance
+        ones.append(first)
+        for count, chance in inside:
+            first = first + count * chance
+        boths.append(first)
+    one, both = np.concatenate(ones), np.concatenate(boths)
+    top = one.max()
+    return float(np.exp(both - top).sum() / np.exp(one - top).sum()) if top > -np.inf else np.nan

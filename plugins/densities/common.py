@@ -31,6 +31,12 @@ def need_two_ranks(model: DensityModel, shape: tuple[int, ...]) -> None:
         raise refused(model, text)
 
 
+def padded(held: Iterable[int], shape: Iterable[int], words: int = 0) -> bool:
+    """Whether data with so many words per rank do for a tensor of this shape, the rest being zeros: one that is up to a quarter
+    longer than they are, or at most so many words."""
+    return all(size <= own + max(words, own // 4) for own, size in zip(held, shape, strict=True))
+
+
 def positions(k: Nonzeros, possible: Nonzeros, tile: Iterable[int], tensor: str) -> Array:
     """Where k stand among the occupancies that are possible; ValueError for one that is not."""
     k = np.asarray(k).astype(np.int64)
@@ -55,12 +61,27 @@ def expanded(mask: Array, block: Sequence[int], shape: tuple[int, ...]) -> Array
 
 @attrs.define
 class Memory:
-    """What the `remembered` methods of an occupancy have found, what was asked for last at the end."""
+    """What the `remembered` methods of an occupancy have found: lately, and before that."""
 
     limit: int = 8 << 20
     """float64 that are kept, 64 MB."""
     size: int = 0
+    """Of those found lately."""
     values: dict[Any, Any] = attrs.field(factory=dict)
+    older: dict[Any, Any] = attrs.field(factory=dict)
+
+    def find(self, key: Any) -> Any:
+        """None: it is not known, or not any more."""
+        if key in self.older:
+            self.keep(key, self.older.pop(key))
+        return self.values.get(key)
+
+    def keep(self, key: Any, value: Any) -> None:
+        """When half the room is taken, what nobody asked for since the last time that it was is forgotten."""
+        self.values[key] = value
+        self.size += _numbers(value)
+        if 2 * self.size > self.limit:
+            self.values, self.older, self.size = {}, self.values, 0
 
 
 def remembered(method: Method) -> Method:
@@ -73,13 +94,11 @@ def remembered(method: Method) -> Method:
         memory, key = self.memory, (name, arguments)
         value = memory.values.get(key, memory)
         if value is not memory:
-            if 4 * memory.size > 3 * memory.limit:  # it may have to forget something soon
-                memory.values[key] = memory.values.pop(key, value)
             return value
-        value = memory.values[key] = method(self, *arguments)
-        memory.size += _numbers(value)
-        while memory.size > memory.limit:
-            memory.size -= _numbers(memory.values.pop(next(iter(memory.values))))
+        value = memory.older.pop(key, memory)
+        if value is memory:
+            value = method(self, *arguments)
+        memory.keep(key, value)
         return value
 
     return found  # type: ignore[return-value]
@@ -87,4 +106,4 @@ def remembered(method: Method) -> Method:
 
 def _numbers(value: Any) -> int:
     parts = value if isinstance(value, tuple) else (value,)
-    return 8 + sum(part.nbytes // 8 for part in parts if isinstance(part, np.ndarray))
+    return 8 + sum([part.nbytes // 8 for part in parts if isinstance(part, np.ndarray)])

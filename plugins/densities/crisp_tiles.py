@@ -4,75 +4,36 @@ In one block row (a *band*) the number of kept blocks among those that a tile to
 adds what its groups hold: all of it known for whole groups, hypergeometric per row and group for others. Bands are
 independent, so that their distributions are convolved, as products of Fourier transforms. Tiles of the same size that lie
 differently to the blocks are averaged. All of this is exact up to 1e-15 in absolute probability, but for tiles with more
-than `POINTS` possible occupancies within reach: there, occupancies are split between the nearest two of so many.
+than `crisp_sums.POINTS` possible occupancies within reach: there, occupancies are split between the nearest two of so many.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections import defaultdict
+from typing import Any
 
-import attrs
 import numpy as np
 
-from sparsemap import Occupancy
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 
-from .atoms import Atoms, repeated
-from .band_sums import Kept, Placed, joined, placed
-from .common import Memory, chosen, expanded, remembered
-from .footprints import NEVER, BandClasses, Bands, Columns, Strips, bands
-from .full_bands import Filled, filled, heaviest
-
-POINTS = 2048
-"""The most occupancies of one tile."""
-UNSEEN = 1e-15
-"""Probability below which an occupancy is left out."""
-EXPONENT = 40.0
-"""exp(-40) = 4e-18 bounds the probability beyond the window of a transform."""
-
-Cut = tuple[int, tuple[int, ...]]
-"""Rows of a tile, and its columns per rank of `Columns`."""
+from .common import chosen, expanded, remembered
+from .crisp_bands import Cut, Places
+from .crisp_sums import UNSEEN, Asked, CrispSums, Lattice
 
 
-class Lattice(NamedTuple):
-    """The lattice of occupancies on which tiles of one size are transformed: `origin` + i * `step`, i < `points`."""
-
-    origin: int
-    step: int
-    points: int
-
-    @property
-    def size(self) -> int:
-        """Points of the transform."""
-        return max(8, 1 << (self.points - 1).bit_length())
-
-
-@attrs.frozen
-class CrispOccupancy(Occupancy):
+class CrispOccupancy(CrispSums):
     """Tiles of a tensor of `crisp.Crisp`. Tiles are aligned; those cut off at an edge count as they are."""
 
-    by_shape = True
+    __slots__ = ()
 
-    shape: tuple[int, ...]
-    columns: Columns
-    block_rows: int
-    """Rows of a block."""
-    blocks: int
-    """C, blocks in a block row."""
-    keep: int
-    """Kept blocks of each."""
-    memory: Memory = attrs.field(factory=Memory, init=False, repr=False, eq=False)
+    by_shape = True
 
     @property
     def density(self) -> float:  # type: ignore[override]
         columns, groups = self.columns, -(-self.columns.count // self.columns.m)
         held = np.minimum(columns.width(np.arange(groups)), columns.n).sum()
         return float(self.keep / self.blocks * held / columns.count)
-
-    # -- tiles
 
     @remembered
     def _cut(self, tile: tuple[int, ...]) -> Cut:
@@ -83,7 +44,8 @@ class CrispOccupancy(Occupancy):
     def distribution(self, tile: tuple[int, ...]) -> tuple[Nonzeros, Probabilities]:
         """P(k), as the module says."""
         cut = self._cut(tile)
-        layout, p = self._layout(cut), self._of_tiles(cut)
+        layout, (places, rows) = self._layout(cut), self._places(cut[0], cut[0], self._whole(cut[1]))
+        p = self._of_tiles(layout.over(rows or 1), cut[1], places, cut[1])
         k = np.minimum(layout.origin + layout.step * np.arange(layout.points), int(self.largest(tile)))
         some = p > UNSEEN
         k, p = k[some], p[some]
@@ -107,90 +69,50 @@ class CrispOccupancy(Occupancy):
     def empty_within(self, sub_tile: tuple[int, ...], tile: tuple[int, ...], k: Nonzeros) -> Array:
         """P(sub-tile empty and k in the tile) / P(k), of all sub-tiles."""
         k = np.asarray(k)
-        cut, sub = self._cut(tile), self._cut(tuple(map(min, sub_tile, tile)))
-        if cut == sub:
-            return (k == 0).astype(np.float64)
-        if sub[0] * math.prod(sub[1]) == 1 and self._even(cut):  # a word: as many are empty as the tile has no nonzeros
-            return 1.0 - k / (cut[0] * math.prod(cut[1]))
-        largest = self.largest(tile)
-        if k.size == 1 and k.item() == largest:
-            full = self._empty_in_fullest(cut, sub, largest)
-            if full is not None:
-                return np.full(k.shape, full)
-        layout, shares = self._layout(cut), self._empty_shares(cut, sub)
-        at = np.rint((k - layout.origin) / layout.step).astype(np.int64)
-        return shares[np.minimum(np.maximum(at, 0), len(shares) - 1)]
+        found = self.empty_within_many(np.array([sub_tile]), np.array([tile]), k.ravel(), np.array([k.size]))
+        return found.reshape(k.shape)
 
-    def _even(self, cut: Cut) -> bool:
-        """Whether no tile is cut off at an edge: all have as many sub-tiles."""
+    def empty_within_many(self, sub_tiles: Array, tiles: Array, k: Nonzeros, counts: Array) -> Array:
+        """The same of n pairs; those of one tile are transformed together."""
+        found, stop = np.empty(len(k)), 0
+        asked = defaultdict[Any, dict[Asked, Any]](dict)
+        looked_up = list[tuple[int, int, Lattice, Any, Asked]]()
+        for sub_tile, tile, count in zip(sub_tiles.tolist(), map(tuple, tiles.tolist()), counts.tolist(), strict=True):
+            start, stop = stop, stop + count
+            cut, layout, largest, own = self._tile(tile)
+            sub = self._cut(tuple(map(min, sub_tile, tile)))
+            if cut == sub:
+                found[start:stop] = k[start:stop] == 0
+                continue
+            if own and sub[0] * math.prod(sub[1]) == 1:  # a word: as many are empty as the tile has no nonzeros
+                found[start:stop] = 1.0 - k[start:stop] / (cut[0] * math.prod(cut[1]))
+                continue
+            places, rows = self._places(cut[0], sub[0], self._whole(cut[1]))
+            if count == 1 and k[start] == largest:
+                full = (self._of_fullest if rows else self._empty_in_fullest)(places, cut[1], sub[1])
+                if full is not None:
+                    found[start] = full
+                    continue
+            about = layout.over(rows or 1), cut[1], own or places, cut[1] if own else sub[1]
+            asked[about][places, sub[1]] = None
+            looked_up.append((start, count, layout, about, (places, sub[1])))
+        for about, ones in asked.items():
+            ones.update(zip(ones, self._empty_shares(about, list(ones)), strict=True))
+        for start, count, layout, about, one in looked_up:
+            shares = asked[about][one]
+            at = np.rint((k[start : start + count] - layout.origin) / layout.step).astype(np.int64)
+            found[start : start + count] = shares[np.minimum(np.maximum(at, 0), len(shares) - 1)]
+        return found
+
+    @remembered
+    def _tile(self, tile: tuple[int, ...]) -> tuple[Cut, Lattice, float, Places]:
+        """Rows and columns of a tile, its layout, the most nonzeros, and how it lies; () where some are cut off at an edge: then
+        not all have as many sub-tiles."""
+        rows, columns = cut = self._cut(tile)
         sizes = (self.shape[0], *self.columns.ranks)
-        return not any(size % width for size, width in zip(sizes, (cut[0], *cut[1]), strict=True))
-
-    def _empty_shares(self, cut: Cut, sub: Cut) -> Array:
-        """`empty_within` of the occupancies of the layout, up to the last one with a probability."""
-        known, positive = self._known(cut, cut if self._even(cut) else sub)
-        both = self._transformed(cut, sub, True)[: len(known)]
-        return np.where(known, (both / positive).clip(0.0, 1.0), 0.0)
-
-    @remembered
-    def _known(self, cut: Cut, sub: Cut) -> tuple[Array, Array]:
-        """Whether occupancies of the layout have a probability, up to the last one that has, and it, or else 1."""
-        one = self._of_tiles(cut) if cut == sub else self._transformed(cut, sub, False)
-        known = one > UNSEEN / 2
-        stop = int(np.flatnonzero(known)[-1]) + 1
-        return known[:stop], np.where(known, one, 1.0)[:stop]
-
-    def _empty_in_fullest(self, cut: Cut, sub: Cut, largest: float) -> float | None:
-        """`empty_within` of tiles that hold all that they can, by logarithms: few do; None where numbers do not reach. To 14
-        digits, which is what they carry: counts that are whole numbers are rounded up."""
-        weights, most, _ = self._weights(cut[1], sub[1])
-        whole, found = self._whole(cut[1]), list[tuple[Array, Array]]()
-        for band in self._bands(cut[0], sub[0]):
-            one = np.where(band.rows * most >= largest, np.log(band.weight * weights), -np.inf)
-            for height, *_, count in (*band.heights, *band.touched):
-                one = one + count * self._full_strips(cut[1], sub[1], 1 if whole else height, 0)
-            both = one
-            for height, inner, count in band.touched:
-                both = both + count * self._full_strips(cut[1], sub[1], inner if whole else height, inner)
-            found.append((one, both))
-        one, both = found[0] if len(found) == 1 else map(np.concatenate, zip(*found, strict=True))
-        top = one.max()
-        return None if top == -np.inf else float(f"{np.exp(both - top).sum() / np.exp(one - top).sum():.14g}")
-
-    @remembered
-    def _whole(self, columns: tuple[int, ...]) -> bool:
-        """Whether all groups lie in tiles whole: then the rows of a band all hold equally many, however high it is."""
-        return not any(strip.whole.partial for strip in self._strips(columns, columns))
-
-    @remembered
-    def _weights(self, columns: tuple[int, ...], sub: tuple[int, ...]) -> tuple[Array, Array, Array]:
-        """(strips,) their weights, the most nonzeros per row of a band, and the numbers of their tiles: alike ones have one."""
-        strips = self._strips(columns, sub)
-        weights = np.array([strip.weight for strip in strips], np.float64)
-        kinds = {whole: at for at, whole in enumerate(dict.fromkeys(strip.whole for strip in strips))}
-        most = np.array([self._heaviest(whole) for whole in kinds])
-        at = np.array([kinds[strip.whole] for strip in strips])
-        return weights, most[at], at
-
-    @remembered
-    def _full_strips(self, columns: tuple[int, ...], sub: tuple[int, ...], height: int, inner: int) -> Array:
-        """(strips,) logarithm of the chance that a band holds all that it can; with `inner`, of the share with an empty
-        sub-tile."""
-        kinds, at = self._filled_strips(columns, sub, inner > 0)
-        with np.errstate(divide="ignore"):
-            found = np.log([kind.chance(height, inner) if kind else 0.0 for kind in kinds])[at]
-        whole = self._full_strips(columns, sub, 1 if self._whole(columns) else height, 0) if inner else np.zeros(1)
-        return found - np.where(np.isfinite(whole), whole, 0.0)
-
-    @remembered
-    def _filled_strips(
-        self, columns: tuple[int, ...], sub: tuple[int, ...], inside: bool
-    ) -> tuple[list[Filled | None], Array]:
-        """Of the strips, with the sub-tile in them or without: what is distinct of `_filled`, and (strips,) which each has."""
-        pairs = zip(self._strips(columns, sub), self._weights(columns, sub)[1].tolist(), strict=True)
-        every = [(strip.inside if inside else strip.whole, most) for strip, most in pairs]
-        kinds = {one: at for at, one in enumerate(dict.fromkeys(every))}
-        return [self._filled(*one) for one in kinds], np.array([kinds[one] for one in every])
+        even = not any(size % width for size, width in zip(sizes, (rows, *columns), strict=True))
+        own = self._places(rows, rows, self._whole(columns))[0] if even else ()
+        return cut, self._layout(cut), self.largest(tile), own
 
     @remembered
     def largest(self, tile: tuple[int, ...]) -> float:
@@ -224,163 +146,3 @@ class CrispOccupancy(Occupancy):
         kept = expanded(blocks, (self.block_rows, self.columns.block), (rows, count))
         drawn = words.reshape(rows, -1)[:, :count] & kept
         return np.ascontiguousarray(np.moveaxis(drawn.reshape(rows, *self.columns.ranks), -1, 1))
-
-    # -- bands
-
-    @remembered
-    def _bands(self, rows: int, sub: int) -> list[Bands]:
-        return bands(self.shape[0], self.block_rows, rows, sub)
-
-    def _strips(self, columns: tuple[int, ...], sub: tuple[int, ...]) -> list[Strips]:
-        return self.columns.strips(columns, sub)
-
-    def _positions(self, cut: Cut, sub: Cut) -> Iterator[tuple[Bands, Strips]]:
-        """How tiles with a sub-tile in them lie to the blocks."""
-        return itertools.product(self._bands(cut[0], sub[0]), self._strips(cut[1], sub[1]))
-
-    @remembered
-    def _heaviest(self, classes: BandClasses) -> int:
-        """The most nonzeros per row of a band."""
-        return heaviest(classes, self.keep)
-
-    @remembered
-    def _filled(self, classes: BandClasses, most: int) -> Filled | None:
-        return filled(classes, most, self.blocks, self.keep)
-
-    def _chance(self, classes: BandClasses, height: int, inner: int, held: int) -> float:
-        """Probability that a `_band` holds so many nonzeros."""
-        x, p = self._band(classes, height, inner)
-        return float(p[x == held].sum())
-
-    def _band(self, classes: BandClasses, height: int, inner: int) -> Atoms:
-        """Occupancies of a band of so many rows; in `inner` of them the sub-tile is empty, or the probability is lost."""
-        (x, p), times = self._rows(classes, height, inner)
-        return x * times, p
-
-    def _rows(self, classes: BandClasses, height: int, inner: int) -> tuple[Atoms, int]:
-        """`_band` of as few rows as say all, and what its occupancies are to be multiplied by."""
-        inner = 0 if classes.certain else inner
-        if classes.partial:
-            return self._joined(classes, height, inner), 1
-        return self._joined(classes, 1, inner), height
-
-    @remembered
-    def _joined(self, classes: BandClasses, height: int, inner: int) -> Atoms:
-        """`_band`, by `joined`."""
-        left = self.blocks - sum(count for footprint, count in classes if footprint is NEVER)
-        none = math.comb(left, self.keep) / math.comb(self.blocks, self.keep)  # of those that would never be empty
-        some = [one for one in classes if one[0] is not NEVER] if none else []
-        held: list[Kept] = [
-            (count, footprint.fixed * height, None, footprint.blocks(height, inner, count))
-            if footprint.partial
-            else (count, footprint.fixed * height, footprint.powers(inner, min(count, self.keep)), None)
-            for footprint, count in some
-        ]
-        return joined(held, left, self.keep, none)
-
-    # -- transforms
-
-    @remembered
-    def _layout(self, cut: Cut) -> Lattice:
-        """All occupancies within the reach of Bernstein's bound: exp(-t^2 / (2 (variance + t largest / 3))) = exp(-40)."""
-        low, high, step = math.inf, -math.inf, 0
-        for band, strip in self._positions(cut, cut):
-            mean = variance = least = most = 0.0
-            one = 0
-            for height, _, count in band.touched:
-                x, p = self._band(strip.whole, height, 0)
-                middle = float(x @ p)
-                mean, variance = mean + count * middle, variance + count * float((x - middle) ** 2 @ p)
-                least, most = least + count * int(x[0]), most + count * int(x[-1])
-                step = math.gcd(step, int(np.gcd.reduce(x)))
-                one = max(one, height * max(footprint.most for footprint, _ in strip.whole))
-            third = EXPONENT * one / 3
-            reach = third + math.sqrt(third**2 + 2 * EXPONENT * variance)
-            low, high = min(low, max(least, mean - reach)), max(high, min(most, mean + reach))
-        step = max(step, 1)
-        step *= max(1, -(-int(high - low) // (step * (POINTS - 2))))
-        origin = int(low) // step * step
-        return Lattice(origin, step, -(-(math.ceil(high) - origin) // step) + 1)
-
-    @remembered
-    def _of_tiles(self, cut: Cut) -> Array:
-        """(points,) P(k) of all tiles of this size."""
-        return self._transformed(cut, cut, False)
-
-    def _transformed(self, cut: Cut, sub: Cut, inside: bool) -> Array:
-        """(points,) P(k), or with `inside` P(k and sub-tile empty), the mean over all sub-tiles."""
-        layout, places, columns = self._layout(cut), self._bands(cut[0], sub[0]), (cut[1], sub[1])
-        weights, _, whole = self._weights(*columns)
-        found, kinds = np.zeros(layout.size), int(whole.max()) + 1
-        for band in places:
-            parts = [*band.heights, *(band.touched if inside else ((h, 0, n) for h, _, n in band.touched))]
-            touched = sum([count for _, inner, count in parts if inner])
-            if touched == 1 or (len(parts) == 1 and parts[0][2] == 1):  # strips of one kind of tile are added up first
-                held = self._mixed(*columns, *parts.pop()[:2])
-                if not parts:
-                    held = [(atoms, times, 0, share) for atoms, times, _, share in held]
-                    found += band.weight * placed(held, 1, layout.size, layout.step)[0]
-                    continue
-                product: Any = np.fft.rfft(placed(held, kinds, layout.size, layout.step), axis=1)
-            else:
-                product = (np.bincount(whole, weights) if touched < 2 else weights)[:, None]
-            for height, inner, count in parts:
-                ask = self._spectra_apart if not inner else self._spectra
-                at, spectra = ask(*columns, height, inner, count, layout.step, layout.size)
-                product = product * (spectra if touched < 2 else spectra[at])
-            found += band.weight * np.fft.irfft(product.sum(axis=0), layout.size)
-        found /= weights.sum() * sum(band.weight for band in places)
-        first = layout.origin // layout.step % layout.size
-        return np.concatenate([found[first:], found[:first]])[: layout.points]
-
-    def _spectra(
-        self, columns: tuple[int, ...], sub: tuple[int, ...], height: int, inner: int, count: int, step: int, size: int
-    ) -> tuple[Array, Array]:
-        """The kinds of all strips, and the transforms (kinds, places) of what so many bands hold."""
-        at, held = self._strip_bands(columns, sub, height, inner)
-        spectra = np.fft.rfft(placed(held, int(at.max()) + 1, size, step), axis=1)
-        return at, repeated(spectra, count, np.multiply, 1.0)
-
-    _spectra_apart = remembered(_spectra)
-    """The same of bands without a sub-tile, which many sub-tiles have."""
-
-    def _mixed(self, columns: tuple[int, ...], sub: tuple[int, ...], height: int, inner: int) -> list[Placed]:
-        """Of all kinds of tiles, what a band with a sub-tile may hold, the probability of that and an empty sub-tile, the kind,
-        and the weight of the strips. `inner` is 0 where sub-tiles are not asked for."""
-        if height > 1 and self._whole(columns):
-            return [(atoms, height, at, share) for atoms, _, at, share in self._mixed_row(columns, sub, inner)[0]]
-        return [
-            (*self._rows(classes, height, inner), at, share) for at, classes, share in self._shares(columns, sub, inner)
-        ]
-
-    @remembered
-    def _mixed_row(self, columns: tuple[int, ...], sub: tuple[int, ...], inner: int) -> tuple[Any, ...]:
-        """`_mixed` for a height of 1, and the arrays in it."""
-        mixed = self._mixed(columns, sub, 1, inner)
-        return mixed, *(part for atoms, *_ in mixed for part in atoms)
-
-    @remembered
-    def _shares(
-        self, columns: tuple[int, ...], sub: tuple[int, ...], inner: int
-    ) -> list[tuple[int, BandClasses, float]]:
-        """What the bands of `_mixed` are made of: the kind of tile, footprints, and the share of these."""
-        weights, _, whole = self._weights(columns, sub)
-        shares: dict[tuple[int, BandClasses], float] = {}
-        for strip, weight, at in zip(self._strips(columns, sub), weights.tolist(), whole.tolist(), strict=True):
-            classes, chance = strip.inside.given(inner) if inner else strip.whole, 0.0
-            if inner and classes.apart is not None:
-                classes, one = classes.apart
-                chance = weight * one**inner
-                shares[at, strip.whole] = shares.get((at, strip.whole), 0.0) + chance
-            shares[at, classes] = shares.get((at, classes), 0.0) + weight - chance
-        return [(at, classes, share) for (at, classes), share in shares.items()]
-
-    def _strip_bands(
-        self, columns: tuple[int, ...], sub: tuple[int, ...], height: int, inner: int
-    ) -> tuple[Array, list[Placed]]:
-        """Of all strips their kind; of all kinds, what a `_band` may hold. `inner` is 0 where sub-tiles are not asked for."""
-        strips = self._strips(columns, sub)
-        every = [strip.inside.given(inner) if inner else strip.whole for strip in strips]
-        kinds = {classes: at for at, classes in enumerate(dict.fromkeys(every))}
-        held: list[Placed] = [(*self._rows(classes, height, inner), at, 1.0) for classes, at in kinds.items()]
-        return np.array([kinds[classes] for classes in every]), held

@@ -14,7 +14,7 @@ from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 from sparsemap.spec.units import capacity_bits
 
-from .common import Memory, by, positions, remembered
+from .common import Memory, by, padded, positions, remembered
 from .tensor_files import Limits, read_nonzeros
 
 KEPT = 64
@@ -122,14 +122,14 @@ class ActualData(DensityModel):
     """The memory that reading the file may take; more is refused before it is allocated. Or "unlimited"."""
 
     def occupancy(self, shape: tuple[int, ...]) -> DataOccupancy:
-        """A tensor that is up to a quarter longer than the data in a rank is padded: the rest is zeros."""
+        """Of a tensor that is longer than the data, the rest is zeros (`padded`)."""
 
         wanted = f"and the workload's tensor is {by(shape)}"
 
         def expect(found: tuple[int, ...]) -> None:
             if len(found) != len(shape):
                 raise SpecError.at(self.file, "", f"holds {len(found)} ranks ({by(found)}), {wanted}")
-            if any(not f <= s <= f + max(1, f // 4) for f, s in zip(found, shape, strict=True)):
+            if any(f > s for f, s in zip(found, shape, strict=True)) or not padded(found, shape, words=1):
                 raise SpecError.at(self.file, "", f"holds a tensor of {by(found)}, {wanted}")
 
         coordinates = read_nonzeros(self.file, Limits(expect, self.max_size, tuple(map(int, shape))))

@@ -21,11 +21,13 @@ import numpy as np
 from sparsemap.pieces.contracts.base import Array
 
 from .atoms import Atoms, added
+from .common import Memory, remembered
 
 
-@attrs.frozen(cache_hash=True, slots=False)
+@attrs.frozen(eq=False, slots=False)
 class Footprint:
-    """What a tile holds of one kept block, per row, and how a sub-tile of it may be empty."""
+    """What a tile holds of one kept block, per row, and how a sub-tile of it may be empty; alike ones are one object
+    (`_interned`)."""
 
     fixed: int
     """Nonzeros of the groups that lie in the tile whole."""
@@ -108,6 +110,11 @@ class BandClasses(tuple[tuple[Footprint, int], ...]):
         return any(footprint.partial for footprint, _ in self)
 
     @cached_property
+    def most(self) -> int:
+        """The most nonzeros of a block, per row."""
+        return max(footprint.most for footprint, _ in self)
+
+    @cached_property
     def certain(self) -> bool:
         """Whether the sub-tile is empty in no kept block that it touches, in however many rows."""
         return all(footprint is NEVER or footprint.untouched for footprint, _ in self)
@@ -157,7 +164,7 @@ class Bands(NamedTuple):
 
     @property
     def rows(self) -> int:
-        return sum(height * count for height, *_, count in (*self.heights, *self.touched))
+        return sum([height * count for height, _, count in (*self.heights, *self.touched)])
 
 
 class Strips(NamedTuple):
@@ -170,7 +177,7 @@ class Strips(NamedTuple):
     """.. and with it."""
 
 
-def bands(rows: int, block: int, tile: int, sub: int) -> list[Bands]:
+def bands(rows: int, block: int, tile: int, sub: int) -> tuple[Bands, ...]:
     """Distinct tiles of so many rows, with their sub-tiles."""
 
     def even(part: int) -> bool:
@@ -180,7 +187,7 @@ def bands(rows: int, block: int, tile: int, sub: int) -> list[Bands]:
         height, count = min(tile, block), max(1, tile // block)
         inner = max(1, sub // block)
         rest = ((height, 0, count - inner),) if count > inner else ()
-        return [Bands(1, rest, ((height, min(sub, block), inner),))]
+        return (Bands(1, rest, ((height, min(sub, block), inner),)),)
     period = math.lcm(tile, block)
     found: Counter[tuple] = Counter()
     for start in range(0, period if rows % period == 0 else rows, tile):
@@ -192,7 +199,7 @@ def bands(rows: int, block: int, tile: int, sub: int) -> list[Bands]:
             pairs = Counter((b - a, max(0, min(b, high) - max(a, low))) for a, b in spans)
             out = tuple(sorted((h, 0, count) for (h, inner), count in pairs.items() if not inner))
             found[out, tuple(sorted((h, inner, count) for (h, inner), count in pairs.items() if inner))] += 1
-    return [Bands(weight, *key) for key, weight in found.items()]
+    return tuple(Bands(weight, *key) for key, weight in found.items())
 
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -236,6 +243,8 @@ class Columns:
     """What `strips` has found."""
     wholes: dict[int, BandClasses] = attrs.field(factory=dict, init=False, repr=False, eq=False)
     """Of tiles without sub-tiles, by the number of what they have of blocks."""
+    memory: Memory = attrs.field(factory=lambda: Memory(1 << 18), init=False, repr=False, eq=False)
+    """What `_tiles` has found last."""
 
     @cached_property
     def count(self) -> int:
@@ -252,29 +261,17 @@ class Columns:
         return self.known[tile, sub]
 
     def _strips(self, tile: Sequence[int], sub: Sequence[int]) -> list[Strips]:
-        column, owner, part = self._numbered(tile, sub)
-        group, groups = column // self.m, -(-self.count // self.m)
-
-        def block(number: Array, group: Array) -> Array:
-            """A number for the block of a group, in this tile or sub-tile."""
-            return number * groups + group * self.m // self.block
-
-        # the groups of tiles, and a number for what a tile has of each block, and of all
-        keys, words = np.unique(owner * groups + group, return_counts=True)
-        of_tile, of_group = np.divmod(keys, groups)
-        kind = words * (self.m + 1) + self.width(of_group)
-        place = block(of_tile, of_group)
-        blocks = _edges(place)
-        footprint = _sums(kind, blocks)
-        tiles = _sums(footprint, _edges(of_tile[blocks[:-1]]))
-        # the same of sub-tiles, which are alike if they and their tiles are
+        groups = -(-self.count // self.m)
+        owner, group, keys, words, of_group, edges, kind, place, footprint, tiles = self._tiles(tile)
+        part = self._parts(tile, sub)
+        # groups of sub-tiles, which are alike if they and their tiles are
         kept = part >= 0
         pairs, at, taken = np.unique((part * groups + group)[kept], return_index=True, return_counts=True)
         tile_of, (part_of, group_of) = owner[kept][at], np.divmod(pairs, groups)
         mine = np.searchsorted(keys, tile_of * groups + group_of)
-        blocks_of = _edges(block(part_of, group_of))
+        blocks_of = _edges(self._block(part_of, group_of))
         first = blocks_of[:-1]
-        whole = np.searchsorted(place[blocks[:-1]], block(tile_of, group_of)[first])
+        whole = np.searchsorted(place, self._block(tile_of, group_of)[first])
         inner = _sums(kind[mine] * (self.m + 1) + taken + (1 << 32), blocks_of) + _mixed(footprint[whole])
         parts = _edges(part_of[first])
         first = first[parts[:-1]]
@@ -282,7 +279,7 @@ class Columns:
         _, one, weight = np.unique(alike, return_index=True, return_counts=True)
         # one tile of each kind, with all its groups
         first, stop = first[one], np.append(first[1:], len(pairs))[one]
-        of, edges = tile_of[first], _edges(of_tile)
+        of = tile_of[first]
         low, sizes = edges[of], np.diff(edges)[of]
         row, strip, some = _ranges(low, sizes), np.repeat(np.arange(len(one)), sizes), _ranges(first, stop - first)
         inside = np.zeros(len(row), np.int64)
@@ -294,11 +291,42 @@ class Columns:
         every = self._classes(strip, of_group[row], words[row], inside)
         return [Strips(int(weight[i]), known[kinds[i]], classes) for i, classes in every]
 
-    def _numbered(self, tile: Sequence[int], sub: Sequence[int]) -> tuple[Array, Array, Array]:
-        """Columns (n,), their tiles numbered from 0, and their sub-tiles, -1 where another one stands for theirs.
+    def _block(self, number: Array, group: Array) -> Array:
+        """A number for the block of a group, in this tile or sub-tile."""
+        return number * -(-self.count // self.m) + group * self.m // self.block
 
-        Tiles that repeat those before them are left out: as far as blocks repeat, and sizes divide.
-        """
+    @remembered
+    def _tiles(self, tile: Sequence[int]) -> tuple[Array, ...]:
+        """Of columns, their tile, numbered from 0, and group; of the groups of tiles, their keys, columns and group, where tiles
+        begin and end, and a number for what is in the tile; of the blocks of tiles, their key and such a number; of tiles, the
+        same."""
+        spans, _ = self._spans(tile, tile)
+        column = owner = np.zeros(1, np.int64)
+        for size, span, t in zip(self.ranks, spans, tile, strict=True):
+            i = np.arange(span)
+            column = (column[:, None] * size + i).ravel()
+            owner = (owner[:, None] * -(-span // t) + i // t).ravel()
+        group, groups = column // self.m, -(-self.count // self.m)
+        keys, words = np.unique(owner * groups + group, return_counts=True)
+        of_tile, of_group = np.divmod(keys, groups)
+        kind = words * (self.m + 1) + self.width(of_group)
+        place = self._block(of_tile, of_group)
+        blocks = _edges(place)
+        footprint = _sums(kind, blocks)
+        tiles = _sums(footprint, _edges(of_tile[blocks[:-1]]))
+        return owner, group, keys, words, of_group, _edges(of_tile), kind, place[blocks[:-1]], footprint, tiles
+
+    def _parts(self, tile: Sequence[int], sub: Sequence[int]) -> Array:
+        """Of columns, their sub-tile, -1 where another one stands for theirs."""
+        part, seen = np.zeros(1, np.int64), np.ones(1, bool)
+        for span, inner, t, s in zip(*self._spans(tile, sub), tile, sub, strict=True):
+            i = np.arange(span)
+            part = (part[:, None] * (-(-span // t) * -(-t // s)) + i // t * -(-t // s) + i % t // s).ravel()
+            seen = (seen[:, None] & (i < inner)).ravel()
+        return np.where(seen, part, -1)
+
+    def _spans(self, tile: Sequence[int], sub: Sequence[int]) -> tuple[list[int], list[int]]:
+        """Columns per rank after which tiles repeat, as far as blocks do, and sizes divide; and sub-tiles."""
         spans, inner_spans = list(self.ranks), list(self.ranks)
         last = len(spans) - 1
         if spans[last] % self.block == 0:  # no block reaches over a row of the last rank
@@ -308,15 +336,7 @@ class Columns:
                     spans[rank] = inner_spans[rank] = math.lcm(t, step)
                     if t % step == 0 and t % math.lcm(s, step) == 0:
                         inner_spans[rank] = math.lcm(s, step)
-        column = owner = part = np.zeros(1, np.int64)
-        seen = np.ones(1, bool)
-        for size, span, inner, t, s in zip(self.ranks, spans, inner_spans, tile, sub, strict=True):
-            i = np.arange(span)
-            column = (column[:, None] * size + i).ravel()
-            owner = (owner[:, None] * -(-span // t) + i // t).ravel()
-            part = (part[:, None] * (-(-span // t) * -(-t // s)) + i // t * -(-t // s) + i % t // s).ravel()
-            seen = (seen[:, None] & (i < inner)).ravel()
-        return column, owner, np.where(seen, part, -1)
+        return spans, inner_spans
 
     def _classes(self, owner: Array, group: Array, inside: Array, taken: Array) -> list[tuple[int, BandClasses]]:
         """Owners of groups, ascending, and their footprints: `inside` columns of a group are in the tile, `taken` of these in
@@ -336,6 +356,9 @@ class Columns:
         return [(at, _rarest_first(counts)) for at, counts in total.items()]
 
 
+_interned = lru_cache(1 << 14)(Footprint)
+
+
 @lru_cache(1 << 12)
 def _footprint(groups: tuple[tuple[int, ...], ...], n: int) -> Footprint:
     """From the groups of a block: columns in the tile, columns at all, and columns in the sub-tile, ascending."""
@@ -353,4 +376,4 @@ def _footprint(groups: tuple[tuple[int, ...], ...], n: int) -> Footprint:
         partial_empty += [tuple(f * comb(inside - taken, x) for x, f in enumerate(free))] * count
     if empty == 0.0 or any(sum(p) == 0.0 for p in partial_empty):
         return NEVER
-    return Footprint(fixed, tuple(partial), empty, tuple(partial_empty))
+    return _interned(fixed, tuple(partial), empty, tuple(partial_empty))

@@ -15,7 +15,7 @@ class Filled(NamedTuple):
     """Which blocks a band keeps that holds all that it can."""
 
     sure: list[Classes]
-    """By nonzeros, footprints of which all blocks are kept, with all of their words, .."""
+    """By nonzeros, footprints of which all blocks are kept, with all of their words; but for those that always are, .."""
     last: Classes
     """.. those of the last weight, and .."""
     left: int
@@ -28,7 +28,7 @@ class Filled(NamedTuple):
     def chance(self, height: int, inner: int) -> float:
         """Probability of that in a band of so many rows, with the sub-tile empty in `inner` of them."""
         chance = 1.0
-        for level in self.sure:
+        for level in filter(None, self.sure):
             chance = chance * math.prod([footprint.full(height, inner) ** count for footprint, count in level])
         last = [(footprint.full(height, inner), count) for footprint, count in self.last]
         if len(last) < 2:
@@ -66,6 +66,6 @@ def filled(classes: Classes, most: int, blocks: int, keep: int) -> Filled | None
         if count > left:
             return Filled(sure, level, left, ways, math.comb(count, left) / ways)
         left -= count
-        sure.append(level)
+        sure.append(tuple(one for one in level if one[0].fullest != (1.0, 1.0)))
     outside = blocks - sum(count for _, count in classes)
     return Filled(sure, (), left, ways, math.comb(outside, left) / ways)

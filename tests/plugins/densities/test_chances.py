@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sparsemap_plugins.densities import hypergeometric
+from sparsemap_plugins.densities import band_sums, hypergeometric
 from sparsemap_plugins.densities.crisp import Crisp
 from test_native import COMPILER, built
 
@@ -48,8 +48,25 @@ def held(compiled, seed: int) -> bytes:
         occupancy = model.occupancy((rows, columns))
         k, p = occupancy.distribution(tuple(tile.tolist()))
         subs = [tuple(rng.integers(1, tile + 1).tolist()) for _ in range(4)]
-        parts = [k, p, *(occupancy.empty_within(sub, tuple(tile.tolist()), k) for sub in subs)]
+        largest = np.array([occupancy.largest(tuple(tile.tolist()))])
+        parts = [k, p, *(occupancy.empty_within(sub, tuple(tile.tolist()), x) for sub in subs for x in (k, largest))]
     return b"".join(part.tobytes() for part in parts)
+
+
+def fullest(compiled, seed: int) -> bytes:
+    """The share of empty sub-tiles in the fullest tiles, of random logarithms and of as many as NumPy sums in several ways."""
+    rng, found = np.random.default_rng(seed), []
+    for strips in (1, 5, 8, 23, 128, 129, 300, 1000):
+
+        def chances(count: int, strips: int = strips) -> list[tuple[int, np.ndarray]]:
+            return [(int(rng.integers(1, 9)), -rng.exponential(3.0, strips)) for _ in range(count)]
+
+        bands = [(rng.normal(0.0, 4.0, strips), chances(i), chances(2 - i)) for i in range(1 + seed % 3)]
+        bands[0][0][rng.random(strips) < 0.2] = -np.inf
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(hypergeometric, "COMPILED", compiled)
+            found.append(band_sums.fullest(bands))
+    return repr(found).encode()
 
 
 @pytest.mark.parametrize("seed", range(24))
@@ -60,6 +77,21 @@ def test_probabilities_are_the_same_to_the_last_bit(seed, compiled):
 @pytest.mark.parametrize("seed", range(40))
 def test_sums_of_bands_are_the_same_to_the_last_bit(seed, compiled):
     assert held(compiled, seed) == held(None, seed)
+    assert fullest(compiled, seed) == fullest(None, seed)
+
+
+def test_bands_are_known_or_asked_for_in_the_same_way(compiled, monkeypatch):
+    """Cut groups by their rows, whole ones by one; without the sub-tile where it makes no difference."""
+    shares = [(1, "a", 0.5, True, False), (0, "b", 0.25, False, False), (2, "c", 0.125, True, True)]
+    asked: list[tuple] = []
+    for module in (compiled, None):
+        monkeypatch.setattr(hypergeometric, "COMPILED", module)
+        known = {("_joined", ("b", 1, 4)): "known"}
+        found = band_sums.gathered(shares, 6, 4, known, lambda *one: asked.append(one) or one)
+        assert found == [(("a", 6, 4), 1, 1, 0.5), ("known", 6, 0, 0.25), (("c", 6, 0), 1, 2, 0.125)]
+        with pytest.raises(ZeroDivisionError):
+            band_sums.gathered(shares, 6, 4, {}, lambda *one: 1 / 0)
+    assert asked == 2 * [("a", 6, 4), ("c", 6, 0)]
 
 
 def test_what_is_not_known_is_left_to_numpy(compiled):
@@ -88,6 +120,12 @@ def test_what_is_not_known_is_left_to_numpy(compiled):
     for wrong in ((3, 5, np.ones(3), None), (3, 5, None, None), (3, 5, None, [band[0]])):
         assert compiled.joined([wrong], 9, 4, 1.0, lambda *_: drawn) is None
     assert compiled.joined([], 9, 4, 1.0, lambda *_: drawn) is None
+    assert compiled.gathered((), 1, 1, {}, len) is compiled.gathered([], 1, 1, [], len) is None
+    assert compiled.fullest([(real, [(2, real)], [])], loops) == 1.0
+    assert np.isnan(compiled.fullest([(np.full(3, -np.inf), [], [])], loops))
+    for strips in (real[:2], real[::2], whole, real.astype(">f8"), real.astype("f4")):
+        assert compiled.fullest([(real, [(2, strips)], [])], loops) is None
+    assert compiled.fullest([], loops) is compiled.fullest([(real, [], [])], ()) is None
     with pytest.raises(ZeroDivisionError):
         compiled.joined([(3, 5, np.ones(4), None)], 9, 4, 1.0, lambda *_: 1 / 0)
 
@@ -103,6 +141,14 @@ MUTANTS = [
     ("from->p[i] * (draw.p[j] * of[draw.x[j]])", "from->p[i] * draw.p[j] * of[draw.x[j]]"),
     ("(from->parts == 1 || merged(from, dense))", "from->parts"),
     ("first->p[i] * chance * second->p[j]", "first->p[i] * (chance * second->p[j])"),
+    ("if (n > 128)", "if (n > 256)"),
+    ("n / 2 - n / 2 % 8", "n / 2"),
+    ("((eight[0] + eight[1]) + (eight[2] + eight[3]))", "(((eight[0] + eight[1]) + eight[2]) + eight[3])"),
+    ("whole[i] > top ? whole[i] : top", "whole[0]"),
+    ("fits = fits && add_times(inside, whole + n + at, m)", "fits = fits && add_times(inside, whole + at, m)"),
+    ("partial ? args[1] : one, certain", "args[1], certain"),
+    ("certain ? none : args[2]", "args[2]"),
+    ("partial ? one : args[1], at", "args[1], at"),
 ]
 
 
@@ -112,4 +158,4 @@ def test_an_error_in_the_loops_is_noticed(number, tmp_path):
     (before, after), text = MUTANTS[number], SOURCE.read_text()
     assert text.count(before) == 1
     compiled = built(text.replace(before, after), tmp_path, "chances")
-    assert any(some(compiled, seed) != some(None, seed) for some in (found, held) for seed in range(12))
+    assert any(some(compiled, seed) != some(None, seed) for some in (found, held, fullest) for seed in range(12))

@@ -193,6 +193,25 @@ def test_a_tensor_off_the_grid_is_looked_at_once_per_pair_of_columns(monkeypatch
     assert len(joined) < 1.6 * len(rows) * sum(map(len, geometry))  # bands that are alike, and empty ones, once
 
 
+def test_pairs_get_the_same_alone_and_together():
+    """To the last bit, whatever was asked before: on the grid and off it, also of tiles that an edge cuts off."""
+    rng, model = np.random.default_rng(3), Crisp(n=2, block=(8, 16), keep=3)
+    for shape in ((32, 96), (40, 100)):
+        occupancy = model.occupancy(shape)
+        tiles = np.array(
+            [[rng.integers(1, size + 1) for size in shape] for _ in range(25)] + [[8, 32], [4, 32], [32, 96]] * 5
+        )
+        subs = rng.integers(1, tiles + 1)
+        k = [occupancy.distribution(tuple(tile))[0] for tile in tiles.tolist()]
+        k[::5] = [np.array([occupancy.largest(tuple(tile))]) for tile in tiles[::5].tolist()]
+        together = occupancy.empty_within_many(subs, tiles, np.concatenate(k), np.array([len(one) for one in k]))
+        for some, *pair in zip(
+            np.split(together, np.cumsum([len(one) for one in k])[:-1]), subs, tiles, k, strict=True
+        ):
+            sub, tile = (tuple(one.tolist()) for one in pair[:2])
+            assert some.tobytes() == model.occupancy(shape).empty_within(sub, tile, pair[2]).tobytes()
+
+
 def test_the_next_search_of_an_equal_tensor_has_the_tables_of_the_last():
     one, same, other = (
         TensorTables.shared(Crisp(n=2, block=4, keep=k).occupancy((8, 20)), frozenset(), ()) for k in (2, 2, 3)

@@ -1,0 +1,74 @@
+"""Tiles whose blocks keep N:M words, and that hold as many nonzeros as they can (5.7): by logarithms."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sparsemap.pieces.contracts.base import Array
+
+from .band_sums import Full, fullest
+from .common import remembered
+from .crisp_bands import CrispBands, Places, Widths
+from .footprints import BandClasses
+from .full_bands import Filled, filled
+
+
+class FullestTiles(CrispBands):
+    """The share of empty sub-tiles in the fullest tiles."""
+
+    __slots__ = ()
+
+    def _empty_in_fullest(self, places: Places, columns: Widths, sub: Widths) -> float | None:
+        """`empty_within` of tiles that hold all that they can, by logarithms: few do; None where numbers do not reach. To 14
+        digits, which is what they carry: counts that are whole numbers are rounded up."""
+        rows, whole, found = max([band.rows for band in places]), self._whole(columns), list[Full]()
+        for band in places:
+            one = self._heaviest_strips(columns, sub, band.weight if band.rows == rows else 0)
+            every = [
+                (count, self._full_strips(columns, sub, 1 if whole else height, 0))
+                for height, *_, count in (*band.heights, *band.touched)
+            ]
+            inside = [
+                (count, self._full_strips(columns, sub, inner if whole else height, inner))
+                for height, inner, count in band.touched
+            ]
+            found.append((one, every, inside))
+        share = fullest(found)
+        return None if share is None else float(f"{share:.14g}")
+
+    _of_fullest = remembered(_empty_in_fullest)
+
+    @remembered
+    def _heaviest_strips(self, columns: Widths, sub: Widths, weight: int) -> Array:
+        """(strips,) logarithm of the number of those whose tiles may hold most nonzeros."""
+        weights, most, *_ = self._weights(columns, sub)
+        with np.errstate(divide="ignore"):
+            return np.log(np.where(most == most.max(), weight * weights, 0.0))
+
+    @remembered
+    def _full_strips(self, columns: Widths, sub: Widths, height: int, inner: int) -> Array:
+        """(strips,) logarithm of the chance that a band holds all that it can; with `inner`, of the share with an empty
+        sub-tile."""
+        kinds, at = self._filled_strips(columns, sub, inner > 0)
+        chances = [kind.chance(height, inner) if kind else 0.0 for kind in kinds]
+        with np.errstate(divide="ignore"):
+            found: Array = np.log(chances)[at]
+        return found - self._full_strips_finite(columns, sub, 1 if self._whole(columns) else height) if inner else found
+
+    @remembered
+    def _full_strips_finite(self, columns: Widths, sub: Widths, height: int) -> Array:
+        """The same of whole bands, 0 where they never do."""
+        whole = self._full_strips(columns, sub, height, 0)
+        return np.where(np.isfinite(whole), whole, 0.0)
+
+    @remembered
+    def _filled_strips(self, columns: Widths, sub: Widths, inside: bool) -> tuple[list[Filled | None], Array]:
+        """Of the strips, with the sub-tile in them or without: what is distinct of `_filled`, and (strips,) which each has."""
+        pairs = zip(self._strips(columns, sub), self._weights(columns, sub)[1].tolist(), strict=True)
+        every = [(strip.inside if inside else strip.whole, most) for strip, most in pairs]
+        kinds = {one: at for at, one in enumerate(dict.fromkeys(every))}
+        return [self._filled(*one) for one in kinds], np.array([kinds[one] for one in every])
+
+    @remembered
+    def _filled(self, classes: BandClasses, most: int) -> Filled | None:
+        return filled(classes, most, self.blocks, self.keep)
