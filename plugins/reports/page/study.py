@@ -63,8 +63,9 @@ def study(folder: Path, registry: Any = None, reference: str = "") -> Page:
         blocks: list[Any] = [*(_means(attrs.evolve(found, over=over)) for over in overs), *_ratios(found)]
         blocks += [PageTable(head, uses)] if found.uses and by in AXES else []
         if by == "hardware" and networks:
-            decided = layer_blocks(networks)
-            lines, blocks = [*verdict(networks, registry), *lines], [*(decided[0] if decided else ()), *blocks]
+            lines = [*verdict(networks, registry), *lines]
+            if decided := layer_blocks(networks):
+                sections.append(Section("Layers, those that decide first", *decided))
         title = WHAT.get(by, by).capitalize()
         sections.append(Section(title, blocks, f"{found.about} The same workload and seed, a mark per seed."))
     if any(row["gap"] for row in rows):

@@ -261,7 +261,9 @@ def test_a_study_over_hardware_compares_it(tmp_path, monkeypatch):
     run("run", "chips.toml", "--out", "out", "-q")
     page = page_of([Path("out")], load())
     assert page.verdict[0].startswith("quick is better than slow for two, by ")
-    assert page.sections[0].title == "Hardware" and "ayer" in page.verdict[0]
+    layers, chips = page.sections[:2]
+    assert chips.title == "Hardware" and "ayer" in page.verdict[0] and layers.title.startswith("Layers")
+    assert "shares are of what quick gains over slow in energy x time, negative ones of what it loses" in layers.text
     said = run("compare", "chips.toml", "--out", "out")
     assert "energy x time in J * s" in said and "quick has 0." in said
     assert "the energy x time of out (geometric mean of 2 cells)" in run("diff", "out", "out")
