@@ -57,7 +57,7 @@ def at(table, place):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("front")
-    search(load_problem("mm1", "cloud", objective="pareto:energy,delay"), budget=400).write(path)
+    search(load_problem("mm3", "cloud", objective="pareto:energy,delay"), budget=400).write(path)
     return path
 
 
@@ -96,7 +96,7 @@ def test_every_number_of_a_search_is_that_of_its_result(folder, found):
 
 def test_marks_and_loops_tell_formulas_with_numbers(found):
     tips = "\n\n".join(found.tips)
-    assert re.search(r"Q at PEB\nread [\d.,]+ [kM]? ?× [\d.]+ pJ = [\d.]+ [nu]J\nfill", tips)
+    assert re.search(r"Q at PEB\nread [\d.]+ M × [\d.]+ pJ = [\d.]+ uJ\nfill", tips)
     assert re.search(r"DRAM: [\d,]+ cycles = [\d,]+ cycles of the MAC units / 0\.\d+", tips)
     assert re.search(r"\d+ steps of \w, one after the other\n(.+\n)*[PQ]\[., .\]: brings the next tile", tips)
     assert re.search(r"one after the other\n(.+\n)*[PQ]\[., .\]: the tile stays", tips)
@@ -108,10 +108,10 @@ def evil(folder, tmp_path_factory):
     """The page of a search whose workload and a memory are called like elements of HTML."""
     evil = tmp_path_factory.mktemp("evil")
     shutil.copytree(folder, evil, dirs_exist_ok=True)
-    text = (folder / "design.toml").read_text("utf-8").replace('name = "mm1"', f'name = "{EVIL}"')
+    text = (folder / "design.toml").read_text("utf-8").replace('name = "mm3"', f'name = "{EVIL}"')
     text = text.replace('name = "PEB"', f"name = {BOLD}").replace("PEB =", f"{BOLD} =")
     (evil / "design.toml").write_text(text, "utf-8")
-    table = (folder / "result.json").read_text("utf-8").replace('"PEB"', BOLD).replace('"mm1"', json.dumps(EVIL))
+    table = (folder / "result.json").read_text("utf-8").replace('"PEB"', BOLD).replace('"mm3"', json.dumps(EVIL))
     (evil / "result.json").write_text(table, "utf-8")
     (evil / "report.html").write_text(html(page_of([evil], load())), "utf-8")
     return evil / "report.html"
