@@ -11,7 +11,7 @@ import click
 
 from sparsemap.cli.group import names_with_texts
 from sparsemap.errors import readable
-from sparsemap.files import check_writable
+from sparsemap.writing import check_writable
 
 if TYPE_CHECKING:
     from .report import Report

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from sparsemap.files import percent, read_csv
+from sparsemap.csv_files import read_csv
+from sparsemap.files import percent
 from sparsemap.pieces.contracts import Array, plain
 from sparsemap.problem.levels import Level
 from sparsemap.searching.breakdown import CHARGES, COMPUTES, WAITING, LevelCosts

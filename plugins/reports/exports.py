@@ -6,7 +6,7 @@ import json
 from typing import Any, ClassVar
 
 from sparsemap import Exporter, Result
-from sparsemap.files import csv_text
+from sparsemap.csv_files import csv_text
 from sparsemap.problem import design_file
 from sparsemap.problem.problem import Problem
 from sparsemap.spec.unstructuring import plain

@@ -11,8 +11,9 @@ from typing import Any
 
 import attrs
 
+from sparsemap.csv_files import read_csv
 from sparsemap.errors import SearchError, listed, unknown
-from sparsemap.files import grouped, read_csv
+from sparsemap.files import grouped
 from sparsemap.pieces.contracts.hardware import BANDWIDTHS
 from sparsemap.pieces.data_specs import Hardware
 from sparsemap.pieces.defaults import TECHNOLOGY

@@ -97,9 +97,10 @@ def compile_command(
     """
     from sparsemap.cli.networks import network_of
     from sparsemap.cli.output import steps_bar
-    from sparsemap.files import markdown_table, write_text
+    from sparsemap.files import markdown_table
     from sparsemap.plots import save
     from sparsemap.problem.network import nodes_of
+    from sparsemap.writing import write_text
 
     from .instructions import instructions_of
     from .machine import CoreMesh
@@ -229,7 +230,7 @@ def simulate_command(
 
     from sparsemap.arrays import read_arrays
     from sparsemap.cli.output import steps_bar
-    from sparsemap.files import replacing
+    from sparsemap.writing import replacing
 
     from .machinery import BrokenSchedule
     from .schedule_file import read_schedule

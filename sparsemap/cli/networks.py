@@ -13,9 +13,9 @@ import click
 
 from ..errors import SpecError, listed
 from ..files import grouped, shown, times
-from ..pieces.data_specs import Network
 from ..pieces.defaults import COMMAND_FILE
 from ..pieces.registry import Registry, is_path
+from ..pieces.study_spec import Network
 from ..problem.network import Node, distinct, nodes_of
 from ..spec.units import format_count, format_energy
 from . import output as cli_output

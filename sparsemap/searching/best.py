@@ -19,7 +19,7 @@ from ..problem.costs import Costs
 from ..problem.designs import Design
 from ..problem.evaluation import Detail, Evaluation
 from ..problem.problem import Problem
-from ..spec import toml_io
+from ..spec import toml_text
 from ..spec.units import format_count, format_energy
 from .archive import Archive
 from .breakdown import Breakdown
@@ -180,12 +180,12 @@ class Best:
 
         table = design_file.dump(self.design, self.numbers, self.scenario_numbers)
         if folder is None:
-            return toml_io.dumps(table)
+            return toml_text.dumps(table)
         for density in table.get("workload", {}).get("density", {}).values():
             for key, value in density.items() if isinstance(density, dict) else ():
                 absolute = isinstance(value, str) and os.path.isabs(value)
                 density[key] = relative_to(folder, value) if absolute else value
-        return toml_io.dumps(table)
+        return toml_text.dumps(table)
 
 
 def gap_of(score: float, bound: float | None) -> float | None:

@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from ..errors import need
+from ..extras import need
 from ..problem.evaluation import Detail
 from ..problem.problem import Problem
 

@@ -12,12 +12,13 @@ import attrs
 import numpy as np
 
 from ..errors import DesignError, PluginError, SearchError
-from ..files import is_temporary, shown
+from ..files import shown
 from ..pieces.contracts import Array, Searcher
 from ..pieces.defaults import JOURNAL_FILE
 from ..problem import design_file
 from ..problem.designs import Design
 from ..problem.problem import Problem
+from ..writing import is_temporary
 from .budget import Budget
 from .driver import Search, Snapshot
 from .identity import Identity, in_the_way

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from ..errors import SearchError, need
+from ..errors import SearchError
+from ..extras import need
 from ..pieces.contracts import plain
 from ..pieces.contracts.base import Array
 from ..pieces.defaults import DESIGN_FILE as DESIGN_FILE

@@ -14,11 +14,13 @@ from typing import Any
 import attrs
 import numpy as np
 
+from ..csv_files import csv_text
 from ..errors import DesignError, PluginError, SearchError
-from ..files import csv_text, percent, write_texts
+from ..files import percent
 from ..pieces.contracts.base import Array
 from ..pieces.defaults import CERTIFICATE_FILE, COMMAND_FILE, DESIGN_FILE, REPORT
 from ..problem.costs import BASIC
+from ..writing import write_texts
 from .best import relative_to
 from .result import FRONT_FILE, FRONT_FOLDER, HISTORY_FILE, PARTIAL_FOLDER, RESULT_FILE, TIMING_FILE, Result
 

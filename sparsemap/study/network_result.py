@@ -16,11 +16,13 @@ from typing import Any
 
 import attrs
 
-from ..files import csv_text, four_digits, grouped, markdown_table, percent, times, write_texts
+from ..csv_files import csv_text
+from ..files import four_digits, grouped, markdown_table, percent, times
 from ..problem.chip import Chip
 from ..problem.costs import Costs
 from ..searching.folder import check_file
 from ..spec import units
+from ..writing import write_texts
 from .cells import NETWORK_FILES, placed
 
 

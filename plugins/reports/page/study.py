@@ -11,7 +11,8 @@ from typing import Any
 
 import attrs
 
-from sparsemap.files import grouped, read_csv, times
+from sparsemap.csv_files import read_csv
+from sparsemap.files import grouped, times
 from sparsemap.plots import COLOURS, Figure, named_ticks, subplots
 from sparsemap.searching.result import read_result
 from sparsemap.study.cells import AXES, chosen_in

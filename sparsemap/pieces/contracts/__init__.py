@@ -19,16 +19,12 @@ from .sparsity import (
     ACTIONS,
     ALL_OPERANDS,
     DEALING,
-    BitReader,
-    Code,
     Fiber,
     Filter,
     Format,
     Mechanism,
     Outer,
-    RankShape,
     Units,
-    least_bits,
     name_bits,
 )
 from .workload import DensityModel, Loops, Occupancy, Operation, Shape, Tensor, Workload, box
