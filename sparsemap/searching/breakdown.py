@@ -9,7 +9,6 @@ from typing import Any
 import attrs
 import numpy as np
 
-from ..extras import need
 from ..problem.evaluation import Detail
 from ..problem.problem import Problem
 
@@ -141,6 +140,8 @@ class Breakdown:
     def to_pandas(self) -> Any:
         """A data frame with a row per level, per charge, and for waiting: pJ by tensor, `energy_pj`, which add up to the
         energy, and `cycles`, of which those of the slowest level and of waiting add up to the cycles."""
+        from ..extras import need
+
         pandas = need("pandas", "to_pandas()", "pandas")
         rows = {row.name: {**row.by_tensor, "energy_pj": row.energy_pj, "cycles": row.cycles} for row in self.rows}
         rows |= {name: {"energy_pj": parts[CHARGES]} for name, parts in self.energies.items() if name not in rows}

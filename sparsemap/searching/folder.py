@@ -23,8 +23,9 @@ from .budget import Budget
 from .driver import Search, Snapshot
 from .identity import Identity, in_the_way
 from .journal import Journal, JournalMismatch
-from .result import DESIGN_FILE, FRONT_FOLDER, PARTIAL_FOLDER, RESULT_FILE, Result, read_result
+from .result import DESIGN_FILE, FRONT_FOLDER, PARTIAL_FOLDER, RESULT_FILE, Result
 from .run import SearchStopped, completed, started
+from .written import read_result
 
 if TYPE_CHECKING:
     from .start import Given, Start

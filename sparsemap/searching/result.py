@@ -11,7 +11,6 @@ import attrs
 import numpy as np
 
 from ..errors import SearchError
-from ..extras import need
 from ..pieces.contracts import plain
 from ..pieces.contracts.base import Array
 from ..pieces.defaults import DESIGN_FILE as DESIGN_FILE
@@ -151,6 +150,8 @@ class Result:
 
     def to_pandas(self) -> Any:
         """The history as a data frame, a row per batch; `breakdown().to_pandas()` has the energies of the best design."""
+        from ..extras import need
+
         return need("pandas", "to_pandas()", "pandas").DataFrame(self.arrays())
 
     def to_dict(self, folder: Path | None = None) -> dict[str, Any]:
@@ -227,13 +228,6 @@ def result_of(problem: Problem, best: Best | None, **found: Any) -> Result:
     found |= {"objective": problem.objective.name or problem.objective.type_name, "padded": dict(problem.padded)}
     found |= {"why_padded": problem.space.why_padded if problem.padded else ""}
     return Result(best=best, versions=versions_of(problem.registry), **found)
-
-
-def read_result(path: Path | str) -> dict[str, Any]:
-    """The table of a `result.json`, given its folder, or of another file that a search or a run has written."""
-    from .written import read
-
-    return read(Path(path))
 
 
 def versions_of(registry: Registry) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from sparsemap import Search, SearchError, load_problem, search, search_network
 from sparsemap.cli.main import cli
-from sparsemap.searching.result import read_result
+from sparsemap.searching.written import read_result
 from sparsemap.spec import toml_text
 
 LAYERS = [{"name": name, "type": "linear", "k": k, "n": n} for name, k, n in (("a", 16, 12), ("b", 12, 20))]

@@ -14,7 +14,7 @@ from sparsemap.pieces.registry import Registry
 from sparsemap.plots import COLOURS, Figure, subplots, tipped
 from sparsemap.problem import design_file
 from sparsemap.problem.levels import levels_of
-from sparsemap.searching.result import read_result
+from sparsemap.searching.written import read_result
 from sparsemap.spec.units import format_count, format_energy
 
 from ..charts import GREY, Chart, Mark, colour, roofs, scale, with_charges, with_units

@@ -13,7 +13,8 @@ from sparsemap.pieces.contracts import Objective
 from sparsemap.pieces.registry import Registry
 from sparsemap.problem import design_file
 from sparsemap.searching.breakdown import CHARGES, WAITING
-from sparsemap.searching.result import HISTORY_FILE, RESULT_FILE, read_result
+from sparsemap.searching.result import HISTORY_FILE, RESULT_FILE
+from sparsemap.searching.written import read_result
 from sparsemap.spec.units import format_energy
 
 from ..beside import executed_table, front_table

@@ -14,7 +14,7 @@ import attrs
 from sparsemap.csv_files import read_csv
 from sparsemap.files import grouped, times
 from sparsemap.plots import COLOURS, Figure, named_ticks, subplots
-from sparsemap.searching.result import read_result
+from sparsemap.searching.written import read_result
 from sparsemap.study.cells import AXES, chosen_in
 from sparsemap.study.comparison import ALL, BROKEN, BY, NAMED, Comparison, compare, cost_of
 
