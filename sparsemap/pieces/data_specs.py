@@ -11,7 +11,6 @@ import attrs
 from ..errors import Mistake, SpecError, unknown
 from . import defaults
 from .contracts import Piece, naming, unit
-from .varied import check_choices, without_choices
 
 Table = Mapping[str, Any]
 
@@ -70,6 +69,19 @@ class Converter:
     """Of one such unit."""
 
 
+def _check_choices(_: object, __: object, choices: Mapping[str, tuple[Any, ...]]) -> None:
+    if empty := [key for key, values in choices.items() if not values]:
+        raise SpecError([Mistake("", key, "has no value to choose from, expected at least 1") for key in empty])
+
+
+def _may_vary(value: Any) -> bool:
+    """Whether there is a table of a single list, of a range, or of a level that may be left out, see `varied`."""
+    if isinstance(value, Mapping):
+        single = len(value) == 1 and isinstance(next(iter(value.values())), list)
+        return single or bool(value.keys() & {"choices", "low", "present"}) or any(map(_may_vary, value.values()))
+    return isinstance(value, list | tuple) and any(map(_may_vary, value))
+
+
 @attrs.frozen(kw_only=True)
 class Hardware(Piece):
     """An accelerator: storage levels from the outermost inwards, then the compute units."""
@@ -98,7 +110,7 @@ class Hardware(Piece):
     usual space takes up those that it lacks, others keep their candidates."""
     converter: Converter | None = None
     """What changes formats of tensors between layers; absent: nothing does, they are read as they were written."""
-    choices: Mapping[str, tuple[Any, ...]] = attrs.field(factory=dict, validator=check_choices)
+    choices: Mapping[str, tuple[Any, ...]] = attrs.field(factory=dict, validator=_check_choices)
     """Other values of keys, such as `"levels.GLB.capacity" = ["64 KB", "128 KB"]`: a space of chips. A key may also hold
     `{ choices = [...] }`, or `{ low = "64 KB", high = "1 MB", factor = 2 }` (or `step`), in place of its value; the
     hardware itself then has the first one. `levels.GLB.present = { choices = [true, false] }` leaves a level out."""
@@ -108,8 +120,10 @@ class Hardware(Piece):
     @classmethod
     def from_table(cls, table: Any) -> Any:
         """The table with values that may vary moved to `choices`."""
-        if not isinstance(table, Mapping):
+        if not isinstance(table, Mapping) or not any(map(_may_vary, table.values())):
             return table
+        from .varied import without_choices
+
         found: dict[str, Any] = {}
         fixed = without_choices(table, "", found)
         return {**fixed, "choices": {**found, **fixed.get("choices", {})}} if found else table

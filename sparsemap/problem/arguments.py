@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from ..errors import EvaluationError, SearchError, shortened
+from ..pieces.contracts import Objective
 from ..pieces.contracts.base import Array, Genomes
+from ..spec.expressions import Expression
+from .costs import ALIASES
 from .problem import Problem
 
 if TYPE_CHECKING:
@@ -70,3 +73,17 @@ def plain_scores(scores: Any, count: int) -> Array:
         row = int(np.flatnonzero(np.isnan(found))[0])
         raise EvaluationError(f"tell: score {row} is nan, expected a number, or infinity for an invalid design")
     return found
+
+
+def scores_by(evaluation: Evaluation, objective: Any) -> Array:
+    """(B,) scores of an evaluation by an objective, or by an expression of costs; `EvaluationError` for anything else."""
+    if isinstance(objective, str):
+        try:
+            expression = Expression.parse(objective, {*evaluation.costs, *ALIASES})
+        except ValueError as error:
+            raise EvaluationError(f"score: {error}; expected an objective, or an expression of costs") from None
+        return expression({name: evaluation.costs[name] for name in expression.names})
+    if not isinstance(objective, Objective):
+        given = shortened(objective)
+        raise EvaluationError(f"score: found {given}, expected an objective, or an expression of costs")
+    return objective.score(evaluation)

@@ -150,9 +150,9 @@ class Result:
 
     def to_pandas(self) -> Any:
         """The history as a data frame, a row per batch; `breakdown().to_pandas()` has the energies of the best design."""
-        from ..extras import need
+        from .frames import history_frame
 
-        return need("pandas", "to_pandas()", "pandas").DataFrame(self.arrays())
+        return history_frame(self)
 
     def to_dict(self, folder: Path | None = None) -> dict[str, Any]:
         """Plain data for JSON; infinity and NaN become None. Paths are relative to the `folder` that it is for, and only a
