@@ -7,7 +7,6 @@ from .errors import SearchError as SearchError
 from .errors import SparseMapError as SparseMapError
 from .errors import SpecError as SpecError
 from .pieces.contracts import Charge as Charge
-from .pieces.contracts import ChipCounts as ChipCounts
 from .pieces.contracts import Context as Context
 from .pieces.contracts import CostModel as CostModel
 from .pieces.contracts import Crossover as Crossover
@@ -38,6 +37,7 @@ from .pieces.contracts import Workload as Workload
 from .pieces.contracts.codec import BitReader as BitReader
 from .pieces.contracts.codec import Code as Code
 from .pieces.contracts.codec import RankShape as RankShape
+from .pieces.contracts.counts import ChipCounts as ChipCounts
 from .pieces.hookspecs import hookimpl as hookimpl
 from .problem.evaluation import Detail as Detail
 from .problem.evaluation import Evaluation as Evaluation

@@ -98,12 +98,6 @@ class Evaluation:
         return self.reasons == 0
 
     @property
-    def reason_count(self) -> Array:
-        """(B,) int64, how many reasons each design is invalid for."""
-        bits = np.arange(64, dtype=np.uint64)
-        return (self.reasons[:, None] >> bits & np.uint64(1)).sum(axis=1).astype(np.int64)
-
-    @property
     def energy_pj(self) -> Array:
         """(B,) float64, pJ."""
         return self.costs["energy_pj"]

@@ -165,12 +165,6 @@ class Best:
         """EDP, energy, cycles and score; then whatever else the cost model gives."""
         return {"edp": self.edp, **self.own_costs, "score": self.score}
 
-    @property
-    def scenario_numbers(self) -> dict[str, dict[str, float]]:
-        """The same by scenario; what is infinite there is left out."""
-        every = {name: there.numbers.items() for name, there in self.scenarios.items()}
-        return {name: {key: value for key, value in found if math.isfinite(value)} for name, found in every.items()}
-
     def text(self, folder: Path | None = None) -> str:
         """The design as a TOML file, with paths of data files relative to the `folder` that it is for, or else whole;
         DesignError if it has columns that such a file cannot hold."""

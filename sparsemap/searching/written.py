@@ -152,7 +152,9 @@ def design_text(best: Best, folder: Path | None = None) -> str:
     """`Best.text`."""
     from ..problem import design_file
 
-    table = design_file.dump(best.design, best.numbers, best.scenario_numbers)
+    every = {name: there.numbers.items() for name, there in best.scenarios.items()}
+    finite = {name: {key: value for key, value in found if math.isfinite(value)} for name, found in every.items()}
+    table = design_file.dump(best.design, best.numbers, finite)
     if folder is None:
         return toml_text.dumps(table)
     for density in table.get("workload", {}).get("density", {}).values():
