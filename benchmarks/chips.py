@@ -26,7 +26,8 @@ from sparsemap_plugins.chips.layers import layers_of, registry_of
 from sparsemap_plugins.chips.search import REFERENCE, DesignTask, designed
 
 from sparsemap import load_problem
-from sparsemap.files import markdown_table, percent
+from sparsemap.files import percent
+from sparsemap.markdown import markdown_table
 from sparsemap.spec import toml_text
 from sparsemap.spec.unstructuring import unstructure
 from sparsemap.writing import write_text

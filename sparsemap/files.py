@@ -6,7 +6,6 @@ import inspect
 import json
 import math
 import os
-import re
 import stat
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
@@ -89,20 +88,6 @@ def check_file(path: str | os.PathLike[str], limit: int = SPEC_BYTES) -> int:
 # -------------------------------------------------------------------------------------------------------------- tables
 
 
-def markdown_text(text: str) -> str:
-    """A name as text of a Markdown page: on one line, its bars and what would be HTML escaped."""
-    text = " ".join(text.split()) if "\n" in text or "\r" in text else text
-    return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text).replace("|", "\\|")
-
-
-def markdown_table(rows: Cells, align: str = "<>") -> str:
-    """A table whose first row is the head, its cells as `markdown_text`; `align` as in `aligned`."""
-    head, *below = _padded([[markdown_text(cell) for cell in row] for row in rows], align)
-    marks = _marks(align, len(head))
-    rule = ["-" * (len(cell) - 1) + (":" if mark == ">" else "-") for cell, mark in zip(head, marks, strict=True)]
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in (head, rule, *below))
-
-
 def grouped(items: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
     """Items in groups, in the order in which the groups first appear."""
     groups: dict[Any, list[T]] = {}
@@ -113,16 +98,18 @@ def grouped(items: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
 
 def aligned(rows: Cells, align: str = "<>", gap: int = 3) -> list[str]:
     """Rows of equal length as lines of columns, `<` to the left or `>` to the right; the last mark goes on."""
-    return [(" " * gap).join(cells).rstrip() for cells in _padded(rows, align)]
+    return [(" " * gap).join(cells).rstrip() for cells in padded(rows, align)]
 
 
-def _padded(rows: Cells, align: str) -> list[list[str]]:
+def padded(rows: Cells, align: str) -> list[list[str]]:
+    """Cells as wide as the widest of their columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    marks = _marks(align, len(widths))
+    marks = marks_of(align, len(widths))
     return [[f"{cell:{mark}{width}}" for cell, mark, width in zip(row, marks, widths, strict=True)] for row in rows]
 
 
-def _marks(align: str, count: int) -> str:
+def marks_of(align: str, count: int) -> str:
+    """A mark for each of so many columns, as in `aligned`."""
     return align[:count].ljust(count, align[-1])
 
 

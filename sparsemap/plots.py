@@ -19,7 +19,7 @@ import attrs
 import numpy as np
 
 from .csv_files import csv_text
-from .files import markdown_table
+from .markdown import markdown_table
 from .writing import replacing, write_text
 
 if TYPE_CHECKING:

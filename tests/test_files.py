@@ -13,7 +13,8 @@ import pytest
 from sparsemap.arrays import read_arrays
 from sparsemap.csv_files import csv_text, read_csv
 from sparsemap.errors import SpecError
-from sparsemap.files import aligned, markdown_table, percent, read_bytes, times
+from sparsemap.files import aligned, percent, read_bytes, times
+from sparsemap.markdown import markdown_table
 from sparsemap.writing import check_writable, is_temporary, replacing, write_text, write_texts
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from sparsemap import Exporter
 from sparsemap.errors import DesignError
-from sparsemap.files import markdown_text
+from sparsemap.markdown import markdown_text
 from sparsemap.plots import page
 from sparsemap.problem import design_file
 from sparsemap.problem.designs import Design

@@ -98,7 +98,7 @@ def compile_command(
     """
     from sparsemap.cli.networks import network_of
     from sparsemap.cli.progress import steps_bar
-    from sparsemap.files import markdown_table
+    from sparsemap.markdown import markdown_table
     from sparsemap.plots import save
     from sparsemap.problem.network import nodes_of
     from sparsemap.writing import write_text

@@ -8,7 +8,6 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -98,27 +97,12 @@ def table(rows: list[list[str]], align: str = "<", gap: int = 2, margin: int = 0
         if room is not None and margin + sum(least[i] for i in kept) + gap * (len(kept) - 1) > room:
             kept.remove(index)
     marks = align.ljust(len(least), align[-1])
-    cells = fitted([[row[i] for i in kept] for row in rows], gap, margin)
+    cells = [[row[i] for i in kept] for row in rows]
+    if room is not None:
+        from .fitting import fitted
+
+        cells = fitted(cells, gap, margin)
     return "\n".join(" " * margin + line for line in aligned(cells, "".join(marks[i] for i in kept) or "<", gap))
-
-
-def fitted(rows: list[list[str]], gap: int = 2, margin: int = 0) -> list[list[str]]:
-    """On a terminal, rows of columns whose widest cells go on in further rows, so that all fit its width."""
-    room = terminal()
-    if room is None or not rows:
-        return rows
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    over = margin + sum(widths) + gap * (len(widths) - 1) - room
-    while over > 0 and max(widths) > NARROWEST:
-        widest = widths.index(max(widths))
-        second = max([NARROWEST, *(width for width in widths if width < widths[widest])])
-        less = min(over, max(widths[widest] - second, 1))
-        widths[widest], over = widths[widest] - less, over - less
-    made = []
-    for row in rows:
-        parts = [textwrap.wrap(cell, width) or [""] for cell, width in zip(row, widths, strict=True)]
-        made += [list(cells) for cells in zip_longest(*parts, fillvalue="")]
-    return made
 
 
 def search_progress(budget: int, quiet: bool, unit: str = "") -> AbstractContextManager[Any]:

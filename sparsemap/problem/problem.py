@@ -11,17 +11,7 @@ import numpy as np
 
 from ..errors import SpecError, placed, unknown
 from ..pieces.boundary import filters_of, guarded
-from ..pieces.contracts import (
-    ALL_OPERANDS,
-    CostModel,
-    Filter,
-    Loops,
-    Mechanism,
-    Objective,
-    Technology,
-    Tensor,
-    Workload,
-)
+from ..pieces.contracts import ALL_OPERANDS
 from ..pieces.data_specs import Hardware, SpaceSpec
 from ..pieces.registry import Registry
 from .chip import Chip, chip_of
@@ -31,6 +21,7 @@ from .levels import Level, MappingLevel, Place, levels_of
 from .tables import Key, T, Tables
 
 if TYPE_CHECKING:
+    from ..pieces.contracts import CostModel, Filter, Loops, Mechanism, Objective, Technology, Tensor, Workload
     from .classes import ScoredClasses
     from .evaluator import Evaluator
     from .scenarios import Scenario

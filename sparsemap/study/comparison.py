@@ -20,7 +20,8 @@ import attrs
 
 from ..csv_files import csv_text, read_csv
 from ..errors import SearchError, unknown
-from ..files import four_digits, grouped, markdown_table, percent, times
+from ..files import four_digits, grouped, percent, times
+from ..markdown import markdown_table
 from ..pieces.defaults import SEARCHER
 from ..writing import write_texts
 from .cells import AXES, COMPARISON_FILES, MORE, OWN, chosen_in, placed

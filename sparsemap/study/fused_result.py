@@ -11,7 +11,8 @@ import attrs
 
 from ..csv_files import csv_text
 from ..errors import listed
-from ..files import four_digits, markdown_table, percent, times
+from ..files import four_digits, percent, times
+from ..markdown import markdown_table
 from ..problem.costs import Costs
 from ..spec import units
 from ..writing import write_texts

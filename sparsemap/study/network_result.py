@@ -17,7 +17,8 @@ from typing import Any
 import attrs
 
 from ..csv_files import csv_text
-from ..files import four_digits, grouped, markdown_table, percent, times
+from ..files import four_digits, grouped, percent, times
+from ..markdown import markdown_table
 from ..problem.chip import Chip
 from ..problem.costs import Costs
 from ..searching.folder import check_file

@@ -22,7 +22,8 @@ import attrs
 
 from ..csv_files import csv_text, read_csv
 from ..errors import SearchError, SparseMapError, traced
-from ..files import four_digits, markdown_table, times
+from ..files import four_digits, times
+from ..markdown import markdown_table
 from ..pieces.loading import load
 from ..pieces.registry import Registry, is_path
 from ..pieces.study_spec import Study

@@ -81,16 +81,9 @@ class TensorTables:
         return made + self.tiles.size + self.pairs.size + asked + sum(table.size for table in own)
 
     @classmethod
-    def shared(
-        cls,
-        occupancy: Occupancy,
-        quirks: frozenset[str],
-        formats: tuple[AskedFormat, ...],
-        usual: bool = False,
-        pointers: bool = False,
-    ) -> TensorTables:
-        """The tables of all tensors of a process with this content."""
-        return SHARED.get(cls, occupancy, quirks, formats, usual, pointers)
+    def shared(cls, *arguments: Any) -> TensorTables:
+        """The tables of all tensors of a process with these arguments."""
+        return SHARED.get(cls, *arguments)
 
     def remember(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """What was made of these tables and of what `key` says, once."""

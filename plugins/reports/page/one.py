@@ -17,6 +17,7 @@ from sparsemap.searching.result import HISTORY_FILE, RESULT_FILE
 from sparsemap.searching.written import read_result
 from sparsemap.spec.units import format_energy
 
+from ..amounts import change_text
 from ..beside import executed_table, front_table
 from ..charts import Chart, Mark, bars
 from ..chip_charts import area_chart, tree_chart
@@ -26,7 +27,7 @@ from ..outcome import DesignOutcome
 from ..sides import OF_SEARCH, checked
 from ..tables import PageTable, PrintedNumber, number, numbers, share
 from ..variants import ALL, Base, Free, freed
-from ..wording import change_text, einsum_text, problem_texts, time_text
+from ..wording import einsum_text, problem_texts, time_text
 from . import design
 from .content import Headline, Page, Section, Text, made, totals
 
