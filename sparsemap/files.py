@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import math
 import os
@@ -33,14 +32,6 @@ def shown(path: str | os.PathLike[str]) -> str:
 def system_error_text(error: OSError) -> str:
     """What the system says of a file, such as `best/design.toml: No space left on device`."""
     return f"{shown(error.filename)}: {error.strerror}" if error.filename else error.strerror or str(error)
-
-
-def class_line(cls: Any) -> str:
-    """Where a class is written, as messages show it: `FILE, line N`; empty where its source cannot be read."""
-    try:
-        return f"{shown(inspect.getfile(cls))}, line {inspect.getsourcelines(cls)[1]}"
-    except (OSError, TypeError):
-        return ""
 
 
 # ------------------------------------------------------------------------------------------------------------- reading

@@ -57,12 +57,14 @@ def load(
     everything that is wrong.
     """
     plugin_dirs, specs = list(plugin_dirs), list(specs)
-    loader = _Loader(frozenset(filter(None, (name.strip() for name in env.get(DISABLE_VARIABLE, "").split(",")))))
+    loader = Loader(frozenset(filter(None, (name.strip() for name in env.get(DISABLE_VARIABLE, "").split(",")))))
     if builtin:
         loader.add_builtin()
         loader.add_installed()
     for folder in (*plugin_dirs, *filter(None, env.get(DIRS_VARIABLE, "").split(os.pathsep))):
-        loader.add_plugin_dir(Path(folder).expanduser())
+        from .foreign import add_folder
+
+        add_folder(loader, Path(folder).expanduser())
     registry = loader.finish([Path(path).expanduser() for path in specs])
     given = {key: os.fspath(env[key]) for key in (DIRS_VARIABLE, DISABLE_VARIABLE) if key in env}
     folders, files = ([os.path.abspath(Path(path).expanduser()) for path in paths] for paths in (plugin_dirs, specs))
@@ -121,7 +123,7 @@ def _class_at(package: Package, hook: str, contract: type[Piece], name: str, pla
     return found
 
 
-class _Loader:
+class Loader:
     """Collects plugins, then their types, then all specs; keeps what goes wrong until the end."""
 
     def __init__(self, disabled: frozenset[str]) -> None:
@@ -150,33 +152,17 @@ class _Loader:
             self.plugin_mistakes.append(Mistake("", "", text))
             return
         for folder in map(Path, plugins):
-            for below in _plugin_folders(folder):
-                self._add_folder(below, version, partial(importlib.import_module, f"sparsemap_plugins.{below.name}"))
-        self._add("specs", shown(specs[0]), version, [toml for folder in specs for toml in _tomls(Path(folder))])
+            for below in plugin_folders(folder):
+                self.add_folder(below, version, partial(importlib.import_module, f"sparsemap_plugins.{below.name}"))
+        self.add("specs", shown(specs[0]), version, [toml for folder in specs for toml in tomls(Path(folder))])
         self.builtin = frozenset(self.packages)
 
     def add_installed(self) -> None:
         for entry in entry_points():
             version = entry.dist.version if entry.dist else ""
-            self._add(entry.name, entry.value, version, (), partial(pkgutil.resolve_name, entry.value))
+            self.add(entry.name, entry.value, version, (), partial(pkgutil.resolve_name, entry.value))
 
-    def add_plugin_dir(self, folder: Path) -> None:
-        """A folder that is a plugin itself, or that holds plugins and loose TOML files."""
-        if (folder / "__init__.py").exists():
-            self._add_folder(folder)
-            return
-        below = list(_plugin_folders(folder)) if folder.is_dir() else []
-        for plugin in below:
-            self._add_folder(plugin)
-        if loose := [toml for toml in sorted(folder.glob("*.toml")) if _is_spec(toml)]:
-            self._add(folder.resolve().name, shown(folder), "", loose)
-        if not below and not loose:
-            text = "no plugin in this folder; expected sub-folders with __init__.py or TOML files, or TOML files"
-            if not folder.is_dir():
-                text = "expected a folder of plugins" if folder.exists() else "no such plugin folder"
-            self.plugin_mistakes.append(Mistake(shown(folder), "", text))
-
-    def _add_folder(self, folder: Path, version: str = "", imported: Callable[[], Any] | None = None) -> None:
+    def add_folder(self, folder: Path, version: str = "", imported: Callable[[], Any] | None = None) -> None:
         source, found = folder / "__init__.py", folder
         if source.exists():
             found = source
@@ -184,9 +170,9 @@ class _Loader:
                 from .foreign import package_in
 
                 imported = partial(package_in, source)
-        self._add(folder.resolve().name, shown(found), version, _tomls(folder), imported)
+        self.add(folder.resolve().name, shown(found), version, tomls(folder), imported)
 
-    def _add(
+    def add(
         self, name: str, file: str, version: str, tomls: Iterable[Path], imported: Callable[[], Any] | None = None
     ) -> None:
         """A plugin, which is `imported` unless it is TOML only."""
@@ -221,10 +207,14 @@ class _Loader:
             registry.add_kind(kind, kind)
             origin = Origin("sparsemap", f"sparsemap/pieces/{place[0]}.py", version)
             registry.add_type_name(kind, kind, Type(origin, partial(_spec_class, *place)))
-        tomls: list[tuple[Path, Origin]] = []
+        files: list[tuple[Path, Origin]] = []
         for package in self.packages.values():
             hooks = self._hooks(package)
-            own = (*package.tomls, *self._hooked_tomls(package, hooks))
+            own = package.tomls
+            if "register_specs" in hooks:
+                from .foreign import hooked_tomls
+
+                own += tuple(hooked_tomls(self, package, hooks["register_specs"]))
             contents = ""
             if package.name not in self.builtin:
                 from .foreign import digest_of
@@ -235,11 +225,11 @@ class _Loader:
             for hook, function in hooks.items():
                 if hook in hookspecs.CONTRACTS:
                     self._add_types(registry, package, hook, function, origin)
-            tomls += [(path, origin) for path in own]
+            files += [(path, origin) for path in own]
         for given in specs:
-            tomls += [(path, Origin("command line")) for path in (_tomls(given) if given.is_dir() else [given])]
+            files += [(path, Origin("command line")) for path in (tomls(given) if given.is_dir() else [given])]
         seen: set[object] = set()
-        for path, origin in tomls:
+        for path, origin in files:
             if (identity := _file_identity(path)) in seen:
                 continue
             seen.add(identity)
@@ -289,7 +279,7 @@ class _Loader:
             self.manager.register(module, package.name)
         return hooks
 
-    def _called(self, package: Package, hook: str, function: Any, words: str) -> Any:
+    def called(self, package: Package, hook: str, function: Any, words: str) -> Any:
         """What a register hook returns; a mistake if it fails, or returns neither a list nor a table if that may be."""
         try:
             items = function()
@@ -306,7 +296,7 @@ class _Loader:
     def _add_types(self, registry: Registry, package: Package, hook: str, function: Any, origin: Origin) -> None:
         contracts = hookspecs.contracts_of(hook)
         words = _words(contracts)
-        items = self._called(package, hook, function, f"classes derived from {words}")
+        items = self.called(package, hook, function, f"classes derived from {words}")
         if isinstance(items, Mapping):
             self._add_type_names(registry, package, hook, items, origin)
             return
@@ -341,19 +331,10 @@ class _Loader:
                 except (SpecError, PluginError) as error:
                     self.plugin_mistakes.extend(error.mistakes)
 
-    def _hooked_tomls(self, package: Package, hooks: Mapping[str, Any]) -> Iterator[Path]:
-        if "register_specs" not in hooks:
-            return
-        for folder in self._called(package, "register_specs", hooks["register_specs"], "folders"):
-            if isinstance(folder, str | os.PathLike) and Path(folder).is_dir():
-                yield from _tomls(Path(folder))
-            else:
-                self.wrong(package, f"register_specs: {folder!r} is not a folder")
 
-
-def _plugin_folders(folder: Path) -> Iterator[Path]:
+def plugin_folders(folder: Path) -> Iterator[Path]:
     for below in sorted(folder.iterdir()):
-        if below.is_dir() and below.name[0] not in "._" and ((below / "__init__.py").exists() or any(_tomls(below))):
+        if below.is_dir() and below.name[0] not in "._" and ((below / "__init__.py").exists() or any(tomls(below))):
             yield below
 
 
@@ -366,15 +347,15 @@ def _file_identity(path: Path) -> object:
         return path
 
 
-def _is_spec(path: Path) -> bool:
+def is_spec(path: Path) -> bool:
     return path.suffix == ".toml" and path.name != "pyproject.toml" and not path.name.startswith(".")
 
 
-def _tomls(folder: Path) -> Iterator[Path]:
+def tomls(folder: Path) -> Iterator[Path]:
     """The spec files below a folder, sorted; hidden folders and those with an underscore are left out."""
     for path, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if name[0] not in "._")
-        yield from (toml for toml in map(Path(path).joinpath, sorted(files)) if _is_spec(toml))
+        yield from (toml for toml in map(Path(path).joinpath, sorted(files)) if is_spec(toml))
 
 
 def _words(contracts: tuple[type[Piece], ...]) -> str:

@@ -8,7 +8,7 @@ import pkgutil
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Mistake
-from ..files import class_line
+from ..spec.wording import class_line
 from .faults import plugin_line
 from .loading import DISABLE_VARIABLE
 

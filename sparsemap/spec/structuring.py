@@ -29,7 +29,6 @@ from cattrs.cols import list_structure_factory, mapping_structure_factory
 from cattrs.gen import make_hetero_tuple_structure_fn
 
 from ..errors import Mistake, PluginError, SpecError, a, listed, nearest
-from ..files import class_line
 
 LARGEST = 2**63
 """Whole numbers stay below it, in either direction."""
@@ -77,6 +76,8 @@ def typed_keys(cls: type) -> dict[str, attrs.Attribute[Any]]:
     try:
         attrs.resolve_types(cls, include_extras=False)
     except NameError as error:
+        from .wording import class_line
+
         text = f"{error}; types of fields must be imported when the program runs, not for type checking only"
         raise PluginError([Mistake(class_line(cls), f"class {cls.__name__}", text)]) from error
     return keys(cls)
