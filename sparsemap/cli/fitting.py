@@ -5,19 +5,19 @@ from __future__ import annotations
 import textwrap
 from itertools import zip_longest
 
-from .output import NARROWEST, terminal
+from . import output
 
 
 def fitted(rows: list[list[str]], gap: int = 2, margin: int = 0) -> list[list[str]]:
     """On a terminal, rows of columns whose widest cells go on in further rows, so that all fit its width."""
-    room = terminal()
+    room = output.terminal()
     if room is None or not rows:
         return rows
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     over = margin + sum(widths) + gap * (len(widths) - 1) - room
-    while over > 0 and max(widths) > NARROWEST:
+    while over > 0 and max(widths) > output.NARROWEST:
         widest = widths.index(max(widths))
-        second = max([NARROWEST, *(width for width in widths if width < widths[widest])])
+        second = max([output.NARROWEST, *(width for width in widths if width < widths[widest])])
         less = min(over, max(widths[widest] - second, 1))
         widths[widest], over = widths[widest] - less, over - less
     made = []
