@@ -26,9 +26,11 @@ from sparsemap_plugins.chips.layers import layers_of, registry_of
 from sparsemap_plugins.chips.search import REFERENCE, DesignTask, designed
 
 from sparsemap import load_problem
-from sparsemap.files import markdown_table, percent, write_text
-from sparsemap.spec import toml_io
+from sparsemap.files import percent
+from sparsemap.markdown import markdown_table
+from sparsemap.spec import toml_text
 from sparsemap.spec.unstructuring import unstructure
+from sparsemap.writing import write_text
 
 BLOCK = str(Path(__file__).parent / "specs" / "bert-block-2of4.toml")
 RANDOM = {"type": "random", "batch": 16}
@@ -264,7 +266,7 @@ def written(name: str, layers: Sequence[tuple[Any, int]], folder: Path) -> str:
         table = {key: value for key, value in unstructure(node.piece).items() if key not in ("kind", "name")}
         rows.append({"name": f"layer{i}", "type": node.piece.type_name, "repeat": times, **table})
     path = folder / f"{name}.toml"
-    write_text(path, toml_io.dumps({"kind": "network", "name": name, "layers": rows}))
+    write_text(path, toml_text.dumps({"kind": "network", "name": name, "layers": rows}))
     return str(path)
 
 

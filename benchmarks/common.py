@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sparsemap.files import csv_text, write_text
+from sparsemap.csv_files import csv_text
 from sparsemap.plots import page
+from sparsemap.writing import write_text
 
 WORKLOADS = (*(f"mm{n}" for n in range(1, 16)), *(f"conv{n}" for n in range(1, 14)))
 HARDWARE = ("edge", "mobile", "cloud")

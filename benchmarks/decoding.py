@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from sparsemap import load_problem, search, search_network
-from sparsemap.files import markdown_table
+from sparsemap.markdown import markdown_table
 from sparsemap.pieces.loading import load
 
 WORKLOADS = (*(f"mm{n}" for n in range(1, 16)), *(f"conv{n}" for n in range(1, 14)))

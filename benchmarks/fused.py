@@ -20,7 +20,8 @@ from pathlib import Path
 from common import HARDWARE, asked, say
 
 from sparsemap import search_network
-from sparsemap.files import markdown_table, percent, times
+from sparsemap.files import percent, times
+from sparsemap.markdown import markdown_table
 from sparsemap.pieces.loading import load
 from sparsemap.study.fused import FusedPlan
 from sparsemap.study.fused_result import FusedResult

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sparsemap.files import markdown_table
+from sparsemap.markdown import markdown_table
 
 HERE = Path(__file__).resolve().parents[1]
 PACKAGES = {"sparsemap": "sparsemap", "sparsemap_plugins": "plugins", "sparsemap_specs": "specs"}

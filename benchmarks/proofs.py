@@ -22,9 +22,11 @@ import numpy as np
 from common import HARDWARE, WORKLOADS, asked, mean, publish, say
 
 from sparsemap import load_problem, search
-from sparsemap.files import read_csv, read_json, write_text
+from sparsemap.csv_files import read_csv
+from sparsemap.files import read_json
 from sparsemap.pieces.loading import load
 from sparsemap.searching.folder import search_into
+from sparsemap.writing import write_text
 
 FEW = ("mm1", "mm3", "mm6", "mm7", "mm12", "mm13", "conv4", "conv11")
 BUDGETS = (500, 2000, 20_000)

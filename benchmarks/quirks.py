@@ -12,10 +12,10 @@ from typing import Any
 
 import attrs
 import numpy as np
-from sparsemap_plugins.analytic.model import QUIRKS
+from sparsemap_plugins.analytic.quirks import QUIRKS
 
 from sparsemap import Problem, load_problem, search
-from sparsemap.files import markdown_table
+from sparsemap.markdown import markdown_table
 from sparsemap.pieces.loading import load
 
 BUDGET, SEEDS, OBJECTIVES, RANDOM = 1000, (0, 1), ("edp", "energy"), 400

@@ -32,7 +32,8 @@ from common import asked
 from sparsemap_plugins.analytic.occupancy.shared import SHARED
 
 import sparsemap
-from sparsemap.files import markdown_table, percent
+from sparsemap.files import percent
+from sparsemap.markdown import markdown_table
 from sparsemap.pieces.loading import load
 
 PROBLEMS = [

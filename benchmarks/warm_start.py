@@ -14,8 +14,8 @@ from typing import Any
 from common import asked, mean
 
 from sparsemap import search_network
-from sparsemap.files import markdown_table
-from sparsemap.pieces.data_specs import WARM_STARTS
+from sparsemap.markdown import markdown_table
+from sparsemap.pieces.study_spec import WARM_STARTS
 from sparsemap.study.network_result import NetworkResult
 
 MODEL: dict[str, Any] = {"space": "paper", "cost_model": "timeloop"}

@@ -6,10 +6,7 @@ from .errors import PluginError as PluginError
 from .errors import SearchError as SearchError
 from .errors import SparseMapError as SparseMapError
 from .errors import SpecError as SpecError
-from .pieces.contracts import BitReader as BitReader
 from .pieces.contracts import Charge as Charge
-from .pieces.contracts import ChipCounts as ChipCounts
-from .pieces.contracts import Code as Code
 from .pieces.contracts import Context as Context
 from .pieces.contracts import CostModel as CostModel
 from .pieces.contracts import Crossover as Crossover
@@ -29,7 +26,6 @@ from .pieces.contracts import Occupancy as Occupancy
 from .pieces.contracts import Operation as Operation
 from .pieces.contracts import Outer as Outer
 from .pieces.contracts import Proposals as Proposals
-from .pieces.contracts import RankShape as RankShape
 from .pieces.contracts import Scored as Scored
 from .pieces.contracts import Searcher as Searcher
 from .pieces.contracts import Segment as Segment
@@ -38,6 +34,10 @@ from .pieces.contracts import Technology as Technology
 from .pieces.contracts import Tensor as Tensor
 from .pieces.contracts import Units as Units
 from .pieces.contracts import Workload as Workload
+from .pieces.contracts.codec import BitReader as BitReader
+from .pieces.contracts.codec import Code as Code
+from .pieces.contracts.codec import RankShape as RankShape
+from .pieces.contracts.counts import ChipCounts as ChipCounts
 from .pieces.hookspecs import hookimpl as hookimpl
 from .problem.evaluation import Detail as Detail
 from .problem.evaluation import Evaluation as Evaluation

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from .errors import SpecError, shortened
-from .files import check_file, replacing, shown
+from .files import check_file, shown
+from .writing import replacing
 
 Array = np.ndarray[Any, Any]
 

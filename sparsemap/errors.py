@@ -11,7 +11,6 @@ import os
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from typing import Any
 
 import attrs
@@ -119,17 +118,19 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     return by_lower[matches[0]] if matches else None
 
 
-def unknown(what: str, name: str, names: Iterable[str]) -> str:
+def unknown(what: str, name: str, names: Iterable[str], limit: int = 12) -> str:
     """Text for a name that is not known: `no workload 'mm33'; did you mean 'mm3'?`, or else the known names."""
     known = sorted(names)
     guess = nearest(name, known)
     if guess is not None:
         return f"no {what} {name!r}; did you mean {guess!r}?"
-    return f"no {what} {name!r}; " + (f"known: {listed(known)}" if known else "none is known")
+    return f"no {what} {name!r}; " + (f"known: {listed(known, limit)}" if known else "none is known")
 
 
 def shortened(value: object, limit: int = 60) -> str:
-    """The value as Python writes it; of a long one the middle is left out."""
+    """The value as Python writes it, a class by its name; of a long one the middle is left out."""
+    if isinstance(value, type):
+        return f"class {value.__name__}"
     try:
         return _cut(repr(value), limit)
     except ValueError:  # Python refuses to write whole numbers of thousands of digits
@@ -155,31 +156,3 @@ def listed(names: Iterable[str], limit: int = 12) -> str:
     names = list(names)
     rest = f" and {len(names) - limit} more" if len(names) > limit else ""
     return ", ".join(names[:limit]) + rest
-
-
-def install(extra: str) -> str:
-    """The command that installs an extra: from the folder that SparseMap was installed from, or else by its name."""
-    import json
-    from importlib.metadata import PackageNotFoundError, distribution
-    from pathlib import Path
-    from urllib.parse import unquote, urlsplit
-
-    try:
-        source = json.loads(distribution("sparsemap").read_text("direct_url.json") or "{}")
-    except (PackageNotFoundError, ValueError):
-        source = {}
-    folder = Path(unquote(urlsplit(source.get("url", "")).path))
-    if "dir_info" not in source or not folder.is_dir():
-        return f"pip install 'sparsemap[{extra}]'"
-    editable = "-e " if source["dir_info"].get("editable") else ""
-    return f"pip install {editable}'{'.' if folder == Path.cwd() else folder}[{extra}]'"
-
-
-def need(module: str, what: str, extra: str) -> Any:
-    """A module of an extra; `SearchError` with the line to type where it, or a package it needs, is not installed."""
-    try:
-        return import_module(module)
-    except ModuleNotFoundError as error:
-        package = (error.name or module).partition(".")[0]
-        text = f"{what} needs the package '{package}', which is not installed; try: {install(extra)}"
-        raise SearchError(text) from error

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import inspect
-import io
 import json
 import math
 import os
-import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from .errors import SpecError
@@ -38,14 +32,6 @@ def shown(path: str | os.PathLike[str]) -> str:
 def system_error_text(error: OSError) -> str:
     """What the system says of a file, such as `best/design.toml: No space left on device`."""
     return f"{shown(error.filename)}: {error.strerror}" if error.filename else error.strerror or str(error)
-
-
-def class_line(cls: Any) -> str:
-    """Where a class is written, as messages show it: `FILE, line N`; empty where its source cannot be read."""
-    try:
-        return f"{shown(inspect.getfile(cls))}, line {inspect.getsourcelines(cls)[1]}"
-    except (OSError, TypeError):
-        return ""
 
 
 # ------------------------------------------------------------------------------------------------------------- reading
@@ -87,110 +73,10 @@ def check_file(path: str | os.PathLike[str], limit: int = SPEC_BYTES) -> int:
     return found.st_size
 
 
-def read_csv(path: str | os.PathLike[str]) -> list[dict[str, str]]:
-    """The lines of a CSV file by the names in its head, as they were before `csv_text` quoted formulas."""
-    with open(path, encoding="utf-8", newline="") as file:
-        return [
-            {key: value[1:] if _is_quoted(value) else value for key, value in row.items()}
-            for row in csv.DictReader(file)
-        ]
-
-
-def check_writable(folder: Path) -> None:
-    """Makes a folder, and tries to write there; OSError if either fails."""
-    import tempfile
-
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=folder):
-        pass
-
-
 # ------------------------------------------------------------------------------------------------------------- writing
 
 
-def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Writes a UTF-8 file whole or not at all. Makes missing folders."""
-    with replacing(path) as temporary:
-        temporary.write_text(text, "utf-8", newline="\n")
-
-
-def write_texts(texts: Mapping[Path, str], obsolete: Iterable[Path] = ()) -> list[Path]:
-    """Writes several files: none takes its place before all are written, the last one last. Removes `obsolete` ones."""
-    with ExitStack() as stack:
-        for path in reversed(list(texts)):
-            stack.enter_context(replacing(path)).write_text(texts[path], "utf-8", newline="\n")
-        for path in obsolete:
-            path.unlink(missing_ok=True)
-    return list(texts)
-
-
-@contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A file to write in the block, which then takes the place of `path`: readers see the old file or the new one."""
-    path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        yield temporary
-        with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException as error:
-        if isinstance(error, OSError) and error.errno and str(error.filename or temporary) == str(temporary):
-            error.filename = str(path)  # a full disk names no file, and nobody knows the temporary one
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-        raise
-
-
-def is_temporary(path: Path) -> bool:
-    """Whether a file is what `replacing` leaves when the process dies in the middle."""
-    return re.fullmatch(r"\..+\.[0-9a-f]{8}\.tmp", path.name) is not None
-
-
 # -------------------------------------------------------------------------------------------------------------- tables
-
-
-def csv_text(rows: Sequence[Mapping[str, Any]], head: Sequence[str] = ()) -> str:
-    """One line per row, under the keys of all rows unless `head` names them; None, infinity and NaN are empty.
-
-    A text that a spreadsheet would take for a formula gets an apostrophe in front; a text that is a number does not.
-    """
-    text = io.StringIO()
-    keys = head or list(dict.fromkeys(key for row in rows for key in row))
-    writer = csv.DictWriter(text, keys, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({key: _csv_cell(value) for key, value in row.items()} for row in rows)
-    return text.getvalue()
-
-
-def _csv_cell(value: Any) -> Any:
-    if isinstance(value, float):
-        return repr(float(value)) if math.isfinite(value) else ""
-    return f"'{value}" if isinstance(value, str) and (FORMULA.match(value) or _is_quoted(value)) else value
-
-
-FORMULA = re.compile(r"[=@\t\r]|[+-](?!\.?\d[\d_.]*(e[+-]?\d+)?$|$)", re.IGNORECASE)
-"""What a spreadsheet computes with; a number with its sign, and a dash for none, are not that."""
-
-
-def _is_quoted(value: Any) -> bool:
-    """Whether a cell of a CSV file has an apostrophe in front of what would be a formula."""
-    return isinstance(value, str) and value[:1] == "'" and bool(FORMULA.match(value.lstrip("'")))
-
-
-def markdown_text(text: str) -> str:
-    """A name as text of a Markdown page: on one line, its bars and what would be HTML escaped."""
-    text = " ".join(text.split()) if "\n" in text or "\r" in text else text
-    return re.sub(r"<(?=[A-Za-z/!?])", "&lt;", text).replace("|", "\\|")
-
-
-def markdown_table(rows: Cells, align: str = "<>") -> str:
-    """A table whose first row is the head, its cells as `markdown_text`; `align` as in `aligned`."""
-    head, *below = _padded([[markdown_text(cell) for cell in row] for row in rows], align)
-    marks = _marks(align, len(head))
-    rule = ["-" * (len(cell) - 1) + (":" if mark == ">" else "-") for cell, mark in zip(head, marks, strict=True)]
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in (head, rule, *below))
 
 
 def grouped(items: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
@@ -203,16 +89,18 @@ def grouped(items: Iterable[T], key: Callable[[T], Any]) -> dict[Any, list[T]]:
 
 def aligned(rows: Cells, align: str = "<>", gap: int = 3) -> list[str]:
     """Rows of equal length as lines of columns, `<` to the left or `>` to the right; the last mark goes on."""
-    return [(" " * gap).join(cells).rstrip() for cells in _padded(rows, align)]
+    return [(" " * gap).join(cells).rstrip() for cells in padded(rows, align)]
 
 
-def _padded(rows: Cells, align: str) -> list[list[str]]:
+def padded(rows: Cells, align: str) -> list[list[str]]:
+    """Cells as wide as the widest of their columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    marks = _marks(align, len(widths))
+    marks = marks_of(align, len(widths))
     return [[f"{cell:{mark}{width}}" for cell, mark, width in zip(row, marks, widths, strict=True)] for row in rows]
 
 
-def _marks(align: str, count: int) -> str:
+def marks_of(align: str, count: int) -> str:
+    """A mark for each of so many columns, as in `aligned`."""
     return align[:count].ljust(count, align[-1])
 
 

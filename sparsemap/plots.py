@@ -18,7 +18,9 @@ from xml.etree import ElementTree
 import attrs
 import numpy as np
 
-from .files import csv_text, markdown_table, replacing, write_text
+from .csv_files import csv_text
+from .markdown import markdown_table
+from .writing import replacing, write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from functools import cache
-from math import gcd, prod
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,12 +25,15 @@ def prime_factors(size: int) -> tuple[int, ...]:
         divisor += 1 if divisor == 2 else 2
     rest = [size] if size > 1 else []
     while rest:
-        number = rest.pop()
-        if number < TRIED**2 or _is_large_prime(number):
+        number, part = rest.pop(), None
+        if number >= TRIED**2:
+            from .large_primes import divisor_of
+
+            part = divisor_of(number)
+        if part is None:
             factors.append(number)
         else:
-            divisor = _divisor(number)
-            rest += [divisor, number // divisor]
+            rest += [part, number // part]
     return tuple(sorted(factors))
 
 
@@ -81,35 +84,3 @@ def largest_product(limits: Iterable[int], sizes: Iterable[int]) -> float:
         usable = [d for d in options if d <= limit]
         reached = {r * d for r in reached for d in usable if total % (r * d) == 0}
     return float(max(reached))
-
-
-def _is_large_prime(number: int) -> bool:
-    """Miller and Rabin's test; with these bases it is exact below 3.3 * 10^24 (Sorenson and Webster 2015)."""
-    twos = (number - 1 & 1 - number).bit_length() - 1
-    odd = number - 1 >> twos
-    for base in (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41):
-        power = pow(base, odd, number)
-        if power in (1, number - 1):
-            continue
-        for _ in range(twos - 1):
-            power = power * power % number
-            if power == number - 1:
-                break
-        else:
-            return False
-    return True
-
-
-def _divisor(number: int) -> int:
-    """A divisor of a composite number without small factors, by Pollard's rho; 2^16 steps or so for one below 2^63."""
-    for offset in range(1, number):
-        slow = fast = 2
-        divisor = 1
-        while divisor == 1:
-            slow = (slow * slow + offset) % number
-            fast = (fast * fast + offset) % number
-            fast = (fast * fast + offset) % number
-            divisor = gcd(abs(slow - fast), number)
-        if divisor != number:
-            return divisor
-    raise ValueError(f"{number} is prime")

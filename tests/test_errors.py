@@ -12,13 +12,13 @@ from sparsemap.errors import (
     PluginError,
     SparseMapError,
     SpecError,
-    install,
     listed,
     nearest,
     readable,
     shortened,
     unknown,
 )
+from sparsemap.extras import install
 
 
 def test_a_problem_reads_as_file_path_and_message():

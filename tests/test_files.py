@@ -11,21 +11,11 @@ import numpy as np
 import pytest
 
 from sparsemap.arrays import read_arrays
+from sparsemap.csv_files import csv_text, read_csv
 from sparsemap.errors import SpecError
-from sparsemap.files import (
-    aligned,
-    check_writable,
-    csv_text,
-    is_temporary,
-    markdown_table,
-    percent,
-    read_bytes,
-    read_csv,
-    replacing,
-    times,
-    write_text,
-    write_texts,
-)
+from sparsemap.files import aligned, percent, read_bytes, times
+from sparsemap.markdown import markdown_table
+from sparsemap.writing import check_writable, is_temporary, replacing, write_text, write_texts
 
 
 def said(path, limit=100):

@@ -11,7 +11,6 @@ from toy_problem import toy_problem
 
 from sparsemap import PluginError, testing
 from sparsemap.pieces.contracts import (
-    Code,
     Filter,
     Format,
     Genes,
@@ -23,6 +22,7 @@ from sparsemap.pieces.contracts import (
     Segment,
     Units,
 )
+from sparsemap.pieces.contracts.codec import Code
 from sparsemap.problem.designs import Decoded
 from sparsemap.problem.evaluation import Evaluation
 

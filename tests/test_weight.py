@@ -23,8 +23,8 @@ print("\\n" + json.dumps({"files": sorted(filter(None, files)), "numpy": "numpy"
 @pytest.mark.parametrize(
     ("arguments", "limit", "numpy"),
     [
-        (["--help"], 3_500, False),
-        (["search", "mm3", "cloud", "--budget", "300"], 18_150 if native.kernel else 21_850, True),
+        (["--help"], 3_250, False),
+        (["search", "mm3", "cloud", "--budget", "300"], 16_850 if native.kernel else 20_800, True),
     ],
     ids=lambda value: " ".join(value[:3]) if isinstance(value, list) else "",
 )

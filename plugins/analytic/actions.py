@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 
 from sparsemap import Filter, Mechanism
-from sparsemap.pieces.boundary import eliminated_of, filters_of
+from sparsemap.pieces.boundary import filters_of
 from sparsemap.pieces.contracts import DEALING
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.levels import Place
@@ -115,21 +115,3 @@ class PlaceTables:
             tuple(actions.values()), mechanisms, tuple((g, t, flags) for (g, t), flags in needs.items()), compute,
             tuple(deals.values()),
         )  # fmt: skip
-
-    @property
-    def lists(self) -> bool:
-        """Whether some candidate compares entries."""
-        return any(one.entries.any() for one in (*self.actions, self.compute) if one is not None)
-
-    def eliminated(self, action: Action, genes: Array, empty: Array) -> Array:
-        """Lets mechanisms with limits of their own say how much of `empty` they remove."""
-        for m, rule in action.filters.items():
-            mechanism = self.mechanisms[m]
-            if type(mechanism).eliminated is Mechanism.eliminated and not rule.limited:
-                continue
-            rows = np.flatnonzero(genes == m)
-            if len(rows):
-                share = eliminated_of(mechanism, action.place, rule, empty[rows])
-                empty = empty.copy()
-                empty[rows] = share
-        return empty

@@ -1,4 +1,18 @@
-"""The links of the chain from what tiles hold to what designs cost, and the detail that is told of them."""
+"""The links of the chain from what tiles hold to what designs cost, and the detail that is told of them.
+
+Every link is a frozen record, made by one function from those before it; `detail` runs the same code.
+
+| record | section | made by |
+|---|---|---|
+| `Nest` | 3 | its loops |
+| `Traffic` | 4 | `traffic.dense_traffic` |
+| `StoredTiles` | 5.6, 6.5 | `stored.stored_of` |
+| `Removals` | 7.1 | `removal.removals_of` |
+| `Metadata` | 6.2, 6.3 | `metadata.metadata_of` |
+| `Counts` | 6.4, 7.2, 7.3 | `counts.counts_of` |
+| `Cycles` | 8 | `cycles.cycles_of` |
+| `Cost` | 9 | `cost.cost_of` |
+"""
 
 from __future__ import annotations
 

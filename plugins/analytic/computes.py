@@ -14,7 +14,7 @@ from sparsemap.pieces.contracts.base import Array, PerDesign, PerTensor
 
 from .actions import GATE, NONE, SKIP
 from .prepared import ModelTables
-from .removal import Removal
+from .removal import Removal, eliminated
 
 if TYPE_CHECKING:
     from .granules import Granules
@@ -118,7 +118,7 @@ def computes_of(
     saved = np.where(kind == SKIP, met.absent, np.where(kind == GATE, met.idle, 0.0))
     if unit is not None:  # with limits of its own the unit leaves out fewer
         share = saved / np.where(left > 0.0, left, 1.0)
-        caught = places.eliminated(unit, genes[unit.gene], share)
+        caught = eliminated(places, unit, genes[unit.gene], share)
         saved = np.where(caught < share, left * caught, saved)
     skipped, gated = (np.where(kind == which, np.floor(saved), 0.0) for which in (SKIP, GATE))
     actual = np.trunc(left - skipped - gated - vanish)

@@ -1,18 +1,6 @@
 """The analytical cost model: designs in, energy, cycles and reasons out, with the whole batch in every operation.
 
-Cheap checks come first; then, on the designs that are left, the chain: every link is a frozen record, made by one function
-from those before it. `detail` runs the same code.
-
-| record | section | made by |
-|---|---|---|
-| `Nest` | 3 | its loops |
-| `Traffic` | 4 | `traffic.dense_traffic` |
-| `StoredTiles` | 5.6, 6.5 | `stored.stored_of` |
-| `Removals` | 7.1 | `removal.removals_of` |
-| `Metadata` | 6.2, 6.3 | `metadata.metadata_of` |
-| `Counts` | 6.4, 7.2, 7.3 | `counts.counts_of` |
-| `Cycles` | 8 | `cycles.cycles_of` |
-| `Cost` | 9 | `cost.cost_of` |
+Cheap checks come first; then, on the designs that are left, the compiled model or `chain`.
 """
 
 from __future__ import annotations
@@ -38,31 +26,13 @@ from .charges import ChargeOptions
 from .prepared import COLUMNS, ModelTables, copies_of
 from .prices import leakage_pj_per_cycle
 
-QUIRKS = {
-    "Q3": "the smallest possible occupancy counts as the empty tile",
-    "Q4": "banded tensors: offsets of sub-tiles are added twice",
-    "Q7": "an outer action leaves the metadata traffic of inner levels",
-    "Q8": "a level that acts below another acting level loses its metadata reads",
-    "Q9": "rounding lets a density exceed one: Timeloop stops, the design is invalid",
-    "Q11": "two levels acting on one tensor can leave a negative share",
-    "Q17": "an action on tiles that are decoded on their way leaves their metadata",
-    "Q18": "empty tiles that are decoded on their way are not there, and encoding counts per instance",
-    "Q16": "filters with other than two operands: chances of their computes do not add up to one",
-    "short-tiles": "accesses of several words: compressed tiles of few accesses are read one by one",
-    "lane-shares": "packed lanes: the mean of the shares of full lanes in place of the mean of passes",
-    "first-fills": "the first fill of partial sums counts, though nothing is there yet: evaluators before v3.0.3",
-}
-"""Defects of Timeloop that are fixed by default; `quirks` brings them back."""
-QUIRK_SETS = {"none": frozenset(), "timeloop-v3": frozenset(QUIRKS) - {"first-fills", "lane-shares"}}
-
 
 def _quirk_set(value: str | list[str] | tuple[str, ...]) -> tuple[str, ...]:
-    names = QUIRK_SETS.get(value, frozenset([value])) if isinstance(value, str) else frozenset(value)
-    wrong = sorted(set(names) - set(QUIRKS))
-    if wrong:
-        known = ", ".join([*QUIRK_SETS, *QUIRKS])
-        raise ValueError(f"unknown quirk '{wrong[0]}'; known: {known}")
-    return tuple(sorted(names))
+    if value == "none":
+        return ()
+    from .quirks import quirk_set
+
+    return quirk_set(value)
 
 
 @attrs.frozen(kw_only=True)
@@ -89,7 +59,9 @@ class AnalyticModel(CostModel):
             raise ValueError(f"'{twice[0]}' is charged twice")
 
     def reasons(self, problem: Problem) -> Mapping[str, str]:
-        return self._prepared(problem).reasons.meanings
+        from .meanings import meaning_of
+
+        return {name: meaning_of(name) for name in self._prepared(problem).reasons.names}
 
     def evaluate(
         self, designs: Designs, problem: Problem, detail: bool = False, chip: Chip | None = None

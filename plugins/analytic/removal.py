@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
+from sparsemap import Mechanism
+from sparsemap.pieces.boundary import eliminated_of
 from sparsemap.pieces.contracts.base import Array, PerTile, Rows
 
-from .actions import GATE, NONE, SKIP, Action
+from .actions import GATE, NONE, SKIP, Action, PlaceTables
 from .layout import Layout
 from .leaders import leaders_empty
 from .nest import DesignChoices, Nest
@@ -157,7 +159,7 @@ def _effects(known: ModelTables, nest: Nest, choices: DesignChoices, stored: Sto
             for tile in tiles:
                 full = full * (1.0 - tile)
             possible = 1.0 - full
-            share = places.eliminated(action, genes[action.gene][rows], possible)
+            share = eliminated(places, action, genes[action.gene][rows], possible)
             if known.leader_by_leader:
                 tiles = [_caught(tile, possible, share) for tile in tiles]
             if known.joint is not None:
@@ -188,3 +190,17 @@ def _caught(empty: Array, possible: Array, share: Array) -> Array:
     power = np.log1p(-np.where(limited, share, 0.5)) / np.log1p(-whole)
     caught = np.where(limited, 1.0 - (1.0 - np.where(limited, empty, 0.0)) ** power, np.minimum(empty, share))
     return np.where(share < possible, caught, empty)
+
+
+def eliminated(places: PlaceTables, action: Action, genes: Array, empty: Array) -> Array:
+    """Lets mechanisms with limits of their own say how much of `empty` they remove."""
+    for m, rule in action.filters.items():
+        mechanism = places.mechanisms[m]
+        if type(mechanism).eliminated is Mechanism.eliminated and not rule.limited:
+            continue
+        rows = np.flatnonzero(genes == m)
+        if len(rows):
+            share = eliminated_of(mechanism, action.place, rule, empty[rows])
+            empty = empty.copy()
+            empty[rows] = share
+    return empty

@@ -13,21 +13,6 @@ from sparsemap.problem.chip import Chip
 
 from .layout import Layout
 
-MEANINGS = {
-    "factors": "loop bounds do not multiply up to the size",
-    "fanout": "more parallel loops than instances below",
-    "format-order": "an uncompressed rank below a compressed one, or one whose ends nobody tells",
-    "entry-bits": "fields of its metadata have too few bits for a rank so long",
-    "slides": "the outermost loop is not the one along which a tensor slides by",
-    "mechanism": "skips by a tensor that has no metadata, or packs positions that it cannot",
-    "decoding": "decoded on its way into a level that cannot",
-    "streaming": "compressed where it streams through a level",
-    "capacity": "holds too little",
-    "metadata-capacity": "holds too little metadata",
-    "operand-probability": 'Timeloop stops with "illegal operand probability" (Q9)',
-}
-"""What reasons mean, by what stands before their colon."""
-
 
 @attrs.frozen(eq=False)
 class Reasons:
@@ -62,10 +47,6 @@ class Reasons:
             text = f"{len(names)} reasons for invalid designs, at most 62 fit: too many levels or dimensions ({dims})"
             raise SpecError.at(problem.files.get("hardware", "hardware"), "levels", text)
         return cls(layout, tuple(names), {name: np.uint64(1) << np.uint64(i) for i, name in enumerate(names)})
-
-    @property
-    def meanings(self) -> dict[str, str]:
-        return {name: MEANINGS[name.partition(":")[0]] for name in self.names}
 
     def mark(self, found: PerDesign, name: str, failed: PerDesign) -> None:
         """Adds a reason to the designs that failed, in place."""

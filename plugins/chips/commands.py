@@ -112,7 +112,7 @@ def design(
 @contextmanager
 def counted_progress(quiet: bool) -> Iterator[Callable[[str, int, int, float], None]]:
     """What is counted, how far that is, and the best score so far, live."""
-    from sparsemap.cli.output import bar
+    from sparsemap.cli.progress import bar
 
     with bar(quiet) as update:
 

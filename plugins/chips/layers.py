@@ -17,9 +17,9 @@ import numpy as np
 from sparsemap import Problem, Search, load_problem
 from sparsemap.errors import DesignError
 from sparsemap.pieces.contracts import Array
-from sparsemap.pieces.data_specs import Network
 from sparsemap.pieces.loading import load
 from sparsemap.pieces.registry import Registry, is_path
+from sparsemap.pieces.study_spec import Network
 from sparsemap.problem.network import Node, distinct
 from sparsemap.searching.run import completed
 from sparsemap.searching.start import transferred

@@ -18,12 +18,12 @@ import attrs
 import numpy as np
 
 from sparsemap import CostModel, Evaluation, Problem
-from sparsemap.files import write_text
 from sparsemap.pieces.contracts import Array
 from sparsemap.problem.constraints import broken_of
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.load import objective_of
 from sparsemap.searching.folder import check_file
+from sparsemap.writing import write_text
 
 from .genes import ChipGenes
 from .layers import Inner, KnownChip, Weight, layers_of

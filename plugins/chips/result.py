@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from sparsemap.files import csv_text, four_digits, percent, times, write_texts
+from sparsemap.csv_files import csv_text
+from sparsemap.files import four_digits, percent, times
 from sparsemap.plots import COLOURS, save, subplots
-from sparsemap.spec import toml_io
+from sparsemap.spec import toml_text
 from sparsemap.spec.units import format_energy
+from sparsemap.writing import write_texts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -133,7 +135,7 @@ class ChipResult:
         keys = (*TOTALS, "area_mm2")
         front = [{"edp_js": edp_js(row), **{key: row[key] for key in keys}, **sizes(row)} for row in self.front]
         texts = {
-            CHIP_FILE: toml_io.dumps(self.hardware),
+            CHIP_FILE: toml_text.dumps(self.hardware),
             RESULT_FILE: json.dumps(self.to_dict(), indent=2) + "\n",
             LAYERS_FILE: csv_text(self.rows()),
             FRONT_FILE: csv_text(front),

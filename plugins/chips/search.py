@@ -17,7 +17,6 @@ import attrs
 
 from sparsemap import Budget, Problem, Search, SearchError, SpecError, __version__
 from sparsemap.errors import listed
-from sparsemap.files import write_text
 from sparsemap.pieces.contracts import Searcher
 from sparsemap.problem.constraints import broken_of
 from sparsemap.problem.costs import ALIASES
@@ -26,6 +25,7 @@ from sparsemap.problem.load import make_problem, objective_of
 from sparsemap.searching.driver import searcher_of
 from sparsemap.spec.unstructuring import unstructure
 from sparsemap.study.cells import PLAN_FOLDER, not_of_a_search
+from sparsemap.writing import write_text
 
 from .layers import Inner, KnownChip, folders_of, layers_of, registry_of
 from .model import ChipModel, Tried, digest_of, hoped, segment_of, source_of, whole

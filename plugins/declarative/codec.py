@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from sparsemap.pieces.contracts import Array, BitReader, Code, RankShape
+from sparsemap.pieces.contracts import Array
+from sparsemap.pieces.contracts.codec import BitReader, Code, RankShape
 from sparsemap.pieces.contracts.sparsity import name_bits
 
 from .codes import Coordinates, Counted, Mask, PositionList, Runs

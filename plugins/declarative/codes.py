@@ -1,6 +1,6 @@
 """How a fiber says which of its positions it has: the four lists that formats in TOML are made of (docs/plugins/format.md).
 
-A list knows how many bits it writes in the mean; `codec.py` writes and reads them. Where a fiber ends is told by its
+`mean_bits.py` says how many bits a list writes in the mean; `codec.py` writes and reads them. Where a fiber ends is told by its
 length (`length`), by a number before it (`count`), by an entry that names no position (`marker`), by one number for all
 fibers of a tile (`same`), by nothing if all groups of the tensor have equally many (`even`), or by the rank above
 (`parent`).
@@ -58,10 +58,6 @@ class PositionList:
         """What the list itself writes to tell where a fiber ends, one of `ENDS`."""
         return "" if self.ended or self.end == "length" else self.end
 
-    def bits(self, known: Expected) -> Array:
-        """Expected bits of all fibers, (N,)."""
-        return np.zeros(len(known.fibers))
-
     def readable(self, known: Expected) -> Array:
         """(N,) bool: the fields tell all that a fiber of this length may hold."""
         return np.ones(len(known.fibers), dtype=bool)
@@ -76,9 +72,6 @@ class All(PositionList):
 class Mask(PositionList):
     """A bit for every position; or more, of which the others are zero."""
 
-    def bits(self, known: Expected) -> Array:
-        return known.fibers * known.length * known.width
-
     def readable(self, known: Expected) -> Array:
         return known.width >= 1.0
 
@@ -91,17 +84,6 @@ class Counted(PositionList):
         """Whether it has no field that tells how many: all groups have equally many, or the rank above tells."""
         return self.ended or (self.end == "even" and self.even > 0)
 
-    def header(self, known: Expected, entry_bits: Array) -> Array:
-        """Expected bits of what tells the ends."""
-        if not self.told:
-            return np.zeros(len(known.fibers))
-        if self.end == "marker":
-            return known.fibers * entry_bits
-        counts = known.fibers * known.count_bits
-        if self.end == "same":
-            return np.minimum(known.fibers, 1.0) * known.count_bits
-        return np.where(known.even, 0.0, counts) if self.end == "even" else counts
-
     def readable(self, known: Expected) -> Array:
         if self.told not in COUNTS:
             return np.ones(len(known.fibers), dtype=bool)
@@ -113,9 +95,6 @@ class Coordinates(Counted):
 
     ends: ClassVar[tuple[str, ...]] = ("count", "marker", "same", "even", "parent")
 
-    def bits(self, known: Expected) -> Array:
-        return known.entries * known.width + self.header(known, known.width)
-
     def readable(self, known: Expected) -> Array:
         return super().readable(known) & (2.0**known.width >= known.length + (self.told == "marker"))
 
@@ -124,16 +103,6 @@ class Runs(Counted):
     """The number of empty positions before every one that is there; longer runs take escapes."""
 
     ends: ClassVar[tuple[str, ...]] = ("length", "count", "parent")
-
-    def bits(self, known: Expected) -> Array:
-        from . import runs
-
-        filled = np.clip(known.entries / (known.slots * known.length), 0.0, 1.0)
-        told, width = self.ended or self.end != "length", np.maximum(known.width, 1.0)
-        each = runs.tokens(known.length, filled, width, told, known.slots * known.length)
-        of_none = 0.0 if told else np.ceil(known.length / (2.0**width - 1.0))
-        written = np.maximum(known.slots * each - (known.slots - known.fibers) * of_none, 0.0)
-        return written * known.width + self.header(known, known.width)
 
     def readable(self, known: Expected) -> Array:
         return super().readable(known) & (known.width >= 1.0)

@@ -13,17 +13,20 @@ lists = "mask"
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 import numpy as np
 
 from sparsemap.errors import unknown
-from sparsemap.pieces.contracts import Array, BitReader, Code, Fiber, Format, Outer, RankShape, Units
+from sparsemap.pieces.contracts import Array, Fiber, Format, Outer, Units
 from sparsemap.pieces.contracts.sparsity import name_bits
 from sparsemap.spec.expressions import Expression
 
 from .codes import COUNTS, ENDS, LISTS, All, Expected, PositionList, position_list
+
+if TYPE_CHECKING:
+    from sparsemap.pieces.contracts.codec import BitReader, Code, RankShape
 
 COUNT_NAMES = frozenset({"fibers", "length", "occupied", "coord_bits", "offset_bits", "slots", "longest"})
 """What a number of bits or units may depend on: the arrays of `Fiber`."""
@@ -168,28 +171,9 @@ class ExpressionFormat(Format):
     def encoded(self, fiber: Fiber, outer: Outer) -> Units:
         if not self.decodable:
             return self.units(fiber)
-        slots, length = fiber.slots, fiber.length
-        held = slots * fiber.occupied
-        if self.padded:
-            held = np.maximum(held, fiber.fibers * fiber.longest)
-        bits, even = np.zeros(len(length)), np.zeros(len(length), dtype=bool)
-        readable: Array | bool = True
-        listed, fibers = self._listed(outer), fiber.fibers
-        if self.group > 1:
-            count, groups = np.ceil(length / self.group), self._group_list(outer)
-            some = np.minimum(slots * fiber.groups, fibers * count)
-            shape = count, name_bits(count), fiber.offset_bits, fiber.groups / count
-            width, count_bits = (self._widths(text, *shape) for text in (self._group_entry, self._count(groups)))
-            each, whole = held / np.maximum(slots * count, 1e-300), length % np.minimum(length, self.group) == 0
-            even = whole & (fiber.groups >= count * (1.0 - 1e-12)) & (np.abs(each - np.round(each)) < 1e-9)
-            known = Expected(fibers, slots, count, some, width, count_bits, even)
-            bits, readable = groups.bits(known), groups.readable(known)
-            fibers = fibers * count if groups.complete else some
-            slots, length = slots * count, np.minimum(length, self.group)
-        shape = length, name_bits(length) if self.group > 1 else fiber.coord_bits, fiber.offset_bits, fiber.usual
-        width, count_bits = (self._widths(text, *shape) for text in (self._entry, self._count(listed)))
-        known = Expected(fibers, slots, length, held, width, count_bits, even)
-        return Units(bits + listed.bits(known), 1.0, readable=readable & listed.readable(known))
+        from .mean_bits import encoded
+
+        return encoded(self, fiber, outer)
 
     def lists_of(
         self, outer: Outer, length: Array, coord_bits: Array, offset_bits: Array, usual: Array

@@ -13,13 +13,14 @@ import numpy as np
 
 from sparsemap.arrays import read_arrays, write_array
 from sparsemap.errors import SpecError, listed, nearest
-from sparsemap.files import grouped, shown, write_text
+from sparsemap.files import grouped, shown
 from sparsemap.pieces.contracts.base import Array
-from sparsemap.pieces.data_specs import Network
 from sparsemap.pieces.registry import Registry
+from sparsemap.pieces.study_spec import Network
 from sparsemap.problem.network import Node, distinct, nodes_of
-from sparsemap.spec import toml_io
+from sparsemap.spec import toml_text
 from sparsemap.spec.structuring import SpecTable
+from sparsemap.writing import write_text
 
 from . import counting
 from .calibration import density, measured
@@ -154,8 +155,8 @@ class ModelImport:
 
     def write(self) -> None:
         head = {key: value for key, value in self.table.items() if key != "layers"}
-        lines = [f"  {toml_io.inline(layer)}," for layer in self.table["layers"]]
-        write_text(self.out, "\n".join([toml_io.dumps(head).rstrip(), "layers = [", *lines, "]", ""]))
+        lines = [f"  {toml_text.inline(layer)}," for layer in self.table["layers"]]
+        write_text(self.out, "\n".join([toml_text.dumps(head).rstrip(), "layers = [", *lines, "]", ""]))
 
     # -- report
 

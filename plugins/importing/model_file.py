@@ -11,8 +11,9 @@ from typing import Any
 import attrs
 
 from sparsemap.errors import SpecError, unknown
-from sparsemap.files import check_file, replacing, shown
+from sparsemap.files import check_file, shown
 from sparsemap.pieces.contracts.base import Array
+from sparsemap.writing import replacing
 
 from .constants import Constants
 from .onnx_package import FILE_BYTES, dims_text, onnx_of, reported, told

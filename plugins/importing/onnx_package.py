@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from sparsemap.errors import SpecError, need, shortened
+from sparsemap.errors import SpecError, shortened
+from sparsemap.extras import need
 
 FILE_BYTES = 64 << 30
 """Of a file, and of the files with its tensors."""

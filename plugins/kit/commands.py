@@ -31,8 +31,8 @@ def new_plugin(name: str, kind: str, out: Path) -> None:
 
     NAME is lower-case words with hyphens, such as wide-bitmask: what the package and its piece are called.
     """
-    from sparsemap.files import write_texts
     from sparsemap.pieces.loading import load
+    from sparsemap.writing import write_texts
 
     from .generate import files_of
 

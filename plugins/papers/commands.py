@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sparsemap.cli.group import names_with_texts
+from sparsemap.cli.help_texts import names_with_texts
 from sparsemap.errors import readable
-from sparsemap.files import check_writable
+from sparsemap.writing import check_writable
 
 if TYPE_CHECKING:
     from .report import Report

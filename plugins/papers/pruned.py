@@ -11,7 +11,7 @@ import attrs
 
 from sparsemap import __version__
 from sparsemap.cli.output import say
-from sparsemap.files import read_csv
+from sparsemap.csv_files import read_csv
 
 from .runs import Runner, arithmetic_mean, said_by
 

@@ -21,7 +21,7 @@ import numpy as np
 from sparsemap import Problem, Search, SparseMapError, load_problem
 from sparsemap.cli.networks import study_progress
 from sparsemap.cli.output import say
-from sparsemap.files import read_csv
+from sparsemap.csv_files import read_csv
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.pieces.loading import load
 from sparsemap.study.cells import Cell, Outcome, built_in, cells_of

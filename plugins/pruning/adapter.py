@@ -18,7 +18,8 @@ from typing import Any
 import attrs
 import numpy as np
 
-from sparsemap.errors import SparseMapError, listed, need, unknown
+from sparsemap.errors import SparseMapError, listed, unknown
+from sparsemap.extras import need
 from sparsemap.pieces.contracts.base import Array
 
 from .blocks import BlockGrid, BlockShape

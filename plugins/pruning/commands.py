@@ -76,7 +76,7 @@ def prune(source: str, hardware: str, designs: int | None, **given: Any) -> None
     one-shot and gradual also variance and tensor-variance. The folder gets weights, masks, workloads of each layer,
     summary.csv and, of digits, runs.csv.
     """
-    from sparsemap.cli.output import steps_bar
+    from sparsemap.cli.progress import steps_bar
 
     from .networks import NETWORK
     from .prune import job_of, prune_digits, prune_weights

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from sparsemap.errors import need
+from sparsemap.extras import need
 
 from .layers import LayerShape, TrainedNetwork
 from .training import Images, Optimiser, fit

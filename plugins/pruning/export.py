@@ -12,10 +12,11 @@ import attrs
 import numpy as np
 
 from sparsemap.arrays import write_array
+from sparsemap.csv_files import csv_text
 from sparsemap.errors import SparseMapError
-from sparsemap.files import csv_text, write_text
 from sparsemap.pieces.contracts.base import Array
-from sparsemap.spec import toml_io
+from sparsemap.spec import toml_text
+from sparsemap.writing import write_text
 
 from .hybrid import Masks, NmPattern, sparsity_of
 from .profile import Split, flops_ratio, kept_blocks, padding, utilisation
@@ -103,7 +104,7 @@ class PrunedLayers:
             "dims": {"s": grid.size[0], "x": self.positions[name], "k": grid.size[1]},
             "density": {"P": 1.0, "Q": density},
         }
-        toml_io.write(folder / f"workload-{file}.toml", spec)
+        toml_text.write(folder / f"workload-{file}.toml", spec)
 
 
 def _row(name: str, mask: Masks, counts: Array) -> dict[str, Any]:

@@ -16,10 +16,10 @@ from sparsemap.cli.networks import network_of
 from sparsemap.errors import SpecError, unknown
 from sparsemap.files import shown
 from sparsemap.pieces.contracts.base import Array
-from sparsemap.pieces.data_specs import Network
 from sparsemap.pieces.loading import load
+from sparsemap.pieces.study_spec import Network
 from sparsemap.problem.network import Node, nodes_of
-from sparsemap.spec import toml_io
+from sparsemap.spec import toml_text
 from sparsemap.spec.unstructuring import plain
 
 from .export import PrunedLayers, file_names
@@ -77,7 +77,7 @@ class WeightsOfNetwork:
         layers = [self._layer(folder, layer, node, pruned, files) for layer, node in both]
         told = {key: value for key, value in own.items() if value or (key == "rectified" and value is not None)}
         table |= {key: plain(value) for key, value in told.items()}
-        toml_io.write(folder / NETWORK, {**table, "layers": layers})
+        toml_text.write(folder / NETWORK, {**table, "layers": layers})
 
     def _layer(
         self, folder: Path, table: Mapping[str, Any], node: Node, pruned: PrunedLayers, files: Mapping[str, str]

@@ -18,9 +18,12 @@ import numpy as np
 
 from sparsemap import __version__
 from sparsemap.cli import output
-from sparsemap.errors import SparseMapError, need, unknown
-from sparsemap.files import csv_text, percent, shown, write_text
+from sparsemap.csv_files import csv_text
+from sparsemap.errors import SparseMapError, unknown
+from sparsemap.extras import need
+from sparsemap.files import percent, shown
 from sparsemap.pieces.contracts.base import Array
+from sparsemap.writing import write_text
 
 from . import digits
 from .block_masks import BALANCES

@@ -12,8 +12,9 @@ import numpy as np
 
 from sparsemap.arrays import read_arrays
 from sparsemap.errors import SparseMapError, SpecError, unknown
-from sparsemap.files import replacing, shown
+from sparsemap.files import shown
 from sparsemap.pieces.contracts.base import Array
+from sparsemap.writing import replacing
 
 ENDINGS = (".npy", ".npz", ".safetensors")
 LAYOUTS = {"oihw": (0, 2, 3, 1), "ohwi": (0, 1, 2, 3), "hwio": (3, 0, 1, 2)}

@@ -12,8 +12,8 @@ from sparsemap import Best, Objective, Result
 from sparsemap.files import aligned
 from sparsemap.pieces.contracts import styled
 
+from .amounts import numbers_text
 from .tables import Cell, PageTable, number, numbers
-from .wording import numbers_text
 
 FRONT_SHOWN = 8
 EXECUTED = ("energy_pj", "cycles")

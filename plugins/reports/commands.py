@@ -8,9 +8,10 @@ from pathlib import Path
 import click
 
 from sparsemap.cli.group import json_option, plugin_dirs, reference_option
-from sparsemap.errors import SearchError, listed, need, readable
-from sparsemap.files import write_text
+from sparsemap.errors import SearchError, listed, readable
+from sparsemap.extras import need
 from sparsemap.pieces import defaults
+from sparsemap.writing import write_text
 
 
 @click.command("explain")

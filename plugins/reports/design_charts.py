@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from sparsemap.files import percent, read_csv
+from sparsemap.csv_files import read_csv
+from sparsemap.files import percent
 from sparsemap.pieces.contracts import Array, plain
 from sparsemap.problem.levels import Level
 from sparsemap.searching.breakdown import CHARGES, COMPUTES, WAITING, LevelCosts
@@ -20,11 +21,11 @@ from sparsemap.searching.result import HISTORY_FILE
 from sparsemap.spec.units import format_bits, format_count, format_energy
 
 from .accesses import Accesses, AccessRow
+from .amounts import bandwidth_text
 from .breakdown import keeps_up
 from .charts import Chart, Mark, bars, convergence, roofs, with_charges
 from .loop_nest import held, room
 from .outcome import DesignOutcome
-from .wording import bandwidth_text
 
 KINDS = ("data", "metadata", "gated", "skipped", COMPUTES, CHARGES)
 """What energy is spent on."""

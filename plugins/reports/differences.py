@@ -7,21 +7,25 @@ values of the second there, and is evaluated.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import attrs
 
+from sparsemap import Result
 from sparsemap.cli import output
-from sparsemap.errors import SearchError, shortened
+from sparsemap.errors import SearchError, SparseMapError, shortened
 from sparsemap.files import aligned
 from sparsemap.pieces.contracts import styled
 from sparsemap.problem.designs import Design
 from sparsemap.problem.problem import Problem
 
+from .amounts import change_text, numbers_text
 from .outcome import DesignOutcome
 from .variants import MISSING, Base, Place
-from .wording import change_text, numbers_text, time_text
+from .wording import time_text
 
 ABOUT = ("name", "description", "source")
 """Keys that say what a piece is and change no number."""
@@ -229,3 +233,14 @@ def _end(outcome: DesignOutcome) -> list[str]:
     """Energy, cycles, and what limits the design, or why it is not valid."""
     _, *numbers = numbers_text(outcome.energy_pj, outcome.cycles)
     return [*numbers, outcome.column]
+
+
+def given_lines(result: Result, best: Design) -> list[list[str]]:
+    """For each design of the same problem that the search started from, what made the best one better."""
+    given = []
+    for file in (Path(row["file"]) for row in result.start if row["file"] and not row["distance"]):
+        from sparsemap.problem import design_file
+
+        with suppress(SparseMapError):  # it may have been changed or moved since
+            given.append(gained_lines(file.name, design_file.load(file, best.problem.registry), best))
+    return [lines for lines in given if lines]

@@ -20,11 +20,12 @@ from sparsemap.searching.breakdown import CHARGES, WAITING
 from sparsemap.spec.units import format_count, format_energy
 
 from .accesses import access_lines
+from .amounts import bandwidth_text, change_text, numbers_text
 from .breakdown import breakdown_lines
 from .loop_nest import room
 from .outcome import DesignOutcome
 from .variants import ALL, KINDS, Base, Free, freed, unlimited_bandwidth
-from .wording import bandwidth_text, change_text, chip_text, numbers_text, wrapped
+from .wording import chip_text, wrapped
 
 MORE = ("metadata", "charge")
 OF = {"edp": tuple(KINDS), "energy": ("accesses", *MORE), "cycles": ("bandwidth", *MORE)}

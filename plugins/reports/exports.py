@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sparsemap import Exporter, Result
-from sparsemap.files import aligned, csv_text, times
+from sparsemap.csv_files import csv_text
+from sparsemap.files import aligned, times
 from sparsemap.pieces.contracts import styled
 from sparsemap.problem import design_file
 from sparsemap.problem.orders import classes, orders_of, reordered

@@ -16,7 +16,8 @@ from sparsemap.files import percent
 from sparsemap.pieces import defaults
 from sparsemap.pieces.contracts import plain
 from sparsemap.plots import COLOURS, Figure, subplots
-from sparsemap.searching.result import HISTORY_FILE, read_result
+from sparsemap.searching.result import HISTORY_FILE
+from sparsemap.searching.written import read_result
 from sparsemap.spec.units import format_count
 
 from .charts import COMPUTE, GREY, Chart

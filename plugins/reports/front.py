@@ -11,7 +11,8 @@ import attrs
 import numpy as np
 
 from sparsemap import Problem, Result
-from sparsemap.errors import SearchError, need
+from sparsemap.errors import SearchError
+from sparsemap.extras import need
 from sparsemap.pieces.contracts import Array, Exporter, Objective, Scores, Values
 from sparsemap.plots import COLOURS, Figure, save, subplots, tipped
 from sparsemap.searching.front import non_dominated, scaled

@@ -23,6 +23,7 @@ from sparsemap.spec.units import format_energy
 from sparsemap.study.cells import plan_below
 from sparsemap.study.comparison import compare
 
+from .amounts import change_text
 from .explain import OF, Explanation
 from .figures import WIDTH
 from .page.study import ratios_chart, rows_of
@@ -44,7 +45,7 @@ from .sides import (
 from .stacks import Bar, stack, timeline
 from .variants import ALL, Base, freed
 from .verdict import uncounted, verdict
-from .wording import change_text, time_text
+from .wording import time_text
 
 FIGURES = {"energy": "energy_pj", "cycles": "seconds", "timeline": "", "ratios": ""}
 """Kinds of figures that are drawn of many designs, and what of them."""

@@ -11,13 +11,15 @@ from typing import Any
 
 import attrs
 
+from sparsemap.csv_files import read_csv
 from sparsemap.errors import SearchError, listed, unknown
-from sparsemap.files import grouped, read_csv
+from sparsemap.files import grouped
 from sparsemap.pieces.contracts.hardware import BANDWIDTHS
 from sparsemap.pieces.data_specs import Hardware
 from sparsemap.pieces.defaults import TECHNOLOGY
 from sparsemap.searching.breakdown import Breakdown
-from sparsemap.searching.result import DESIGN_FILE, RESULT_FILE, read_result
+from sparsemap.searching.result import DESIGN_FILE, RESULT_FILE
+from sparsemap.searching.written import read_result
 from sparsemap.spec.units import UNLIMITED, format_energy
 from sparsemap.study.cells import AXES, NETWORK_FILES
 

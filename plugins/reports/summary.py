@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from pathlib import Path
 from typing import ClassVar
 
 from sparsemap import Exporter, Result
-from sparsemap.errors import SparseMapError
 from sparsemap.files import aligned, percent
 from sparsemap.pieces.contracts import styled
-from sparsemap.problem.designs import Design
 from sparsemap.problem.problem import Problem
 from sparsemap.spec.units import format_count, format_energy
 
@@ -53,7 +49,11 @@ class SummaryText(Exporter):
         if result.searcher:
             seen = f"{result.evaluations:,} designs in {seconds_text(result.seconds)}, {percent(result.valid_fraction)}"
             numbers.append(["search", f"{seen} valid   {result.searcher}, seed {result.seed}"])
-        given = [] if best.scenarios else given_lines(result, best.design)
+        given: list[list[str]] = []
+        if result.start and not best.scenarios:
+            from .differences import given_lines
+
+            given = given_lines(result, best.design)
         starts = [row for row in result.start if row["score"] is not None]
         if starts and not given:
             row = min(starts, key=lambda row: row["score"])
@@ -73,19 +73,6 @@ class SummaryText(Exporter):
         if result.rejects:
             blocks.append(reject_lines(result))
         return "\n\n".join("\n".join(block) for block in blocks) + "\n"
-
-
-def given_lines(result: Result, best: Design) -> list[list[str]]:
-    """For each design of the same problem that the search started from, what made the best one better."""
-    given = []
-    for file in (Path(row["file"]) for row in result.start if row["file"] and not row["distance"]):
-        from sparsemap.problem import design_file
-
-        from .differences import gained_lines
-
-        with suppress(SparseMapError):  # it may have been changed or moved since
-            given.append(gained_lines(file.name, design_file.load(file, best.problem.registry), best))
-    return [lines for lines in given if lines]
 
 
 def problem_lines(problem: Problem) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -50,7 +49,9 @@ class PageTable:
 
     def in_one_unit(self) -> PageTable:
         """The table with the amounts of each column in the unit of its largest, where they are not too far apart for it."""
-        columns = [_in_one_unit([row[i] for row in self.rows]) for i in range(len(self.head))]
+        from .page.one_unit import in_one_unit
+
+        columns = [in_one_unit([row[i] for row in self.rows]) for i in range(len(self.head))]
         return attrs.evolve(self, rows=list(zip(*columns, strict=True))) if self.rows else self
 
     def without_places(self) -> PageTable:
@@ -66,24 +67,6 @@ class PageTable:
         head = ["" if name in untold else name for name in self.head]
         texts = [[x if isinstance(x, str) else x.text for x in row] for row in self.rows]
         return output.table([head, *texts], align or "".join("<>"[x] for x in self.numeric), **how).splitlines()
-
-
-def _in_one_unit(column: Sequence[Cell]) -> Sequence[Cell]:
-    amounts = [(x, AMOUNT.fullmatch(x.text)) for x in column if isinstance(x, PrintedNumber) and x.value]
-    units = {found[2] for _, found in amounts if found}
-    values = [abs(x.value) for x, _ in amounts]
-    if not all(found for _, found in amounts) or len(units) < 2 or max(values) > APART * min(values):
-        return column
-    most, found = max(amounts, key=lambda one: abs(one[0].value))
-    assert found is not None
-    size = 1000.0 ** round(math.log(most.value / float(found[1]), 1000))
-    texts = {id(x): f"{x.value / size:.3g} {found[2]}" for x in column if isinstance(x, PrintedNumber)}
-    return [attrs.evolve(x, text=texts[id(x)]) if isinstance(x, PrintedNumber) else x for x in column]
-
-
-AMOUNT = re.compile(r"(-?[\d.]+) ([fpnumkMG]?(?:J|s|W))")
-APART = 1e4
-"""Amounts of a column that differ by more have units of their own."""
 
 
 def scientific(value: float) -> str:

@@ -18,9 +18,10 @@ from sparsemap.study.comparison import WORDS as WORDS_OF
 from sparsemap.study.confidence import ratio_of
 from sparsemap.study.network_result import between_text
 
+from .amounts import change_text
 from .sides import WORTH_NAMES, Compared, SidePart, compared, deciding, in_order, name_of, ratio, ratios, worth_of
 from .variants import Base, Values, unlimited_bandwidth
-from .wording import area_text, change_text, time_text
+from .wording import area_text, time_text
 
 TOLD: Mapping[str, Any] = {"seconds": time_text, "energy_pj": format_energy, "area_mm2": area_text}
 """What a verdict says of two chips."""

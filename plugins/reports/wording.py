@@ -10,9 +10,9 @@ from typing import Any
 
 from sparsemap import Format, Mechanism, Tensor
 from sparsemap.problem.designs import Design, Loop, Rank
-from sparsemap.problem.levels import Level, Place
+from sparsemap.problem.levels import Place
 from sparsemap.problem.problem import Problem
-from sparsemap.spec.units import format_count, format_energy, scaled_text
+from sparsemap.spec.units import scaled_text
 
 HARD_BLANK = "\N{NO-BREAK SPACE}"
 
@@ -139,12 +139,6 @@ def wrapped(start: str, words: Sequence[str], width: int, between: str = " ") ->
     return [line.replace(HARD_BLANK, " ") for line in lines]
 
 
-def bandwidth_text(level: Level) -> str:
-    """`read 8, write 4`, in words a cycle; "" where nothing is limited."""
-    known = {"read": level.read_bandwidth, "write": level.write_bandwidth, "both": level.bandwidth}
-    return ", ".join(f"{name} {value:.4g}" for name, value in known.items() if value is not None)
-
-
 def time_text(seconds: float) -> str:
     return scaled_text(seconds, "s")
 
@@ -159,23 +153,8 @@ def area_text(mm2: float) -> str:
 
 CHIP_COSTS = {"seconds": time_text, "power_w": power_text, "area_mm2": area_text}
 """Costs that follow from the chip, and how they are printed."""
-COST_NAMES = {"seconds": "time", "power_w": "power", "area_mm2": "area"}
 
 
 def chip_text(costs: Mapping[str, float]) -> str:
     """`10.4 us, 25 W, 52.1 mm2`: what follows from the chip; "" where nothing does."""
     return ", ".join(text(costs[name]) for name, text in CHIP_COSTS.items() if costs.get(name))
-
-
-def numbers_text(energy_pj: float, cycles: float) -> list[str]:
-    """EDP, energy and cycles; dashes for a design that is not valid."""
-    if not math.isfinite(energy_pj):
-        return ["-", "-", "-"]
-    return [f"{energy_pj * cycles:.3e}", format_energy(energy_pj), format_count(cycles)]
-
-
-def change_text(new: float, old: float) -> str:
-    """`-12.3 %`, or `57.3x` where it is ten times and more."""
-    if not old:
-        return "-"
-    return f"{new / old:.3g}x" if new / old >= 10 else f"{100 * (new / old - 1):+.1f} %"

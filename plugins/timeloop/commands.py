@@ -20,16 +20,16 @@ from sparsemap.files import shown
 def import_problem(file: Path, name: str, out: Path | None) -> None:
     """Read a Timeloop problem FILE as a workload spec."""
     from sparsemap.pieces.loading import load
-    from sparsemap.spec import toml_io
+    from sparsemap.spec import toml_text
 
     from .importer import read_problem
 
     table, registry = read_problem(file, name), load()
     registry.build("workload", table, shown(file)).loops(registry)
     if out is None:
-        click.echo(toml_io.dumps(table), nl=False)
+        click.echo(toml_text.dumps(table), nl=False)
     else:
-        toml_io.write(out, table)
+        toml_text.write(out, table)
         click.echo(f"wrote {readable(str(out))}")
 
 

@@ -16,7 +16,8 @@ from typing import Any
 import attrs
 
 from sparsemap.errors import Mistake, SparseMapError, SpecError
-from sparsemap.files import check_file, grouped, markdown_table
+from sparsemap.files import check_file, grouped
+from sparsemap.markdown import markdown_table
 from sparsemap.pieces.loading import load
 from sparsemap.pieces.registry import Registry
 from sparsemap.problem import design_file

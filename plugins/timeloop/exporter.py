@@ -16,12 +16,13 @@ import numpy as np
 
 from sparsemap import Exporter
 from sparsemap.errors import DesignError
-from sparsemap.files import markdown_text, write_text
+from sparsemap.markdown import markdown_text
 from sparsemap.plots import page
 from sparsemap.problem import design_file
 from sparsemap.problem.designs import Design
 from sparsemap.problem.problem import Problem
 from sparsemap.searching.result import Result
+from sparsemap.writing import write_text
 
 from .architecture import architecture, area_table, energy_table
 from .problem import Names, mapping, problem_table

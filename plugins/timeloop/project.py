@@ -15,8 +15,9 @@ from typing import Any
 import attrs
 
 from sparsemap.errors import SpecError
-from sparsemap.files import shown, write_texts
-from sparsemap.spec import toml_io
+from sparsemap.files import shown
+from sparsemap.spec import toml_text
+from sparsemap.writing import write_texts
 
 from . import project_mapping as of_mapping
 from .importer import workload_table
@@ -258,7 +259,7 @@ def _sizes(project: YamlTable) -> dict[str, int]:
 
 def write(imported: Imported, out: Path) -> list[Path]:
     """Writes a TOML file per part, and the notes as `import.json` and `import.md`; parts that are not there are deleted."""
-    texts = {out / f"{part}.toml": toml_io.dumps(table) for part, table in imported.tables.items()}
+    texts = {out / f"{part}.toml": toml_text.dumps(table) for part, table in imported.tables.items()}
     rows = [
         {"verdict": note.verdict, "file": note.source.file, "line": note.source.line, "key": note.source.key,
          "text": note.text, "cause": note.cause, "stops": note.stops}

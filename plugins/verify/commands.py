@@ -35,7 +35,7 @@ def verify_command(
     with what is between them in a buffer of the size that they say. Of the certificate of a search with --prove, the
     proof is checked: every class of designs by arithmetic of its own, and those that were tried by trying them again.
     """
-    from sparsemap.cli.output import steps_bar
+    from sparsemap.cli.progress import steps_bar
     from sparsemap.pieces.loading import load
     from sparsemap.problem import design_file
 

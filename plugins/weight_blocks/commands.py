@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
-from sparsemap.cli.group import json_option, loaded, names_with_texts, plugin_dirs
+from sparsemap.cli.group import json_option, loaded, plugin_dirs
+from sparsemap.cli.help_texts import names_with_texts
 from sparsemap.errors import SpecError, readable
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def wbs(name: str, quirks: str, out: Path) -> None:
     Writes NAME.md, NAME.csv and, with the extra 'plots', NAME.png and NAME.svg; docs/results/weight-blocks of a clone
     holds those that are committed.
     """
-    from sparsemap.cli.output import bar
+    from sparsemap.cli.progress import bar
 
     from .pages import MeshSchedules
     from .quirks import quirks_of
@@ -96,10 +97,11 @@ def compile_command(
     Without --search every sub-volume that fits is tried for each layer; with it, an ordinary search chooses.
     """
     from sparsemap.cli.networks import network_of
-    from sparsemap.cli.output import steps_bar
-    from sparsemap.files import markdown_table, write_text
+    from sparsemap.cli.progress import steps_bar
+    from sparsemap.markdown import markdown_table
     from sparsemap.plots import save
     from sparsemap.problem.network import nodes_of
+    from sparsemap.writing import write_text
 
     from .instructions import instructions_of
     from .machine import CoreMesh
@@ -227,8 +229,8 @@ def simulate_command(
     import json
 
     from sparsemap.arrays import read_arrays
-    from sparsemap.cli.output import steps_bar
-    from sparsemap.files import replacing
+    from sparsemap.cli.progress import steps_bar
+    from sparsemap.writing import replacing
 
     from .machinery import BrokenSchedule
     from .schedule_file import read_schedule

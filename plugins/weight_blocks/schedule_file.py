@@ -10,10 +10,12 @@ from typing import Any
 
 import attrs
 
+from sparsemap.csv_files import csv_text
 from sparsemap.errors import Mistake, SpecError, unknown
-from sparsemap.files import csv_text, read_json, shown, write_texts
+from sparsemap.files import read_json, shown
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.spec.structuring import Reader, collecting
+from sparsemap.writing import write_texts
 
 from .durations import tile_rows
 from .instructions import GROUP, Instruction, instructions_of

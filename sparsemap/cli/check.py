@@ -19,15 +19,16 @@ from ..errors import Mistake, PluginError, SpecError, listed, unknown
 from ..files import shown
 from ..pieces import defaults
 from ..pieces.data_specs import DESIGN_KIND, Hardware
-from ..pieces.faults import plugin_line
-from ..pieces.registry import OURS, Origin, Registry
+from ..pieces.faults import OURS, plugin_line
+from ..pieces.registry import Origin, Registry
 from ..problem import design_file
 from ..problem.constraints import broken_of
 from ..problem.hardware_space import without_area, wrong_choices
 from ..problem.levels import without_capacity
-from ..problem.load import located, make_problem, objective_of, piece_of
+from ..problem.load import make_problem, objective_of, piece_of
 from ..problem.network import nodes_of
 from ..problem.problem import OPERANDS, OUTPUT, Problem
+from ..problem.project import located
 from ..spec import toml_io
 from ..spec.structuring import SpecTable, join
 from ..study.cells import MORE

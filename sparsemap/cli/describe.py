@@ -12,7 +12,6 @@ from typing import Any
 
 import attrs
 
-from ..errors import SpecError
 from ..files import shown
 from ..pieces.registry import RESERVED, Origin, Registry, is_path
 from .keys import HEADER, keys_of, paragraphs
@@ -80,7 +79,7 @@ def described(registry: Registry, kind: str, name: str) -> Description:
     elif name in types:
         table, origin = {"type": name}, registry.type_origin(kind, name)
     else:
-        raise SpecError.at("", "", registry.no_name(kind, name, [*names, *types]))
+        raise registry.no_name(kind, name, [*names, *types])
     cls = types[table["type"]]
     known = {key: field for key, field in keys_of(cls).items() if key not in HEADER}
     fields = []

@@ -106,7 +106,7 @@ def search(
         raise click.UsageError("--report needs a folder for the report: --out DIR")
     project_design = None
     if hardware is None:
-        from ..problem.load import project_files
+        from ..problem.project import project_files
 
         if not os.path.isdir(workload):
             raise click.UsageError("Missing argument 'HARDWARE'; only the folder of a project is searched without.")

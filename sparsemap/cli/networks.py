@@ -13,13 +13,14 @@ import click
 
 from ..errors import SpecError, listed
 from ..files import grouped, shown, times
-from ..pieces.data_specs import Network
 from ..pieces.defaults import COMMAND_FILE
 from ..pieces.registry import Registry, is_path
+from ..pieces.study_spec import Network
 from ..problem.network import Node, distinct, nodes_of
 from ..spec.units import format_count, format_energy
 from . import output as cli_output
 from .group import INTERRUPTED, loaded
+from .progress import bar
 from .study import write_command
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ def study_progress(quiet: bool, cells: Sequence[Cell], folder: object) -> Iterat
             update(done, total, f"cells   {outcome.cell.name}")
 
     try:
-        with cli_output.bar(quiet, more=more) as update:
+        with bar(quiet, more=more) as update:
             yield report
     except KeyboardInterrupt:
         kept = f"; finished cells are in {folder}, run the command again to go on" if folder else ""
@@ -189,7 +190,7 @@ def known_hardware(names: Iterable[str]) -> str:
 
 def step_progress(items: Iterable[T], total: int, text: Callable[[T], str], quiet: bool = False) -> Iterator[T]:
     """The items, such as the results of a long piece of work, each counted and told once it is there."""
-    with cli_output.bar(quiet, total) as update:
+    with bar(quiet, total) as update:
         for done, item in enumerate(items, 1):
             if update is not None:
                 update(done, total, text(item))

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from itertools import zip_longest
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import readable
-from ..files import aligned, percent
+from ..files import aligned
 from ..pieces.defaults import REPORT
 
 if TYPE_CHECKING:
     from ..problem.problem import Problem
-    from ..searching.driver import Snapshot
     from ..searching.result import Result
 
 PIPED_WIDTH = 100
@@ -100,76 +97,19 @@ def table(rows: list[list[str]], align: str = "<", gap: int = 2, margin: int = 0
         if room is not None and margin + sum(least[i] for i in kept) + gap * (len(kept) - 1) > room:
             kept.remove(index)
     marks = align.ljust(len(least), align[-1])
-    cells = fitted([[row[i] for i in kept] for row in rows], gap, margin)
+    cells = [[row[i] for i in kept] for row in rows]
+    if room is not None:
+        from .fitting import fitted
+
+        cells = fitted(cells, gap, margin)
     return "\n".join(" " * margin + line for line in aligned(cells, "".join(marks[i] for i in kept) or "<", gap))
 
 
-def fitted(rows: list[list[str]], gap: int = 2, margin: int = 0) -> list[list[str]]:
-    """On a terminal, rows of columns whose widest cells go on in further rows, so that all fit its width."""
-    room = terminal()
-    if room is None or not rows:
-        return rows
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    over = margin + sum(widths) + gap * (len(widths) - 1) - room
-    while over > 0 and max(widths) > NARROWEST:
-        widest = widths.index(max(widths))
-        second = max([NARROWEST, *(width for width in widths if width < widths[widest])])
-        less = min(over, max(widths[widest] - second, 1))
-        widths[widest], over = widths[widest] - less, over - less
-    made = []
-    for row in rows:
-        parts = [textwrap.wrap(cell, width) or [""] for cell, width in zip(row, widths, strict=True)]
-        made += [list(cells) for cells in zip_longest(*parts, fillvalue="")]
-    return made
-
-
-# ------------------------------------------------------------------------------------------------------------- progress
-
-
-def steps_bar(length: int, label: str = "") -> Any:
-    """A progress bar of so many steps on stderr, or nowhere if that is no terminal."""
-    return click.progressbar(length=length, label=label, file=sys.stderr if sys.stderr.isatty() else io.StringIO())
-
-
-Update = Callable[[int, int, str], None]
-"""Called with what is done, the total, and a text."""
-
-
-@contextmanager
-def bar(quiet: bool, total: int | None = None, more: Callable[[], str] | None = None) -> Iterator[Update | None]:
-    """A progress bar on stderr that shows `more()` every second; None if stderr is no terminal."""
+def search_progress(budget: int, quiet: bool, unit: str = "") -> AbstractContextManager[Any]:
+    """Designs evaluated, best score and share of valid ones, live: gives what is called with a `Snapshot`; None if stderr is
+    no terminal."""
     if quiet or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
-    from rich.text import Text
+        return nullcontext()
+    from .progress import search_bar
 
-    class More(ProgressColumn):
-        max_refresh = 1.0
-
-        def render(self, task: Any) -> Text:
-            return Text(more() if more is not None else "")
-
-    columns = (BarColumn(24), MofNCompleteColumn(), TextColumn("{task.description}"), More(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("", total=total)
-        yield lambda done, total, text: progress.update(task, completed=done, total=total, description=text)
-
-
-@contextmanager
-def search_progress(budget: int, quiet: bool, unit: str = "") -> Iterator[Callable[[Snapshot], None] | None]:
-    """Designs evaluated, best score and share of valid ones, live."""
-    with bar(quiet, budget) as update:
-        if update is None:
-            yield None
-            return
-
-        def report(snapshot: Snapshot) -> None:
-            best = f"best {snapshot.best_score:.3e} {unit}".rstrip()
-            best = best if snapshot.best_score < float("inf") else "nothing valid yet"
-            best += f"   within {snapshot.gap:.3f}x" if snapshot.gap else ""
-            text = f"designs   {best}   {percent(snapshot.valid_fraction)} valid"
-            update(snapshot.evaluations, snapshot.budget, text)
-
-        yield report
+    return search_bar(budget, unit)

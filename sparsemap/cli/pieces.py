@@ -12,7 +12,7 @@ import attrs
 import click
 
 from ..errors import readable, told
-from ..files import write_texts
+from ..writing import write_texts
 from .group import json_option, loaded, plugin_dirs
 
 if TYPE_CHECKING:
@@ -84,8 +84,8 @@ def describe(kind: str, name: str, plugin_dirs: tuple[str, ...], as_json: bool) 
     Says what its fields are, what they are for, and where the piece comes from; of a network its layers. NAME may also
     be a type, or a TOML file.
     """
-    from ..pieces.data_specs import Network
     from ..pieces.registry import is_path
+    from ..pieces.study_spec import Network
     from . import output as cli_output
     from .describe import described
     from .networks import described_network

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..files import aligned, grouped
 from ..problem.problem import Problem
-from .output import fitted
+from .fitting import fitted
 
 
 def space_table(problem: Problem) -> dict[str, Any]:

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import SearchError, SparseMapError, readable, unknown
-from ..files import system_error_text, write_text
+from ..files import system_error_text
 from ..pieces import defaults
+from ..writing import write_text
 from .group import loaded, plugin_dirs, reference_option, report_option
 
 if TYPE_CHECKING:

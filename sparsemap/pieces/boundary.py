@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # contracts may use this module
     from ..problem.levels import Place
     from ..problem.space import Space
     from . import contracts as of
+    from .contracts.counts import ChipCounts
 
 PASSED_ON = (KeyboardInterrupt, SpecError, PluginError, SearchError, DesignError)
 """Exceptions passed on as they are: not the piece's fault, or already attributed."""
@@ -146,7 +147,7 @@ def eliminated_of(piece: of.Mechanism, place: Place, filter: of.Filter, empty: o
     return np.minimum(share, empty)
 
 
-def charged(piece: of.Charge, method: str, counts: of.ChipCounts, chip: Chip) -> of.Array:
+def charged(piece: of.Charge, method: str, counts: ChipCounts, chip: Chip) -> of.Array:
     """(B,) what a charge adds, `method` being "pj" or "cycles": finite numbers from 0 on. A number of Python's is one for
     all designs; one of NumPy's is a sum over too many axes."""
     with guarded(piece, method):

@@ -11,10 +11,8 @@ import attrs
 from ..errors import Mistake, SpecError, unknown
 from . import defaults
 from .contracts import Piece, naming, unit
-from .varied import check_choices, without_choices
 
 Table = Mapping[str, Any]
-SOME: Any = attrs.validators.min_len(1)
 
 DESIGN_KIND = "design"
 """What a file of a design says in place of a kind of pieces; searches write such files, none is a spec."""
@@ -71,6 +69,19 @@ class Converter:
     """Of one such unit."""
 
 
+def _check_choices(_: object, __: object, choices: Mapping[str, tuple[Any, ...]]) -> None:
+    if empty := [key for key, values in choices.items() if not values]:
+        raise SpecError([Mistake("", key, "has no value to choose from, expected at least 1") for key in empty])
+
+
+def _may_vary(value: Any) -> bool:
+    """Whether there is a table of a single list, of a range, or of a level that may be left out, see `varied`."""
+    if isinstance(value, Mapping):
+        single = len(value) == 1 and isinstance(next(iter(value.values())), list)
+        return single or bool(value.keys() & {"choices", "low", "present"}) or any(map(_may_vary, value.values()))
+    return isinstance(value, list | tuple) and any(map(_may_vary, value))
+
+
 @attrs.frozen(kw_only=True)
 class Hardware(Piece):
     """An accelerator: storage levels from the outermost inwards, then the compute units."""
@@ -99,7 +110,7 @@ class Hardware(Piece):
     usual space takes up those that it lacks, others keep their candidates."""
     converter: Converter | None = None
     """What changes formats of tensors between layers; absent: nothing does, they are read as they were written."""
-    choices: Mapping[str, tuple[Any, ...]] = attrs.field(factory=dict, validator=check_choices)
+    choices: Mapping[str, tuple[Any, ...]] = attrs.field(factory=dict, validator=_check_choices)
     """Other values of keys, such as `"levels.GLB.capacity" = ["64 KB", "128 KB"]`: a space of chips. A key may also hold
     `{ choices = [...] }`, or `{ low = "64 KB", high = "1 MB", factor = 2 }` (or `step`), in place of its value; the
     hardware itself then has the first one. `levels.GLB.present = { choices = [true, false] }` leaves a level out."""
@@ -109,8 +120,10 @@ class Hardware(Piece):
     @classmethod
     def from_table(cls, table: Any) -> Any:
         """The table with values that may vary moved to `choices`."""
-        if not isinstance(table, Mapping):
+        if not isinstance(table, Mapping) or not any(map(_may_vary, table.values())):
             return table
+        from .varied import without_choices
+
         found: dict[str, Any] = {}
         fixed = without_choices(table, "", found)
         return {**fixed, "choices": {**found, **fixed.get("choices", {})}} if found else table
@@ -148,93 +161,3 @@ class SpaceSpec(Piece):
         rest = {key: value for key, value in table.items() if key not in tables}
         given = rest.get("tables", {})
         return {**rest, "tables": {**given, **tables}} if isinstance(given, Mapping) else rest
-
-
-WARM_STARTS = ("edit", "log", "previous", "off")
-"""Which earlier layers the search of a layer starts from: the most similar ones by a metric, the one before, none."""
-
-
-def _something(study: Study, attribute: attrs.Attribute, networks: tuple[str, ...]) -> None:
-    if not (networks or study.workloads):
-        raise ValueError("has no entry, and neither has workloads; expected at least 1")
-
-
-@attrs.frozen(kw_only=True)
-class Study(Piece):
-    """Which cells to run: every workload and network on every hardware, with every searcher, seed, and what else is listed."""
-
-    kind: ClassVar[str] = "study"
-    type_name: ClassVar[str] = "study"
-    default_type: ClassVar[str] = "study"
-
-    workloads: tuple[str, ...] = attrs.field(default=(), metadata=naming("workload", paths=True))
-    """Names or TOML files, relative to the study."""
-    networks: tuple[str, ...] = attrs.field(default=(), validator=_something, metadata=naming("network", paths=True))
-    """Names or TOML files, relative to the study; a cell of one searches all of its layers."""
-    hardware: tuple[str | Table, ...] = attrs.field(validator=SOME, metadata=naming("hardware", paths=True))
-    """Names or TOML files, relative to the study, or tables."""
-    searchers: tuple[str, ...] = attrs.field(
-        default=(defaults.SEARCHER,), validator=SOME, metadata=naming("searcher", paths=True)
-    )
-    """Names or TOML files, relative to the study."""
-    space: str | Table = attrs.field(default="", metadata=naming("space", paths=True))
-    """The design space of searchers that `spaces` does not name; absent: the one that the hardware names, or the usual."""
-    spaces: tuple[str | Table, ...] | Mapping[str, str | Table] = attrs.field(
-        factory=dict, metadata=naming("space", paths=True)
-    )
-    """A list: every cell runs in each of these spaces. A table: the space per searcher where they differ, such as a fixed
-    mapping for a baseline."""
-    formats: tuple[tuple[str, ...], ...] = ()
-    """Every cell runs with each of these lists of formats added to those of its space, `[]` adds none."""
-    mechanisms: tuple[tuple[str, ...], ...] = ()
-    """Every cell runs with each of these lists of mechanisms added to those of its space."""
-    objective: str | Table = attrs.field(default=defaults.OBJECTIVE, metadata=naming("objective", paths=True))
-    """What is minimised."""
-    cost_model: str | Table = attrs.field(default="", metadata=naming("cost-model", paths=True))
-    """What evaluates the designs; absent: what the space asks for, or the usual one."""
-    cost_models: tuple[str | Table, ...] = attrs.field(default=(), metadata=naming("cost-model", paths=True))
-    """Every cell runs with each of these cost models, in place of `cost_model`."""
-    technology: str | Table = attrs.field(default="", metadata=naming("technology", paths=True))
-    """Energies, leakage and areas of all hardware; absent: those that each names."""
-    budget: int = attrs.field(default=20_000, validator=attrs.validators.ge(1), metadata=unit("designs"))
-    """Designs that each search evaluates; of a network, per layer."""
-    count: str = attrs.field(default="all", validator=attrs.validators.in_(("all", "valid")))
-    """Which designs count against the budget; with `valid`, invalid ones cost nothing, up to 1,000 times the budget."""
-    warm_start: str = attrs.field(default="", validator=attrs.validators.in_(("", *WARM_STARTS)))
-    """Of networks: which earlier layers a layer starts from; absent: "edit", if the searcher takes designs."""
-    fuse: bool = False
-    """Of networks: plan which tensors stay on chip between layers, as `run --fuse` does."""
-    seeds: tuple[int, ...] = attrs.field(default=(0,), validator=SOME)
-    """Seeds of the random numbers, a search for each."""
-    out: str = ""
-    """Folder for the results, relative to the working directory; `--out` overrides it."""
-
-
-@attrs.frozen(kw_only=True)
-class Network(Piece):
-    """The layers of a neural network in order: workloads to be searched, and the operations between them.
-
-    `sparsemap.problem.network` makes nodes of it, with their shapes.
-    """
-
-    kind: ClassVar[str] = "network"
-    type_name: ClassVar[str] = "network"
-    default_type: ClassVar[str] = "network"
-
-    layers: tuple[Table, ...] = attrs.field(validator=attrs.validators.min_len(1))
-    """One table per layer: `type` names a type of workload or operation, whose keys the others are, or `workload` a
-    workload; `name`, `repeat` (how often it stands there, one after the other) and `inputs` (by default the layer
-    before; "input" is the network's)."""
-    lacks: tuple[str, ...] = ()
-    """What no layer has and no total counts, such as operators of the model that it was imported from."""
-    input: tuple[int, ...] = ()
-    """Shape of the input without the batch, (channels, height, width) or (rows, columns). With it the layers are a graph
-    whose shapes have to fit; without it a list of layers that are not connected."""
-    batch: int = attrs.field(default=1, validator=attrs.validators.ge(1))
-    """Samples at a time, for all layers that do not say otherwise."""
-    defaults: Mapping[str, Table] = attrs.field(factory=dict)
-    """By type of layer, what its keys are where the layer does not set them, such as densities."""
-    outputs: tuple[str, ...] = ()
-    """Layers whose outputs are the network's although others read them; those that none reads always are."""
-    rectified: tuple[str, ...] | None = None
-    """Layers of whose output negative words become zero before anybody reads it; absent: nobody has said so."""

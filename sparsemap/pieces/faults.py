@@ -7,9 +7,12 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+import attrs
+import cattrs
 import pluggy
 
 from ..errors import EvaluationError, Mistake, PluginError, readable
@@ -18,6 +21,9 @@ from .contracts import Piece
 
 if TYPE_CHECKING:
     from .boundary import Line
+
+OURS = ("<", str(Path(__file__).parents[1]), os.path.dirname(attrs.__file__), os.path.dirname(cattrs.__file__))
+"""How paths of code start that is nobody's plugin."""
 
 
 def fault_of(piece: Piece | str, method: str, error: BaseException, trace: TracebackType | None) -> PluginError:
@@ -31,6 +37,14 @@ def fault_of(piece: Piece | str, method: str, error: BaseException, trace: Trace
 def fault(piece: Piece, method: str, text: str, line: Line | None = None) -> PluginError:
     """The error for a method that broke its contract, at the line of its definition unless another is given."""
     return PluginError([Mistake(_shown(line or _definition(piece, method)), _named(piece), f"{method} {text}")])
+
+
+def not_built(cls: type[Piece], error: Exception, file: str) -> PluginError:
+    """The error for a class of which no object can be made, whoever uses it; it comes from `file`."""
+    if isinstance(error, PluginError):
+        return PluginError(attrs.evolve(item, file=item.file or file) for item in error.mistakes)
+    file = plugin_line(error.__traceback__, OURS) or file
+    return PluginError([Mistake(file, f"class {cls.__name__}", f"cannot be built: {type(error).__name__}: {error}")])
 
 
 def raised_in(error: BaseException, trace: TracebackType | None) -> PluginError | None:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from ..errors import Mistake
+from ..files import shown
+from .loading import Loader, Package, is_spec, plugin_folders, tomls
 
 
 def package_in(source: Path) -> Any:
@@ -33,9 +38,9 @@ def package_in(source: Path) -> Any:
     return module
 
 
-def digest_of(module: Any, tomls: Iterable[Path]) -> str:
+def digest_of(module: Any, specs: Iterable[Path]) -> str:
     """A digest of the files of a plugin: its TOML files, and the modules of its package."""
-    files = set(tomls)
+    files = set(specs)
     source = Path(getattr(module, "__file__", None) or "")
     if source.name == "__init__.py":
         files |= {*source.parent.rglob("*.py"), *source.parent.rglob("*.toml")}
@@ -46,3 +51,29 @@ def digest_of(module: Any, tomls: Iterable[Path]) -> str:
         with suppress(OSError):
             digest.update(path.name.encode(errors="surrogatepass") + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
+
+
+def add_folder(loader: Loader, folder: Path) -> None:
+    """A folder that is a plugin itself, or that holds plugins and loose TOML files."""
+    if (folder / "__init__.py").exists():
+        loader.add_folder(folder)
+        return
+    below = list(plugin_folders(folder)) if folder.is_dir() else []
+    for plugin in below:
+        loader.add_folder(plugin)
+    if loose := [toml for toml in sorted(folder.glob("*.toml")) if is_spec(toml)]:
+        loader.add(folder.resolve().name, shown(folder), "", loose)
+    if not below and not loose:
+        text = "no plugin in this folder; expected sub-folders with __init__.py or TOML files, or TOML files"
+        if not folder.is_dir():
+            text = "expected a folder of plugins" if folder.exists() else "no such plugin folder"
+        loader.plugin_mistakes.append(Mistake(shown(folder), "", text))
+
+
+def hooked_tomls(loader: Loader, package: Package, hook: Any) -> Iterator[Path]:
+    """Those in the folders that `register_specs` of a plugin returns."""
+    for folder in loader.called(package, "register_specs", hook, "folders"):
+        if isinstance(folder, str | os.PathLike) and Path(folder).is_dir():
+            yield from tomls(Path(folder))
+        else:
+            loader.wrong(package, f"register_specs: {folder!r} is not a folder")

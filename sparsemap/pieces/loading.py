@@ -24,17 +24,20 @@ from typing import Any
 import attrs
 import pluggy
 
-from ..errors import Mistake, PluginError, SpecError, listed, nearest, shortened
-from ..files import class_line, shown
+from ..errors import Mistake, PluginError, SpecError, listed, shortened, unknown
+from ..files import shown
 from ..spec import toml_io
 from . import hookspecs
 from .contracts import Piece
-from .data_specs import DESIGN_KIND, Hardware, Network, SpaceSpec, Study
+from .data_specs import DESIGN_KIND
 from .installed import entry_points
 from .registry import Origin, Plugin, Registry, Spec, Type
 
-SPEC_KINDS: tuple[type[Piece], ...] = (Hardware, Network, SpaceSpec, Study)
-"""The kinds that are data only."""
+SPEC_KINDS = {
+    "hardware": ("data_specs", "Hardware"), "network": ("study_spec", "Network"), "space": ("data_specs", "SpaceSpec"),
+    "study": ("study_spec", "Study"),
+}  # fmt: skip
+"""The kinds that are data only, each of one type of that name: the module of its class, and the class."""
 
 DIRS_VARIABLE = "SPARSEMAP_PLUGIN_DIRS"
 DISABLE_VARIABLE = "SPARSEMAP_DISABLE"
@@ -54,12 +57,14 @@ def load(
     everything that is wrong.
     """
     plugin_dirs, specs = list(plugin_dirs), list(specs)
-    loader = _Loader(frozenset(filter(None, (name.strip() for name in env.get(DISABLE_VARIABLE, "").split(",")))))
+    loader = Loader(frozenset(filter(None, (name.strip() for name in env.get(DISABLE_VARIABLE, "").split(",")))))
     if builtin:
         loader.add_builtin()
         loader.add_installed()
     for folder in (*plugin_dirs, *filter(None, env.get(DIRS_VARIABLE, "").split(os.pathsep))):
-        loader.add_plugin_dir(Path(folder).expanduser())
+        from .foreign import add_folder
+
+        add_folder(loader, Path(folder).expanduser())
     registry = loader.finish([Path(path).expanduser() for path in specs])
     given = {key: os.fspath(env[key]) for key in (DIRS_VARIABLE, DISABLE_VARIABLE) if key in env}
     folders, files = ([os.path.abspath(Path(path).expanduser()) for path in paths] for paths in (plugin_dirs, specs))
@@ -81,7 +86,7 @@ FAILURES = (Exception, SystemExit, GeneratorExit)
 
 
 @attrs.frozen(eq=False)
-class _Package:
+class Package:
     """A plugin on its way into the registry: its module (None if it is TOML only) and its TOML files."""
 
     name: str
@@ -91,58 +96,50 @@ class _Package:
     tomls: tuple[Path, ...] = ()
 
 
-def _mistake(package: _Package, message: str, cls: Any = None) -> Mistake:
-    """A mistake of a plugin, or of one of its classes."""
-    about = f", class {getattr(cls, '__name__', repr(cls))}" if cls is not None else ""
-    own = getattr(cls, "__module__", "").startswith(getattr(package.module, "__name__", " "))
-    line = class_line(cls) if own else ""
-    return Mistake(line or package.file, f"plugin {package.name!r}{about}", message)
+def _spec_class(module: str, name: str) -> type[Piece]:
+    found: type[Piece] = getattr(importlib.import_module(f".{module}", __package__), name)
+    return found
 
 
-def _class_at(package: _Package, hook: str, contract: type[Piece], name: str, place: str) -> type[Piece]:
+def _class_at(package: Package, hook: str, contract: type[Piece], name: str, place: str) -> type[Piece]:
     """The class that a plugin registers by name; PluginError if it cannot be imported or is not what the hook says."""
     module, _, cls_name = place.partition(":")
     try:
         found: Any = getattr(importlib.import_module(f"{package.module.__name__}.{module}"), cls_name, None)
     except FAILURES as error:
-        text = f"{hook}: {name!r} at {place!r} {_not_imported(error, package.name)}"
-        raise PluginError([_mistake(package, text)]) from error
+        from .unfit import mistake, not_imported
+
+        text = f"{hook}: {name!r} at {place!r} {not_imported(error, package.name)}"
+        raise PluginError([mistake(package, text)]) from error
     fault = f"there is no class {cls_name!r} in its module {module!r}" if found is None else _fault(found, (contract,))
     if fault and not isinstance(found, type | None):
         found, fault = None, f"{cls_name!r} {fault}"
     if not fault and found.type_name != name:
         fault = f"has the type_name {found.type_name!r}, and is registered as {name!r}"
     if fault:
-        raise PluginError([_mistake(package, f"{hook}: {fault}", found)])
+        from .unfit import mistake
+
+        raise PluginError([mistake(package, f"{hook}: {fault}", found)])
     return found
 
 
-def _not_imported(error: BaseException, name: str) -> str:
-    """Why a plugin cannot be imported, with the line in it, and how to go on."""
-    from .faults import plugin_line
-
-    line = plugin_line(
-        error.__traceback__, ("<", *map(os.path.dirname, (__file__, importlib.__file__)), pkgutil.__file__)
-    )
-    cause = f"{type(error).__name__}: {error}" + (f" ({line})" if line else "")
-    return f"cannot be imported: {cause}; {DISABLE_VARIABLE}={name} goes on without it"
-
-
-class _Loader:
+class Loader:
     """Collects plugins, then their types, then all specs; keeps what goes wrong until the end."""
 
     def __init__(self, disabled: frozenset[str]) -> None:
         self.disabled = disabled
         self.manager = pluggy.PluginManager(hookspecs.PROJECT)
         self.manager.add_hookspecs(hookspecs)
-        self.packages: dict[str, _Package] = {}
+        self.packages: dict[str, Package] = {}
         self.builtin: frozenset[str] = frozenset()
         self.plugin_mistakes: list[Mistake] = []
         self.spec_mistakes: list[Mistake] = []
 
-    def wrong(self, package: _Package, message: str, cls: Any = None) -> None:
+    def wrong(self, package: Package, message: str, cls: Any = None) -> None:
         """Notes a mistake of a plugin, or of one of its classes."""
-        self.plugin_mistakes.append(_mistake(package, message, cls))
+        from .unfit import mistake
+
+        self.plugin_mistakes.append(mistake(package, message, cls))
 
     # -- finding
 
@@ -155,33 +152,17 @@ class _Loader:
             self.plugin_mistakes.append(Mistake("", "", text))
             return
         for folder in map(Path, plugins):
-            for below in _plugin_folders(folder):
-                self._add_folder(below, version, partial(importlib.import_module, f"sparsemap_plugins.{below.name}"))
-        self._add("specs", shown(specs[0]), version, [toml for folder in specs for toml in _tomls(Path(folder))])
+            for below in plugin_folders(folder):
+                self.add_folder(below, version, partial(importlib.import_module, f"sparsemap_plugins.{below.name}"))
+        self.add("specs", shown(specs[0]), version, [toml for folder in specs for toml in tomls(Path(folder))])
         self.builtin = frozenset(self.packages)
 
     def add_installed(self) -> None:
         for entry in entry_points():
             version = entry.dist.version if entry.dist else ""
-            self._add(entry.name, entry.value, version, (), partial(pkgutil.resolve_name, entry.value))
+            self.add(entry.name, entry.value, version, (), partial(pkgutil.resolve_name, entry.value))
 
-    def add_plugin_dir(self, folder: Path) -> None:
-        """A folder that is a plugin itself, or that holds plugins and loose TOML files."""
-        if (folder / "__init__.py").exists():
-            self._add_folder(folder)
-            return
-        below = list(_plugin_folders(folder)) if folder.is_dir() else []
-        for plugin in below:
-            self._add_folder(plugin)
-        if loose := [toml for toml in sorted(folder.glob("*.toml")) if _is_spec(toml)]:
-            self._add(folder.resolve().name, shown(folder), "", loose)
-        if not below and not loose:
-            text = "no plugin in this folder; expected sub-folders with __init__.py or TOML files, or TOML files"
-            if not folder.is_dir():
-                text = "expected a folder of plugins" if folder.exists() else "no such plugin folder"
-            self.plugin_mistakes.append(Mistake(shown(folder), "", text))
-
-    def _add_folder(self, folder: Path, version: str = "", imported: Callable[[], Any] | None = None) -> None:
+    def add_folder(self, folder: Path, version: str = "", imported: Callable[[], Any] | None = None) -> None:
         source, found = folder / "__init__.py", folder
         if source.exists():
             found = source
@@ -189,20 +170,22 @@ class _Loader:
                 from .foreign import package_in
 
                 imported = partial(package_in, source)
-        self._add(folder.resolve().name, shown(found), version, _tomls(folder), imported)
+        self.add(folder.resolve().name, shown(found), version, tomls(folder), imported)
 
-    def _add(
+    def add(
         self, name: str, file: str, version: str, tomls: Iterable[Path], imported: Callable[[], Any] | None = None
     ) -> None:
         """A plugin, which is `imported` unless it is TOML only."""
         if name in self.disabled:
             return
-        package = _Package(name, file, version, tomls=tuple(tomls))
+        package = Package(name, file, version, tomls=tuple(tomls))
         if imported is not None:
             try:
                 module = imported()
             except FAILURES as error:
-                self.wrong(package, _not_imported(error, name))
+                from .unfit import not_imported
+
+                self.wrong(package, not_imported(error, name))
                 return
             version = version or str(getattr(module, "__version__", ""))
             modules = (module, sys.modules.get(type(module).__module__))
@@ -218,14 +201,20 @@ class _Loader:
         registry = Registry()
         for hook in hookspecs.CONTRACTS:
             for contract in hookspecs.contracts_of(hook):
-                registry.add_kind(contract)
+                registry.add_kind(contract.kind, contract.default_type)
         version = getattr(sys.modules.get("sparsemap"), "__version__", "")
-        for cls in SPEC_KINDS:
-            registry.add_type(cls, Origin("sparsemap", "sparsemap/pieces/data_specs.py", version))
-        tomls: list[tuple[Path, Origin]] = []
+        for kind, place in SPEC_KINDS.items():
+            registry.add_kind(kind, kind)
+            origin = Origin("sparsemap", f"sparsemap/pieces/{place[0]}.py", version)
+            registry.add_type_name(kind, kind, Type(origin, partial(_spec_class, *place)))
+        files: list[tuple[Path, Origin]] = []
         for package in self.packages.values():
             hooks = self._hooks(package)
-            own = (*package.tomls, *self._hooked_tomls(package, hooks))
+            own = package.tomls
+            if "register_specs" in hooks:
+                from .foreign import hooked_tomls
+
+                own += tuple(hooked_tomls(self, package, hooks["register_specs"]))
             contents = ""
             if package.name not in self.builtin:
                 from .foreign import digest_of
@@ -236,11 +225,11 @@ class _Loader:
             for hook, function in hooks.items():
                 if hook in hookspecs.CONTRACTS:
                     self._add_types(registry, package, hook, function, origin)
-            tomls += [(path, origin) for path in own]
+            files += [(path, origin) for path in own]
         for given in specs:
-            tomls += [(path, Origin("command line")) for path in (_tomls(given) if given.is_dir() else [given])]
+            files += [(path, Origin("command line")) for path in (tomls(given) if given.is_dir() else [given])]
         seen: set[object] = set()
-        for path, origin in tomls:
+        for path, origin in files:
             if (identity := _file_identity(path)) in seen:
                 continue
             seen.add(identity)
@@ -267,7 +256,7 @@ class _Loader:
         if table.get("kind") != DESIGN_KIND or named:  # a folder may hold what a search has written
             registry.add_spec(table, origin)
 
-    def _hooks(self, package: _Package) -> dict[str, Any]:
+    def _hooks(self, package: Package) -> dict[str, Any]:
         """The functions of a plugin by hook; from here on its observers are called."""
         known = {name: spec for name, spec in vars(hookspecs).items() if hasattr(spec, f"{hookspecs.PROJECT}_spec")}
         module, hooks, mistakes = package.module, {}, len(self.plugin_mistakes)
@@ -278,9 +267,7 @@ class _Loader:
                 continue
             hook = mark["specname"] or name
             if hook not in known:
-                guess = nearest(hook, known)
-                hint = f"did you mean {guess!r}?" if guess else f"known: {listed(known, 20)}"
-                self.wrong(package, f"no hook {hook!r}; {hint}")
+                self.wrong(package, unknown("hook", hook, known, 20))
                 continue
             given, takes = (list(inspect.signature(item).parameters) for item in (function, known[hook]))
             if not set(given) <= set(takes):
@@ -292,25 +279,24 @@ class _Loader:
             self.manager.register(module, package.name)
         return hooks
 
-    def _called(self, package: _Package, hook: str, function: Any, words: str) -> Any:
+    def called(self, package: Package, hook: str, function: Any, words: str) -> Any:
         """What a register hook returns; a mistake if it fails, or returns neither a list nor a table if that may be."""
         try:
             items = function()
         except FAILURES as error:
-            from .faults import plugin_line
+            from .unfit import raised
 
-            line = plugin_line(error.__traceback__, (__file__,))
-            self.wrong(package, f"{hook} raised {type(error).__name__}: {error} ({line})")
+            self.wrong(package, f"{hook} {raised(error, __file__)}")
             return []
         if not isinstance(items, list | tuple | (Mapping if hook in hookspecs.CONTRACTS else list)):
-            self.wrong(package, f"{hook} returned {_short(items)}, expected a list of {words}")
+            self.wrong(package, f"{hook} returned {shortened(items)}, expected a list of {words}")
             return []
         return items
 
-    def _add_types(self, registry: Registry, package: _Package, hook: str, function: Any, origin: Origin) -> None:
+    def _add_types(self, registry: Registry, package: Package, hook: str, function: Any, origin: Origin) -> None:
         contracts = hookspecs.contracts_of(hook)
         words = _words(contracts)
-        items = self._called(package, hook, function, f"classes derived from {words}")
+        items = self.called(package, hook, function, f"classes derived from {words}")
         if isinstance(items, Mapping):
             self._add_type_names(registry, package, hook, items, origin)
             return
@@ -324,7 +310,7 @@ class _Loader:
                 self.plugin_mistakes.extend(error.mistakes)
 
     def _add_type_names(
-        self, registry: Registry, package: _Package, hook: str, table: Mapping[Any, Any], origin: Origin
+        self, registry: Registry, package: Package, hook: str, table: Mapping[Any, Any], origin: Origin
     ) -> None:
         """Classes by name, none of which is imported; the table of a hook with several contracts has a table per kind."""
         by_kind = {contract.kind: contract for contract in hookspecs.contracts_of(hook)}
@@ -332,12 +318,12 @@ class _Loader:
         for kind, places in tables.items():
             if kind not in by_kind or not isinstance(places, Mapping):
                 text = f"a table by name, with a table for each kind of {listed(by_kind)}"
-                self.wrong(package, f"{hook} returned {kind!r} = {_short(places)}, expected {text}")
+                self.wrong(package, f"{hook} returned {kind!r} = {shortened(places)}, expected {text}")
                 continue
             for name, place in places.items():
                 if not (isinstance(name, str) and name and isinstance(place, str) and PLACE.fullmatch(place)):
                     expected = 'expected the name of a type and its place, such as "wide" = "formats:Wide"'
-                    self.wrong(package, f"{hook} returned {_short(name)} = {_short(place)}, {expected}")
+                    self.wrong(package, f"{hook} returned {shortened(name)} = {shortened(place)}, {expected}")
                     continue
                 try:
                     imported = partial(_class_at, package, hook, by_kind[kind], name, place)
@@ -345,19 +331,10 @@ class _Loader:
                 except (SpecError, PluginError) as error:
                     self.plugin_mistakes.extend(error.mistakes)
 
-    def _hooked_tomls(self, package: _Package, hooks: Mapping[str, Any]) -> Iterator[Path]:
-        if "register_specs" not in hooks:
-            return
-        for folder in self._called(package, "register_specs", hooks["register_specs"], "folders"):
-            if isinstance(folder, str | os.PathLike) and Path(folder).is_dir():
-                yield from _tomls(Path(folder))
-            else:
-                self.wrong(package, f"register_specs: {folder!r} is not a folder")
 
-
-def _plugin_folders(folder: Path) -> Iterator[Path]:
+def plugin_folders(folder: Path) -> Iterator[Path]:
     for below in sorted(folder.iterdir()):
-        if below.is_dir() and below.name[0] not in "._" and ((below / "__init__.py").exists() or any(_tomls(below))):
+        if below.is_dir() and below.name[0] not in "._" and ((below / "__init__.py").exists() or any(tomls(below))):
             yield below
 
 
@@ -370,19 +347,15 @@ def _file_identity(path: Path) -> object:
         return path
 
 
-def _is_spec(path: Path) -> bool:
+def is_spec(path: Path) -> bool:
     return path.suffix == ".toml" and path.name != "pyproject.toml" and not path.name.startswith(".")
 
 
-def _tomls(folder: Path) -> Iterator[Path]:
+def tomls(folder: Path) -> Iterator[Path]:
     """The spec files below a folder, sorted; hidden folders and those with an underscore are left out."""
     for path, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if name[0] not in "._")
-        yield from (toml for toml in map(Path(path).joinpath, sorted(files)) if _is_spec(toml))
-
-
-def _short(value: Any) -> str:
-    return f"class {value.__name__}" if isinstance(value, type) else shortened(value)
+        yield from (toml for toml in map(Path(path).joinpath, sorted(files)) if is_spec(toml))
 
 
 def _words(contracts: tuple[type[Piece], ...]) -> str:

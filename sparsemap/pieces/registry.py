@@ -15,15 +15,13 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import attrs
-import cattrs
 
-from ..errors import Mistake, PluginError, SpecError, a, listed, nearest, placed, unknown
+from ..errors import Mistake, PluginError, SpecError, a, listed, placed, unknown
 from ..files import shown
 from ..spec import toml_io
 from ..spec.structuring import Reader, SpecTable, expected_found, keys
 from .contracts import Piece
 
-OURS = ("<", str(Path(__file__).parents[1]), os.path.dirname(attrs.__file__), os.path.dirname(cattrs.__file__))
 RESERVED = ("kind", "type", "extends", "override")
 """Keys of a spec that say which piece it is; all others are fields of its class."""
 REMEMBERED = 256
@@ -64,11 +62,6 @@ class Type:
     @cached_property
     def cls(self) -> type[Piece]:
         return self.load()
-
-    @property
-    def lacking(self) -> list[str]:
-        """Keys of the class without a default; with none it is a piece without any spec."""
-        return [key for key, field in keys(self.cls).items() if field.default is attrs.NOTHING]
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -123,12 +116,12 @@ class Registry:
 
     # -- adding
 
-    def add_kind(self, contract: type[Piece]) -> None:
+    def add_kind(self, kind: str, default_type: str = "") -> None:
         """Makes the kind of a contract known, so that its specs are welcome even if no class of it is there."""
-        self._types.setdefault(contract.kind, {})
-        self._specs.setdefault(contract.kind, {})
-        if contract.default_type:
-            self._default_types.setdefault(contract.kind, contract.default_type)
+        self._types.setdefault(kind, {})
+        self._specs.setdefault(kind, {})
+        if default_type:
+            self._default_types.setdefault(kind, default_type)
 
     def add_type(self, cls: type[Piece], origin: Origin) -> None:
         """Adds a class under its `kind` and `type_name`.
@@ -137,17 +130,19 @@ class Registry:
         """
         if not cls.kind or not cls.type_name:
             raise SpecError.at(origin.file, cls.__name__, "a class of pieces needs a kind and a type_name")
-        self.add_kind(cls)
+        self.add_kind(cls.kind, cls.default_type)
         self.add_type_name(cls.kind, cls.type_name, Type(origin, lambda: cls))
 
     def add_type_name(self, kind: str, name: str, item: Type) -> None:
         """Adds a class of a known kind that is imported when it is first asked for, or when its name is taken."""
-        types = self._types[kind]
-        first = types.get(name)
-        if first is None or _wins(item.cls, item.origin, first.cls, first.origin, f"type {name!r} of {kind}"):
-            types[name] = item
-            self._pieces.clear()
-            self._read.clear()
+        first = self._types[kind].get(name)
+        if first is not None:
+            from .misnamed import wins
+
+            if not wins(item.cls, item.origin, first.cls, first.origin, f"type {name!r} of {kind}"):
+                return
+        self._types[kind][name] = item
+        self._forget()
 
     def add_spec(self, mapping: Mapping[str, Any], origin: Origin) -> None:
         """Adds a spec under its `kind` and `name`.
@@ -165,12 +160,20 @@ class Registry:
         if spec is None and name in self._types[kind]:
             bases = {item.table[key] for key in ("type", "extends") if key in item.table} or {self._default_type(kind)}
             own = self._types[kind][name]
-            if name not in bases and not own.lacking:
+            if name not in bases and not required_keys(own.cls):
                 first = own.cls, own.origin
-        if first is None or _wins(item.table, item.origin, *first, f"{kind} {name!r}"):
-            self._specs[kind][name] = item
-            self._pieces.clear()
-            self._read.clear()
+        if first is not None:
+            from .misnamed import wins
+
+            if not wins(item.table, item.origin, *first, f"{kind} {name!r}"):
+                return
+        self._specs[kind][name] = item
+        self._forget()
+
+    def _forget(self) -> None:
+        """What was made of other names."""
+        self._pieces.clear()
+        self._read.clear()
 
     def headed(self, mapping: Mapping[str, Any], file: str) -> Mapping[str, Any]:
         """The same table. Raises SpecError unless it says which piece it is."""
@@ -219,7 +222,7 @@ class Registry:
     def has(self, kind: str, name: str) -> bool:
         """Whether there is a piece of this kind and name."""
         types = self._types[kind] if name in self.type_names(kind) else {}
-        return name in self._specs[kind] or (name in types and not types[name].lacking)
+        return name in self._specs[kind] or (name in types and not required_keys(types[name].cls))
 
     def origin(self, kind: str, name: str) -> Origin:
         """Where the piece came from."""
@@ -274,7 +277,7 @@ class Registry:
 
     def _piece(self, kind: str, value: Any, file: str) -> Any:
         """The piece of a name, a table or a text form; paths in it are relative to `file`."""
-        types = self.type_names(kind)
+        self.type_names(kind)  # which tells that there is no such kind
         if isinstance(value, Piece) and value.kind == kind:
             return value
         if isinstance(value, Mapping):
@@ -283,24 +286,13 @@ class Registry:
             raise SpecError.at("", "", f"expected the name or the table of {a(kind)}, found {value!r}")
         if self.has(kind, value):
             return self.get(kind, value)
-        start, colon, rest = value.partition(":")
-        type_name, text = (start, rest) if colon else (self._default_type(kind), value)
-        if colon and type_name not in types:
-            raise SpecError.at("", "", unknown(f"type of {kind}", type_name, types))
-        table = self.type(kind, type_name).from_text(text) if type_name in types else None
+        from .text_forms import of_text, table_of
+
+        table = table_of(self, kind, value, self._default_type(kind))
         if table is None:
             return self.get(kind, value)  # which says that there is no such name
-
-        def told(item: Mistake) -> bool:
-            return item.message.startswith(repr(value))
-
-        try:
-            return self._build(kind, {"name": value, "type": type_name, **table}, file)
-        except SpecError as error:  # the user wrote no keys, but a text
-            raise SpecError(
-                item if item.file else Mistake("", "", item.message if told(item) else f"{value!r}: {item.message}")
-                for item in error.mistakes
-            ) from error
+        with of_text(value):
+            return self._build(kind, table, file)
 
     def _build(self, kind: str, table: Mapping[str, Any], file: str) -> Any:
         """The piece of a table that extends nothing. Mistakes have paths within the table, and no file."""
@@ -317,16 +309,10 @@ class Registry:
             return Reader(file, refer).read(cls, {key: table[key] for key in table if key not in RESERVED})
         except SpecError:
             raise
-        except PluginError as error:  # the class itself is wrong, whoever uses it
-            origin = self.type_origin(kind, cls.type_name)
-            raise PluginError(attrs.evolve(item, file=item.file or origin.file) for item in error.mistakes) from error
-        except Exception as error:
-            from .faults import plugin_line
+        except Exception as error:  # the class itself is wrong, whoever uses it
+            from .faults import not_built
 
-            line = plugin_line(error.__traceback__, OURS)
-            file = line or self.type_origin(kind, cls.type_name).file
-            text = f"cannot be built: {type(error).__name__}: {error}"
-            raise PluginError([Mistake(file, f"class {cls.__name__}", text)]) from error
+            raise not_built(cls, error, self.type_origin(kind, cls.type_name).file) from error
 
     def _inline_table(self, kind: str, value: Mapping[str, Any], file: str) -> dict[str, Any]:
         """The table with what it extends merged in; it has a name. `file` is where it stands."""
@@ -360,7 +346,7 @@ class Registry:
                 raise SpecError.at(own_file, "kind", f"expected {kind!r}, found {spec['kind']!r}")
             name = place
         elif name not in specs:
-            raise SpecError.at("", "", self.no_name(kind, name, {*self.names(kind), *types}))
+            raise self.no_name(kind, name, {*self.names(kind), *types})
         else:
             spec, own_file = specs[name].table, specs[name].origin.file
         if name in [one for one, _ in seen]:
@@ -392,42 +378,20 @@ class Registry:
 
     def _known(self, kind: str, name: str) -> None:
         if not self.has(kind, name):
-            raise SpecError.at("", "", self.no_name(kind, name, self.names(kind)))
+            raise self.no_name(kind, name, self.names(kind))
 
-    def no_name(self, kind: str, name: str, names: Iterable[str]) -> str:
-        """What to say of a name that none of these `names` is."""
-        if name in self._types[kind]:
-            lacking = listed(self._types[kind][name].lacking)
-            return f"{kind} {name!r} is a type that needs {lacking}; give a table with type = {name!r} and these"
-        elsewhere = [other for other in self.kinds() if other != kind and self.has(other, name)]
-        guess = nearest(name, names)
-        if not elsewhere:
-            if "." in name and guess is None and (file := toml_io.meant(Path(name), kind)):
-                return f"no {kind} {name!r}, and no such file; did you mean {file!r}?"
-            if guess is None and os.path.isfile(f"{name}.toml"):
-                return f"no {kind} {name!r}; did you mean {name + '.toml'!r}?"
-            others = [each for each in self._types[kind] if each not in {*self.names(kind)}]
-            more = f"; as tables with type also {listed(others)}" if others and guess is None else ""
-            return unknown(kind, name, names) + more
-        hint = f"; did you mean {guess!r}?" if guess else ""
-        return f"no {kind} {name!r}; there is {a(elsewhere[0])} of that name{hint}"
+    def no_name(self, kind: str, name: str, names: Iterable[str]) -> SpecError:
+        """The error for a name that none of these `names` is."""
+        from .misnamed import no_name
+
+        return SpecError.at("", "", no_name(self, kind, name, names))
+
+
+def required_keys(cls: type[Piece]) -> list[str]:
+    """Keys of a class without a default; with none it is a piece without any spec."""
+    return [key for key, field in keys(cls).items() if field.default is attrs.NOTHING]
 
 
 def is_path(text: str) -> bool:
     """Whether a text names a spec file rather than a piece."""
     return text.endswith(".toml") or "/" in text or os.sep in text
-
-
-def _wins(item: Any, origin: Origin, first: Any, first_origin: Origin, what: str) -> bool:
-    """Whether a class or table gets the name of the first one; SpecError if neither gives way."""
-    if _overrides(item):
-        return True
-    if not _overrides(first):
-        places = " and ".join(other.file or f"plugin {other.plugin!r}" for other in (first_origin, origin))
-        advice = "Rename one, or set override = true in the one that should win."
-        raise SpecError.at("", "", f"{what} is defined twice: {places}. {advice}")
-    return False
-
-
-def _overrides(item: Any) -> bool:
-    return bool((vars(item) if isinstance(item, type) else item).get("override"))

@@ -15,8 +15,9 @@ import attrs
 import numpy as np
 
 from .boundary import guarded, numbers, wrong
-from .contracts import BitReader, Code, Format, Outer, RankShape
+from .contracts import Format, Outer
 from .contracts.base import Array
+from .contracts.codec import BitReader, Code, RankShape
 
 UNTOLD = Outer()
 """Of the outermost rank."""

@@ -6,16 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import Mistake, SpecError, nearest
+from ..errors import SpecError, nearest
 
 VARIED = ({"choices"}, {"low", "high", "factor"}, {"low", "high", "step"})
 """Keys of a table that stands for the values that a key may have."""
 MOST_VALUES = 1000
-
-
-def check_choices(_: object, __: object, choices: Mapping[str, tuple[Any, ...]]) -> None:
-    if empty := [key for key, values in choices.items() if not values]:
-        raise SpecError([Mistake("", key, "has no value to choose from, expected at least 1") for key in empty])
 
 
 def _values(table: Mapping[str, Any], path: str) -> list[Any]:

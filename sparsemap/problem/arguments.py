@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from ..errors import EvaluationError, SearchError, shortened
+from ..pieces.contracts import Objective
 from ..pieces.contracts.base import Array, Genomes
-from .evaluator import checksum
+from ..spec.expressions import Expression
+from .costs import ALIASES
 from .problem import Problem
 
 if TYPE_CHECKING:
@@ -50,14 +52,13 @@ def refuse_draw(rng: Any, count: Any) -> NoReturn:
     raise EvaluationError(f"count is {shortened(count)}, expected a whole number, at least 0")
 
 
-def check_told(evaluation: Evaluation, problem: Problem, genomes: Genomes) -> None:
+def refuse_told(evaluation: Evaluation, problem: Problem, genomes: Genomes) -> NoReturn:
     """`EvaluationError` for an evaluation that is told and is not that of these genomes."""
     if evaluation.problem not in ("", problem.title):
         raise EvaluationError(f"tell: the evaluation is of {evaluation.problem}, expected one of {problem.title}")
     if len(evaluation) != len(genomes):
         raise EvaluationError(f"tell: {len(evaluation)} designs were evaluated, expected {len(genomes)}")
-    if evaluation.genomes not in (None, checksum(genomes)):
-        raise EvaluationError("tell: the evaluation is of other genomes than those that ask() gave last")
+    raise EvaluationError("tell: the evaluation is of other genomes than those that ask() gave last")
 
 
 def plain_scores(scores: Any, count: int) -> Array:
@@ -72,3 +73,17 @@ def plain_scores(scores: Any, count: int) -> Array:
         row = int(np.flatnonzero(np.isnan(found))[0])
         raise EvaluationError(f"tell: score {row} is nan, expected a number, or infinity for an invalid design")
     return found
+
+
+def scores_by(evaluation: Evaluation, objective: Any) -> Array:
+    """(B,) scores of an evaluation by an objective, or by an expression of costs; `EvaluationError` for anything else."""
+    if isinstance(objective, str):
+        try:
+            expression = Expression.parse(objective, {*evaluation.costs, *ALIASES})
+        except ValueError as error:
+            raise EvaluationError(f"score: {error}; expected an objective, or an expression of costs") from None
+        return expression({name: evaluation.costs[name] for name in expression.names})
+    if not isinstance(objective, Objective):
+        given = shortened(objective)
+        raise EvaluationError(f"score: found {given}, expected an objective, or an expression of costs")
+    return objective.score(evaluation)

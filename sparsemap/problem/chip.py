@@ -194,20 +194,6 @@ def units_mm2(levels: Sequence[Level], technology: Technology, hardware: Hardwar
     return total * technology.mac_area_mm2(16) + converter
 
 
-def levels_on(chip: Chip, levels: Sequence[Level]) -> tuple[Level, ...]:
-    """These levels with the sizes and speeds of one chip. `SearchError` if it has other levels, or is a batch of chips."""
-    if chip.batch is not None:
-        raise SearchError(f"a problem is on one chip, found a batch of {chip.batch}; `Chip.take` gives one of them")
-    if len(chip) != len(levels):
-        raise SearchError(f"the chip has {len(chip)} storage levels, expected {len(levels)}")
-    rows = []
-    for s, level in enumerate(levels):
-        found: dict[str, Any] = {name: getattr(chip, name)[s].item() for name in ("instances", *FIGURES, *LIMITS)}
-        found |= {name: None for name in LIMITS if found[name] == math.inf}
-        rows.append(attrs.evolve(level, name=chip.names[s], **found))
-    return tuple(rows)
-
-
 def _limits(values: Any) -> Array:
     """(n,) float64, inf where a value is None."""
     return np.array([math.inf if value is None else value for value in values], np.float64)

@@ -49,8 +49,9 @@ from ..spec import toml_io
 from ..spec.structuring import SpecTable, join
 from ..spec.unstructuring import unstructure
 from .designs import Design
-from .load import located, make_problem
+from .load import make_problem
 from .problem import Problem
+from .project import located
 
 SEGMENT = "design"
 COLUMNS = {"order": "mapping", "bounds": "mapping", "mechanisms": "gate_skip"}

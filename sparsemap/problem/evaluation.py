@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
-from ..errors import EvaluationError, shortened
 from ..pieces.contracts import Objective
 from ..pieces.contracts.base import Array
 from .chip import Chip
-from .costs import ALIASES, Costs, costs_of
+from .costs import Costs, costs_of
 
 if TYPE_CHECKING:
     from .detail import ShortfallRow, TensorAtLevel
@@ -99,12 +98,6 @@ class Evaluation:
         return self.reasons == 0
 
     @property
-    def reason_count(self) -> Array:
-        """(B,) int64, how many reasons each design is invalid for."""
-        bits = np.arange(64, dtype=np.uint64)
-        return (self.reasons[:, None] >> bits & np.uint64(1)).sum(axis=1).astype(np.int64)
-
-    @property
     def energy_pj(self) -> Array:
         """(B,) float64, pJ."""
         return self.costs["energy_pj"]
@@ -122,20 +115,9 @@ class Evaluation:
     def score(self, objective: Objective | str | None = None) -> Array:
         """(B,) float64, lower is better, infinity where the design is invalid: by the problem's objective, another one of
         one value, or an expression of costs, such as "energy_pj * seconds"."""
-        objective = objective or self.objective
-        if isinstance(objective, str):
-            from ..spec.expressions import Expression
+        from .arguments import scores_by
 
-            try:
-                expression = Expression.parse(objective, {*self.costs, *ALIASES})
-            except ValueError as error:
-                raise EvaluationError(f"score: {error}; expected an objective, or an expression of costs") from None
-            scores = expression({name: self.costs[name] for name in expression.names})
-        elif not isinstance(objective, Objective):
-            given = shortened(objective)
-            raise EvaluationError(f"score: found {given}, expected an objective, or an expression of costs")
-        else:
-            scores = objective.score(self)
+        scores = scores_by(self, objective or self.objective)
         return np.where(self.valid & ~np.isnan(scores), scores, np.inf)
 
     @property

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import attrs
 
-from ..errors import EvaluationError, Mistake, SpecError, listed, shortened, unknown
+from ..errors import EvaluationError, Mistake, SpecError, shortened, unknown
 from ..pieces import defaults
 from ..pieces.contracts import Array, Piece
 from ..pieces.registry import Registry, is_path
@@ -89,16 +88,6 @@ def make_problem(
     )
 
 
-def project_files(folder: str | os.PathLike[str]) -> dict[str, str]:
-    """The files of a project's folder by part: `workload` and `hardware`, and where there are such `space` and `design`."""
-    parts = ("workload", "hardware", "space", "design")
-    found = {part: str(file) for part in parts if (file := Path(folder) / f"{part}.toml").is_file()}
-    if absent := [f"{part}.toml" for part in parts[:2] if part not in found]:
-        expected = "a project's folder holds workload.toml and hardware.toml, and may hold space.toml and design.toml"
-        raise SpecError.at(str(folder), "", f"has no {listed(absent)}; {expected}")
-    return found
-
-
 def piece_of(registry: Registry, kind: str, value: Any, file: str = "") -> Any:
     """A piece by name, path of a TOML file, table, or the piece itself."""
     if isinstance(value, str | os.PathLike):
@@ -126,20 +115,6 @@ def evaluate(problem: Problem, genomes: Array) -> Evaluation:
         text = "expected a Problem, as load_problem(WORKLOAD, HARDWARE) makes it"
         raise EvaluationError(f"evaluate: the problem is {shortened(problem)}, {text}")
     return problem.evaluator.evaluate(genomes)
-
-
-def located(key: str, value: Any, base: Path) -> Any:
-    """A part that a spec names; a path is relative to the spec's folder, or else to the working directory.
-
-    The slash of an objective is a division.
-    """
-    if not isinstance(value, str) or not (value.endswith(".toml") if key == "objective" else is_path(value)):
-        return value
-    try:
-        beside = base / Path(value).expanduser()
-        return str(beside.resolve() if beside.exists() else Path(value).expanduser())
-    except (OSError, RuntimeError):  # too long for a name, or a home that nobody has: reported when it is read
-        return value
 
 
 def _file(registry: Registry, kind: str, value: Any, file: str) -> str:

@@ -15,11 +15,11 @@ from ..errors import Mistake, SpecError, placed, unknown
 from ..files import grouped
 from ..pieces.boundary import described, guarded, wrong
 from ..pieces.contracts import Loops, Operation, Shape, Tensor, Workload
-from ..pieces.data_specs import Network
 from ..pieces.registry import Registry
+from ..pieces.study_spec import Network
 from ..spec.structuring import Reader, collecting
 from ..spec.unstructuring import unstructure
-from .load import located
+from .project import located
 
 INPUT = "input"
 """What layers call the input of the network."""

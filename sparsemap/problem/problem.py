@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,26 +11,17 @@ import numpy as np
 
 from ..errors import SpecError, placed, unknown
 from ..pieces.boundary import filters_of, guarded
-from ..pieces.contracts import (
-    ALL_OPERANDS,
-    CostModel,
-    Filter,
-    Loops,
-    Mechanism,
-    Objective,
-    Technology,
-    Tensor,
-    Workload,
-)
+from ..pieces.contracts import ALL_OPERANDS
 from ..pieces.data_specs import Hardware, SpaceSpec
 from ..pieces.registry import Registry
-from .chip import Chip, chip_of, levels_on
+from .chip import Chip, chip_of
 from .costs import ALIASES
 from .evaluation import Evaluation
 from .levels import Level, MappingLevel, Place, levels_of
 from .tables import Key, T, Tables
 
 if TYPE_CHECKING:
+    from ..pieces.contracts import CostModel, Filter, Loops, Mechanism, Objective, Technology, Tensor, Workload
     from .classes import ScoredClasses
     from .evaluator import Evaluator
     from .scenarios import Scenario
@@ -139,23 +129,14 @@ class Problem:
 
     @cached_property
     def loops(self) -> Loops:
-        with placed("", self._file("workload")):
+        with placed("", self.file_of("workload")):
             loops = self.workload.loops(self.registry)
         stored = self.space_spec.stored if self.space_spec else {}  # a workload may be checked without a space
         if not stored:
             return loops
-        output = next(tensor for tensor in loops.tensors if tensor.output)
-        names = iter(OPERANDS)
-        tensors = []
-        for tensor in loops.tensors:
-            given = stored.get(OUTPUT if tensor.output else next(names))
-            summed = (i for i, rank in enumerate(tensor.ranks) if not {dim for dim, _ in rank} & {*output.dims})
-            if given is not None and (rank := next(summed, None)) is not None:
-                table = {**given, "of": tensor.density, "rank": rank}
-                density = self.registry.build("density", table, self._file("space"), "stored")
-                tensor = attrs.evolve(tensor, density=density)
-            tensors.append(tensor)
-        return attrs.evolve(loops, tensors=tuple(tensors))
+        from .stored import as_stored
+
+        return as_stored(loops, self)
 
     @cached_property
     def sizes(self) -> dict[str, int]:
@@ -225,7 +206,7 @@ class Problem:
         unambiguous, as in `tensor`. `ALL_OPERANDS` as target makes a filter of each operand, led by the others among the
         leaders. What the workload has no tensor for neither leads nor is filtered, nor does a tensor outside its home.
         """
-        file, path = self._file("workload"), f"mechanism '{mechanism.name or mechanism.type_name}'"
+        file, path = self.file_of("workload"), f"mechanism '{mechanism.name or mechanism.type_name}'"
         found = []
         for rule in filters_of(mechanism, place):
             texts = [text for text in (rule.target, *rule.leaders) if text != ALL_OPERANDS]
@@ -248,14 +229,18 @@ class Problem:
 
     @cached_property
     def technology(self) -> Technology:
-        return self.registry.build("technology", self.hardware.technology, self._file("hardware"), "technology")
+        return self.registry.build("technology", self.hardware.technology, self.file_of("hardware"), "technology")
 
     @cached_property
     def levels(self) -> tuple[Level, ...]:
         """Storage levels, outermost first. `SpecError` with every mistake of the clock and the levels."""
-        with placed("", self._file("hardware")):
+        with placed("", self.file_of("hardware")):
             levels = levels_of(self.hardware, self.registry)
-        return levels if self.given_chip is None else levels_on(self.given_chip, levels)
+        if self.given_chip is None:
+            return levels
+        from .other_chip import levels_on
+
+        return levels_on(self.given_chip, levels)
 
     @property
     def compute_name(self) -> str:
@@ -287,72 +272,47 @@ class Problem:
     @cached_property
     def homes(self) -> tuple[int, ...]:
         """(T,) the outermost level that keeps each tensor: 0, or where the workload says that it `resides`."""
-        file, found, names = self._file("workload"), [0] * len(self.tensors), [level.name for level in self.levels]
-        for text, name in self.workload.resides.items():
-            path = f"resides.{text}"
-            if name not in names:
-                raise SpecError.at(file, path, unknown("level", name, names))
-            tensor, home = self.tensor(text, file, path), names.index(name)
-            if self.levels[home].instances > 1:
-                count = f"'{name}' has {self.levels[home].instances:,} instances"
-                raise SpecError.at(file, path, f"{count}; a tensor resides in a level that is there once")
-            found[tensor] = home
-            if home and not self.stores(tensor, home, found):
-                raise SpecError.at(file, path, f"'{name}' does not store '{self.tensors[tensor].name}' (bypass)")
-        return tuple(found)
+        if not self.workload.resides:
+            return (0,) * len(self.tensors)
+        from .residents import homes_of
+
+        return homes_of(self)
 
     @cached_property
     def resident(self) -> dict[tuple[int, int], int]:
         """By (tensor, level), the words that take room of each tensor of which a level inside the outermost keeps the whole."""
-        file, given = self._file("workload"), dict[int, int]()
-        for text, words in self.workload.resident_words.items():
-            tensor = self.tensor(text, file, f"resident_words.{text}")
-            if not self.homes[tensor] or words < 0:
-                wrong = f"is {words}" if self.homes[tensor] else f"'{text}' resides in no level (resides)"
-                wrong += ", expected the words of a tensor that resides"
-                raise SpecError.at(file, f"resident_words.{text}", wrong)
-            given[tensor] = words
-        boxes = {t: math.prod(self.tensors[t].shape(self.sizes)) for t, home in enumerate(self.homes) if home}
-        return {(t, self.homes[t]): given.get(t, words) for t, words in boxes.items()}
+        if not any(self.homes) and not self.workload.resident_words:
+            return {}
+        from .residents import resident_of
+
+        return resident_of(self)
 
     @cached_property
     def slides(self) -> dict[int, int]:
         """By tensor that slides by, the dimension whose loop is the outermost one outside its home."""
-        file, found, output = self._file("workload"), dict[int, int](), next(t for t in self.tensors if t.output)
-        for text, dim in self.workload.slides.items():
-            path = f"slides.{text}"
-            tensor = self.tensor(text, file, path)
-            ranks = self.tensors[tensor].ranks  # a window does not slide along its own words
-            allowed = [d for rank in ranks for d, _ in rank if d in output.dims or len(rank) == 1]
-            if not self.homes[tensor]:
-                raise SpecError.at(file, path, f"'{text}' resides in no level (resides)")
-            if dim not in allowed:
-                raise SpecError.at(file, path, unknown("dimension that moves it", dim, allowed))
-            found[tensor] = self.dims.index(dim)
-        return found
+        if not self.workload.slides:
+            return {}
+        from .residents import slides_of
 
-    def stores(self, tensor: int, level: int, homes: Sequence[int] = ()) -> bool:
+        return slides_of(self)
+
+    def stores(self, tensor: int, level: int) -> bool:
         """Whether a storage level keeps a tensor: no `bypass` of the hardware, and not outside where it resides."""
-        if level < (homes or self.homes)[tensor]:
-            return False
-        return not self._listed(tensor, level, "bypass")
+        return level >= self.homes[tensor] and tensor not in self.named(level, "bypass")
 
     def streams(self, tensor: int, level: int) -> bool:
         """Whether an operand that a level does not keep is written and read there on its way."""
         kept = self.tensors[tensor].output or level <= self.homes[tensor] or self.stores(tensor, level)
-        return not kept and self._listed(tensor, level, "streams")
+        return not kept and tensor in self.named(level, "streams")
 
     def links(self, tensor: int) -> bool:
         """Whether neighbouring compute units hand on the words of a tensor."""
         windowed = any(sum(self.sizes[dim] > 1 for dim, _ in rank) > 1 for rank in self.tensors[tensor].ranks)
-        return not windowed and self._listed(tensor, len(self.levels) - 1, "links")
+        return not windowed and tensor in self.named(len(self.levels) - 1, "links")
 
-    def _listed(self, tensor: int, level: int, key: str) -> bool:
-        return tensor in self._named(level, key)
-
-    def _named(self, level: int, key: str) -> list[int]:
+    def named(self, level: int, key: str) -> list[int]:
         """The tensors that a level has under a key: all or none where it says true or false, else those that it names."""
-        given, file = getattr(self.levels[level].memory, key), self._file("hardware")
+        given, file = getattr(self.levels[level].memory, key), self.file_of("hardware")
         if isinstance(given, bool):
             return list(range(len(self.tensors))) if given else []
         texts = [(i, text) for i, text in enumerate(given) if not self.lacks(text)]
@@ -363,7 +323,7 @@ class Problem:
         """(S, T) bool: the level decodes the tensor on its way in, and encodes it on its way out."""
         found = np.zeros((len(self.levels), len(self.tensors)), dtype=bool)
         for level in self.levels[1:]:
-            found[level.index, self._named(level.index, "decodes")] = True
+            found[level.index, self.named(level.index, "decodes")] = True
         return found & (np.arange(len(self.levels))[:, None] > np.array(self.homes))  # nothing comes in at a home
 
     @cached_property
@@ -371,7 +331,7 @@ class Problem:
         """(S, T) int64 tiles of each tensor that a level holds at a time; at the outermost level 1."""
         found = np.ones((len(self.levels), len(self.tensors)), dtype=np.int64)
         for level in self.levels[1:]:
-            found[level.index, self._named(level.index, "double_buffered")] = level.memory.buffer_depth
+            found[level.index, self.named(level.index, "double_buffered")] = level.memory.buffer_depth
         for tensor, home in self.resident:  # nothing takes its place
             found[home, tensor] = 1
         return found
@@ -381,11 +341,13 @@ class Problem:
         """All sizes, speeds, energies and areas of the hardware. `SpecError` with every figure that is wrong."""
         if self.given_chip is not None:
             return self.given_chip
-        return chip_of(self.levels, self.technology, self.hardware, self.registry, self._file("hardware"))
+        return chip_of(self.levels, self.technology, self.hardware, self.registry, self.file_of("hardware"))
 
     def on(self, chip: Chip) -> Problem:
         """The same workload, space and names on another chip, with the same number of levels; `SearchError` if it has
         others, or is a batch of chips. `hardware` stays, and does not say what the chip has."""
+        from .other_chip import levels_on
+
         made = attrs.evolve(self, given_chip=chip)
         made.__dict__ |= {"levels": levels_on(chip, self.levels), **self.known("loops", "technology")}
         made.__dict__["space"] = self.space.of(made)
@@ -478,7 +440,7 @@ class Problem:
 
         return Evaluator(self)
 
-    def _file(self, what: str) -> str:
+    def file_of(self, what: str) -> str:
         return self.files.get(what, what)
 
 

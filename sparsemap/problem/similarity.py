@@ -6,9 +6,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
+
 from ..errors import DesignError, SearchError, unknown
-from ..pieces.contracts import Loops
+from ..pieces.boundary import guarded, numbers
+from ..pieces.contracts import Array, Loops
+from .designs import Designs
 from .problem import Problem
+from .space import Space
 
 
 def distance(one: Loops, other: Loops, metric: str = "edit") -> float:
@@ -61,3 +66,17 @@ def check_levels(source: Problem, target: Problem) -> None:
 def _einsum(loops: Loops) -> str:
     texts = [(t.output, f"{t.name}[{', '.join(t.dims)}]") for t in loops.tensors]
     return f"{' '.join(x for out, x in texts if out)} = {' * '.join(x for out, x in texts if not out)}"
+
+
+def transferred(space: Space, designs: Designs, source: Problem, rng: np.random.Generator, fill: bool) -> Array:
+    """`Space.transfer`."""
+    check_levels(source, space.problem)
+    pairs(source.loops, space.problem.loops)
+    genomes = space.guess(len(designs), rng)
+    for name, segment in space.segments.items():
+        with guarded(segment, "transfer"):
+            genes = segment.transfer(designs, source, space.problem, rng, fill)
+        if genes is not None:
+            shape = (len(space.segment_genes[name].names), len(designs))
+            genomes[:, space.slices[name]] = numbers(segment, "transfer", "genes", genes, shape, "iu").T
+    return genomes

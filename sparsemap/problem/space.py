@@ -251,18 +251,9 @@ class Space:
         DesignError if the mapping levels differ, or the tensors cannot be paired. The genomes of an equal problem decode to
         the same designs; others may be invalid, see `repair`. `fill`: as in `Segment.transfer`.
         """
-        from .similarity import check_levels, pairs
+        from .similarity import transferred
 
-        check_levels(source, self.problem)
-        pairs(source.loops, self.problem.loops)
-        genomes = self.guess(len(designs), rng)
-        for name, segment in self.segments.items():
-            with guarded(segment, "transfer"):
-                genes = segment.transfer(designs, source, self.problem, rng, fill)
-            if genes is not None:
-                shape = (len(self.segment_genes[name].names), len(designs))
-                genomes[:, self.slices[name]] = numbers(segment, "transfer", "genes", genes, shape, "iu").T
-        return genomes
+        return transferred(self, designs, source, rng, fill)
 
     def vary(self, genomes: Array, segment: str, rng: np.random.Generator) -> Array:
         """A random neighbour of every genome within one segment, (n, G) -> (n, G)."""

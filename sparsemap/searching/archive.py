@@ -21,8 +21,6 @@ HISTORY_ROWS = 20_000
 """Rows kept; beyond it neighbouring rows are merged two by two."""
 NO_SCORE = "no-score"
 """What valid designs are rejected for whose score is infinite or not a number."""
-CLOSEST = 64
-"""Rejected designs kept while nothing valid is known."""
 
 
 @attrs.frozen
@@ -99,7 +97,7 @@ class Archive:
     rejects: dict[str, int] = attrs.field(factory=dict)
     """Designs rejected by reason; a design may count for several."""
     closest: Array | None = None
-    """(n, G) rejected genomes with the fewest reasons, kept while nothing valid is known; n <= CLOSEST."""
+    """(n, G) rejected genomes with the fewest reasons, kept while nothing valid is known; n <= `shortfalls.CLOSEST`."""
     fewest: int = 65
     """Reasons that each genome of `closest` has."""
     history: History = attrs.field(factory=History)
@@ -148,7 +146,9 @@ class Archive:
             for name, count in counts.items():
                 self.rejects[name] = self.rejects.get(name, 0) + count
             if self.valid == 0:
-                self._keep_closest(genomes, evaluation)
+                from .shortfalls import closest
+
+                self.closest, self.fewest = closest(genomes, evaluation, self.closest, self.fewest)
             else:
                 self.closest = None
         counted = scores[valid & np.isfinite(scores)]
@@ -158,13 +158,3 @@ class Archive:
     @property
     def valid_fraction(self) -> float:
         return self.valid / max(self.proposed, 1)
-
-    def _keep_closest(self, genomes: Array, evaluation: Evaluation) -> None:
-        reasons = evaluation.reason_count
-        fewest = int(reasons.min())
-        if fewest > self.fewest:
-            return
-        rows = genomes[reasons == fewest][:CLOSEST]
-        if fewest == self.fewest and self.closest is not None:
-            rows = np.concatenate([self.closest, rows])[:CLOSEST]
-        self.closest, self.fewest = rows.copy(), fewest

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +18,6 @@ from ..problem.costs import Costs
 from ..problem.designs import Design
 from ..problem.evaluation import Detail, Evaluation
 from ..problem.problem import Problem
-from ..spec import toml_io
 from ..spec.units import format_count, format_energy
 from .archive import Archive
 from .breakdown import Breakdown
@@ -167,25 +165,12 @@ class Best:
         """EDP, energy, cycles and score; then whatever else the cost model gives."""
         return {"edp": self.edp, **self.own_costs, "score": self.score}
 
-    @property
-    def scenario_numbers(self) -> dict[str, dict[str, float]]:
-        """The same by scenario; what is infinite there is left out."""
-        every = {name: there.numbers.items() for name, there in self.scenarios.items()}
-        return {name: {key: value for key, value in found if math.isfinite(value)} for name, found in every.items()}
-
     def text(self, folder: Path | None = None) -> str:
         """The design as a TOML file, with paths of data files relative to the `folder` that it is for, or else whole;
         DesignError if it has columns that such a file cannot hold."""
-        from ..problem import design_file
+        from .written import design_text
 
-        table = design_file.dump(self.design, self.numbers, self.scenario_numbers)
-        if folder is None:
-            return toml_io.dumps(table)
-        for density in table.get("workload", {}).get("density", {}).values():
-            for key, value in density.items() if isinstance(density, dict) else ():
-                absolute = isinstance(value, str) and os.path.isabs(value)
-                density[key] = relative_to(folder, value) if absolute else value
-        return toml_io.dumps(table)
+        return design_text(self, folder)
 
 
 def gap_of(score: float, bound: float | None) -> float | None:
@@ -194,14 +179,6 @@ def gap_of(score: float, bound: float | None) -> float | None:
         return None
     gap = score / bound
     return gap if abs(gap - 1.0) > ROUNDING else 1.0
-
-
-def relative_to(folder: Path, file: str) -> str:
-    """A path as seen from a folder, with slashes; nothing stays nothing."""
-    try:
-        return Path(os.path.relpath(file, folder)).as_posix() if file else ""
-    except ValueError:  # on another drive
-        return file
 
 
 def best_of(problem: Problem, archive: Archive) -> Best | None:
@@ -213,17 +190,3 @@ def best_of(problem: Problem, archive: Archive) -> Best | None:
         evaluation = problem.evaluator.evaluate(archive.genome[None, :])
         costs, scenarios = dict(evaluation.costs.of(0).own), evaluation.costs_in_scenarios(0)
     return Best(problem, archive.genome, costs, archive.score, in_scenarios=scenarios, plain=archive.plain)
-
-
-def front_of(problem: Problem, archive: Archive) -> tuple[Best, ...]:
-    """The designs on the front of an archive, by ascending values of the first objective."""
-    front = archive.front
-    if front is None or front.genomes is None:
-        return ()
-    found, width = [], len(archive.names)
-    for genome, values, (score, *columns) in zip(front.genomes, front.values, front.numbers.tolist(), strict=True):
-        parts = (columns[start : start + width] for start in range(0, len(columns), width))
-        costs, *there = (dict(zip(archive.names, part, strict=True)) for part in parts)
-        in_scenarios = dict(zip(problem.scenarios, there, strict=True))
-        found.append(Best(problem, genome, costs, score, tuple(map(float, values)), in_scenarios))
-    return tuple(found)

@@ -9,7 +9,6 @@ from typing import Any
 import attrs
 import numpy as np
 
-from ..errors import need
 from ..problem.evaluation import Detail
 from ..problem.problem import Problem
 
@@ -141,15 +140,9 @@ class Breakdown:
     def to_pandas(self) -> Any:
         """A data frame with a row per level, per charge, and for waiting: pJ by tensor, `energy_pj`, which add up to the
         energy, and `cycles`, of which those of the slowest level and of waiting add up to the cycles."""
-        pandas = need("pandas", "to_pandas()", "pandas")
-        rows = {row.name: {**row.by_tensor, "energy_pj": row.energy_pj, "cycles": row.cycles} for row in self.rows}
-        rows |= {name: {"energy_pj": parts[CHARGES]} for name, parts in self.energies.items() if name not in rows}
-        if self.waiting_cycles:
-            rows[WAITING] = {"cycles": self.waiting_cycles}
-        last = ("energy_pj", "cycles")
-        columns = [*dict.fromkeys(key for row in rows.values() for key in row if key not in last), *last]
-        index = pandas.Index(list(rows), name="level")
-        return pandas.DataFrame(list(rows.values()), index=index, columns=columns, dtype="float64")
+        from .frames import breakdown_frame
+
+        return breakdown_frame(self)
 
 
 def _at(values: Any, *index: int) -> float | None:

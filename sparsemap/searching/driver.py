@@ -27,15 +27,16 @@ from ..pieces.contracts.base import Array
 from ..pieces.defaults import SEARCHER
 from ..problem.designs import Decoded, Designs
 from ..problem.evaluation import Evaluation
-from ..problem.evaluator import proposing
+from ..problem.evaluator import checksum, proposing
 from ..problem.problem import Problem
 from .archive import Archive
-from .best import best_of, front_of, gap_of
+from .best import best_of, gap_of
 from .budget import Budget as Budget
 from .budget import budget_of
 from .result import Result, result_of
 
 if TYPE_CHECKING:
+    from .best import Best
     from .shortfalls import Shortfall
     from .start import Given, Start
 
@@ -178,9 +179,11 @@ class Search:
             raise SearchError("tell() without ask(): no batch is waiting for its scores")
         evaluation = outcome if isinstance(outcome, Evaluation) else None
         if evaluation is not None:
-            from ..problem.arguments import check_told
+            known = evaluation.problem in ("", self.problem.title) and len(evaluation) == len(genomes)
+            if not (known and evaluation.genomes in (None, checksum(genomes))):
+                from ..problem.arguments import refuse_told
 
-            check_told(evaluation, self.problem, genomes)
+                refuse_told(evaluation, self.problem, genomes)
             scores, values = self._scores(evaluation)
         else:
             from ..problem.arguments import plain_scores
@@ -255,6 +258,11 @@ class Search:
         own = repr(archive.score) if self.own or archive.plain else ""
         best, bound, proof = best_of(problem, archive), None if archive.plain else problem.bound, None
         least = found.costs.own if bound is not None and (found := problem.lower_bound) else {}
+        front: tuple[Best, ...] = ()
+        if archive.front is not None:
+            from .front import designs_on
+
+            front = designs_on(archive.front, archive.names, problem)
         lacking: tuple[Shortfall, ...] = ()
         if best is None:
             from .shortfalls import shortfalls_of
@@ -266,7 +274,7 @@ class Search:
             proof = proof_of(self)
             bound = bound if proof is None or best is None else max(bound or 0.0, proof.bound)
         return result_of(
-            problem, best, front=front_of(problem, archive), hull=tuple(archive.hull.corners), shortfalls=lacking,
+            problem, best, front=front, hull=tuple(archive.hull.corners), shortfalls=lacking,
             history=tuple(archive.history.rows), evaluations=archive.evaluations, proposed=archive.proposed,
             valid_fraction=archive.valid_fraction, budget=self.budget.total, count=self.budget.count,
             rejects=dict(sorted(archive.rejects.items(), key=lambda item: (-item[1], item[0]))),

@@ -12,18 +12,20 @@ import attrs
 import numpy as np
 
 from ..errors import DesignError, PluginError, SearchError
-from ..files import is_temporary, shown
+from ..files import shown
 from ..pieces.contracts import Array, Searcher
 from ..pieces.defaults import JOURNAL_FILE
 from ..problem import design_file
 from ..problem.designs import Design
 from ..problem.problem import Problem
+from ..writing import is_temporary
 from .budget import Budget
 from .driver import Search, Snapshot
 from .identity import Identity, in_the_way
 from .journal import Journal, JournalMismatch
-from .result import DESIGN_FILE, FRONT_FOLDER, PARTIAL_FOLDER, RESULT_FILE, Result, read_result
+from .result import DESIGN_FILE, FRONT_FOLDER, PARTIAL_FOLDER, RESULT_FILE, Result
 from .run import SearchStopped, completed, started
+from .written import read_result
 
 if TYPE_CHECKING:
     from .start import Given, Start

@@ -7,11 +7,14 @@ one. Rows with an infinite or undefined value belong to invalid designs and are 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import attrs
 import numpy as np
 
 from ..pieces.contracts import Array, Genomes, PerDesign, Rows, Scores, Values
+from ..problem.problem import Problem
+from .best import Best
 
 FRONT_LIMIT = 1000
 """Designs that a search keeps on its front."""
@@ -103,3 +106,16 @@ class Front:
             most = np.argsort(distance, kind="stable")[: max(1, excess // 4)]
             kept = np.delete(kept, most)
         return kept
+
+
+def designs_on(front: Front, names: Sequence[str], problem: Problem) -> tuple[Best, ...]:
+    """The designs on the front of a search, by ascending values of the first objective; `names` of their costs."""
+    if front.genomes is None:
+        return ()
+    found, width = [], len(names)
+    for genome, values, (score, *columns) in zip(front.genomes, front.values, front.numbers.tolist(), strict=True):
+        parts = (columns[start : start + width] for start in range(0, len(columns), width))
+        costs, *there = (dict(zip(names, part, strict=True)) for part in parts)
+        in_scenarios = dict(zip(problem.scenarios, there, strict=True))
+        found.append(Best(problem, genome, costs, score, tuple(map(float, values)), in_scenarios))
+    return tuple(found)

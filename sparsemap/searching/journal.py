@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -37,6 +37,9 @@ from ..pieces.contracts.base import Array
 from ..pieces.defaults import JOURNAL_FILE as JOURNAL_FILE
 from ..problem.evaluation import Evaluation
 from .identity import SCENARIOS, Identity, differences, text_of
+
+if TYPE_CHECKING:
+    from .driver import Search
 
 try:
     import fcntl
@@ -124,6 +127,24 @@ class Journal:
                 self.replaying = False
                 self._file.seek(self._end)
                 self._file.truncate()
+        return found
+
+    def worth(self, run: Search, genomes: Array) -> Evaluation:
+        """The evaluation of the batch of a search: as recorded, or else made and recorded."""
+        from .run import SearchStopped
+
+        found = self.recorded(genomes)
+        if found is None:
+            evaluation = run.evaluate()
+            try:
+                self.append(genomes, evaluation, run.seconds)
+            except SearchError as error:
+                text = f"{error}; the search stopped after {run.archive.evaluations:,} designs"
+                raise SearchStopped(f"{text}, and goes on from there when it is run again") from error
+            return evaluation
+        run.earlier = self.seconds
+        if self.records <= CHECKED and run.archive.valid == 0:
+            checked(found, run.evaluate(), self.path)
         return found
 
     def append(self, genomes: Array, evaluation: Evaluation, seconds: float) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from ..errors import SearchError, need
+from ..errors import SearchError
 from ..pieces.contracts import plain
 from ..pieces.contracts.base import Array
 from ..pieces.defaults import DESIGN_FILE as DESIGN_FILE
@@ -150,7 +150,9 @@ class Result:
 
     def to_pandas(self) -> Any:
         """The history as a data frame, a row per batch; `breakdown().to_pandas()` has the energies of the best design."""
-        return need("pandas", "to_pandas()", "pandas").DataFrame(self.arrays())
+        from .frames import history_frame
+
+        return history_frame(self)
 
     def to_dict(self, folder: Path | None = None) -> dict[str, Any]:
         """Plain data for JSON; infinity and NaN become None. Paths are relative to the `folder` that it is for, and only a
@@ -226,13 +228,6 @@ def result_of(problem: Problem, best: Best | None, **found: Any) -> Result:
     found |= {"objective": problem.objective.name or problem.objective.type_name, "padded": dict(problem.padded)}
     found |= {"why_padded": problem.space.why_padded if problem.padded else ""}
     return Result(best=best, versions=versions_of(problem.registry), **found)
-
-
-def read_result(path: Path | str) -> dict[str, Any]:
-    """The table of a `result.json`, given its folder, or of another file that a search or a run has written."""
-    from .written import read
-
-    return read(Path(path))
 
 
 def versions_of(registry: Registry) -> dict[str, Any]:

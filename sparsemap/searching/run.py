@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import PluginError, SearchError
 from ..pieces.boundary import guarded
-from ..pieces.contracts import Array, Genomes, Searcher
-from ..problem.evaluation import Evaluation
+from ..pieces.contracts import Array, Searcher
 from ..problem.problem import Problem
 from .budget import Budget
 from .driver import Search, Snapshot
@@ -95,7 +94,7 @@ def completed(
     problem, hook = run.problem, run.problem.registry.hook
     try:
         while (genomes := run.ask()) is not None:
-            run.tell(_worth(run, genomes, journal))
+            run.tell(run.evaluate() if journal is None else journal.worth(run, genomes))
             if progress is not None:
                 progress(run.snapshot())
             if hook is not None:
@@ -122,24 +121,3 @@ def completed(
             error.result = result
             raise
     return result
-
-
-def _worth(run: Search, genomes: Genomes, journal: Journal | None) -> Evaluation:
-    """The evaluation of a batch: as recorded, or else made and recorded."""
-    if journal is None:
-        return run.evaluate()
-    found = journal.recorded(genomes)
-    if found is None:
-        evaluation = run.evaluate()
-        try:
-            journal.append(genomes, evaluation, run.seconds)
-        except SearchError as error:
-            text = f"{error}; the search stopped after {run.archive.evaluations:,} designs"
-            raise SearchStopped(f"{text}, and goes on from there when it is run again") from error
-        return evaluation
-    from .journal import CHECKED, checked
-
-    run.earlier = journal.seconds
-    if journal.records <= CHECKED and run.archive.valid == 0:
-        checked(found, run.evaluate(), journal.path)
-    return found

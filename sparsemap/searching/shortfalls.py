@@ -5,12 +5,17 @@ from __future__ import annotations
 import math
 
 import attrs
+import numpy as np
 
 from ..errors import PluginError
 from ..pieces.boundary import guarded
 from ..pieces.contracts.base import Array
+from ..problem.evaluation import Evaluation
 from ..problem.problem import Problem
 from .archive import Archive
+
+CLOSEST = 64
+"""Rejected designs kept while nothing valid is known."""
 
 
 @attrs.frozen
@@ -29,6 +34,20 @@ class Shortfall:
             return self.text or self.reason
         needed, available = (f"{x:,.0f}" if x >= 100 else f"{x:.4g}" for x in (self.needed, self.available))
         return f"{self.reason}  (needs {needed}, has {available})"
+
+
+def closest(genomes: Array, evaluation: Evaluation, known: Array | None, fewest: int) -> tuple[Array | None, int]:
+    """(n, G) rejected genomes with the fewest reasons, and how many these are: of a batch, and of those `known` with
+    `fewest` reasons."""
+    bits = np.arange(64, dtype=np.uint64)
+    reasons = (evaluation.reasons[:, None] >> bits & np.uint64(1)).sum(axis=1).astype(np.int64)
+    here = int(reasons.min())
+    if here > fewest:
+        return known, fewest
+    rows = genomes[reasons == here][:CLOSEST]
+    if here == fewest and known is not None:
+        rows = np.concatenate([known, rows])[:CLOSEST]
+    return rows.copy(), here
 
 
 def shortfalls_of(problem: Problem, archive: Archive) -> tuple[Shortfall, ...]:

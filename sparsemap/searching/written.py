@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
@@ -14,12 +15,15 @@ from typing import Any
 import attrs
 import numpy as np
 
+from ..csv_files import csv_text
 from ..errors import DesignError, PluginError, SearchError
-from ..files import csv_text, percent, write_texts
+from ..files import percent
 from ..pieces.contracts.base import Array
 from ..pieces.defaults import CERTIFICATE_FILE, COMMAND_FILE, DESIGN_FILE, REPORT
 from ..problem.costs import BASIC
-from .best import relative_to
+from ..spec import toml_text
+from ..writing import write_texts
+from .best import Best
 from .result import FRONT_FILE, FRONT_FOLDER, HISTORY_FILE, PARTIAL_FOLDER, RESULT_FILE, TIMING_FILE, Result
 
 HISTORY = {"evaluations": np.int64, "best_score": np.float64, "valid": np.int64, "mean_score": np.float64}
@@ -144,6 +148,30 @@ def write(result: Result, folder: Path, overwrite: bool = False) -> list[Path]:
     return [path for path in texts if path.parent == folder]
 
 
+def design_text(best: Best, folder: Path | None = None) -> str:
+    """`Best.text`."""
+    from ..problem import design_file
+
+    every = {name: there.numbers.items() for name, there in best.scenarios.items()}
+    finite = {name: {key: value for key, value in found if math.isfinite(value)} for name, found in every.items()}
+    table = design_file.dump(best.design, best.numbers, finite)
+    if folder is None:
+        return toml_text.dumps(table)
+    for density in table.get("workload", {}).get("density", {}).values():
+        for key, value in density.items() if isinstance(density, dict) else ():
+            absolute = isinstance(value, str) and os.path.isabs(value)
+            density[key] = relative_to(folder, value) if absolute else value
+    return toml_text.dumps(table)
+
+
+def relative_to(folder: Path, file: str) -> str:
+    """A path as seen from a folder, with slashes; nothing stays nothing."""
+    try:
+        return Path(os.path.relpath(file, folder)).as_posix() if file else ""
+    except ValueError:  # on another drive
+        return file
+
+
 def history_csv(result: Result) -> str:
     """One line per batch (merged ones in very long searches), with the best design's costs by name; floats as repr,
     empty where there is none."""
@@ -154,15 +182,16 @@ def history_csv(result: Result) -> str:
 def _says_interrupted(folder: Path) -> bool | None:
     """What the result in a folder says of its search; None if there is none."""
     try:
-        found = read(folder / RESULT_FILE)
+        found = read_result(folder / RESULT_FILE)
     except SearchError:
         return None
     said = found.get("interrupted") if isinstance(found, dict) else None
     return said if isinstance(said, bool) else None
 
 
-def read(path: Path) -> dict[str, Any]:
-    """`result.read_result`."""
+def read_result(path: Path | str) -> dict[str, Any]:
+    """The table of a `result.json`, given its folder, or of another file that a search or a run has written."""
+    path = Path(path)
     path = path / RESULT_FILE if path.is_dir() else path
     try:
         return json.loads(path.read_text("utf-8"))

@@ -17,7 +17,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence, Set
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path
@@ -29,7 +29,6 @@ from cattrs.cols import list_structure_factory, mapping_structure_factory
 from cattrs.gen import make_hetero_tuple_structure_fn
 
 from ..errors import Mistake, PluginError, SpecError, a, listed, nearest
-from ..files import class_line
 
 LARGEST = 2**63
 """Whole numbers stay below it, in either direction."""
@@ -77,17 +76,11 @@ def typed_keys(cls: type) -> dict[str, attrs.Attribute[Any]]:
     try:
         attrs.resolve_types(cls, include_extras=False)
     except NameError as error:
+        from .wording import class_line
+
         text = f"{error}; types of fields must be imported when the program runs, not for type checking only"
         raise PluginError([Mistake(class_line(cls), f"class {cls.__name__}", text)]) from error
     return keys(cls)
-
-
-def default(field: attrs.Attribute[Any], obj: Any) -> Any:
-    """The default of the field in this object; attrs.NOTHING if it has none."""
-    given: Any = field.default
-    if isinstance(given, attrs.Factory):  # type: ignore[arg-type]
-        return given.factory(obj) if given.takes_self else given.factory()
-    return given
 
 
 @attrs.frozen
@@ -170,15 +163,13 @@ def _filled(table: Any, cls: Any) -> Any:
             field, type_ = known[key], known[key].type
             as_it_is = type_ is None or field.converter not in (None, *_CONTAINERS)
             values[field.alias or field.name] = item if as_it_is else _converter().structure(item, cast(Any, type_))
-    if missing := [key for key, field in known.items() if field.default is attrs.NOTHING and key not in table]:
-        from .wording import expected
-
-        mistakes += [Mistake("", key, f"missing; expected {expected(known[key].type)}") for key in missing]
-    if not mistakes:
+    missing = [key for key, field in known.items() if field.default is attrs.NOTHING and key not in table]
+    if not (mistakes or missing):
         with collecting(whole, ""):
             return cls(**values)
-    _validate(cls, values, mistakes)
-    raise SpecError(mistakes or whole)
+    from .incomplete import mistakes_of
+
+    raise SpecError(mistakes_of(cls, values, missing, mistakes) or whole)
 
 
 def _object(value: Any, cls: Any) -> Any:
@@ -256,22 +247,6 @@ def _option(value: Any, cls: Any) -> Any:
 
 def options(cls: Any) -> list[tuple[Any, Any]]:
     return [(getattr(option, "value", option), option) for option in typing.get_args(cls) or cls]
-
-
-def _validate(cls: Any, values: Mapping[Any, Any], mistakes: list[Mistake]) -> None:
-    """Adds what converters and validators of all fields say, of which attrs reports the first that fails."""
-    partial: Any = cls.__new__(cls)
-    for key, field in keys(cls).items():
-        with collecting(mistakes, join("", key)):
-            value = values[field.alias] if field.alias in values else default(field, partial)
-            if value is not attrs.NOTHING:
-                convert: Any = None if isinstance(field.converter, attrs.Converter) else field.converter
-                object.__setattr__(partial, field.name, convert(value) if convert else value)
-    lenient = suppress(AttributeError) if mistakes else nullcontext()  # validators may look at a field that is wrong
-    for key, field in keys(cls).items():
-        if field.validator is not None and hasattr(partial, field.name):
-            with collecting(mistakes, join("", key)), lenient:
-                field.validator(partial, field, getattr(partial, field.name))
 
 
 def kind_of(cls: Any) -> str:

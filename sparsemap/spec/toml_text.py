@@ -4,6 +4,7 @@ that package writes NumPy scalars as strings and mistakes some backslashes."""
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -11,16 +12,26 @@ from typing import Any
 
 import toml
 
+from ..writing import write_text
 from .unstructuring import plain
 
 
-def text(mapping: Mapping[str, Any] | Any) -> str:
-    """`toml_io.dumps`."""
+def write(path: str | os.PathLike[str], mapping: Mapping[str, Any] | Any) -> None:
+    """Writes a table, or an attrs object, as a TOML file, whole or not at all."""
+    write_text(path, dumps(mapping))
+
+
+def dumps(mapping: Mapping[str, Any] | Any) -> str:
+    """TOML text of a table or an attrs object. Keys whose value is None are left out.
+
+    NumPy scalars and arrays, tuples, sets, paths, enums and attrs objects become plain values; anything else that TOML
+    cannot hold raises TypeError with the path to it.
+    """
     return toml.dumps(_sections(plain(mapping)), encoder=_Encoder())
 
 
 def inline(mapping: Mapping[str, Any]) -> str:
-    """`toml_io.inline`."""
+    """A table as TOML has it within a line, `{ k = 64, c = 3 }`."""
     return str(_Encoder().dump_value(_hidden(plain(mapping))))
 
 

@@ -1,4 +1,4 @@
-"""Quantities as people write them: "128 KB", "16 GB/s", "4 words/cycle", "1 GHz", "2 pJ", and back again.
+"""Quantities as people write them: "128 KB", "16 GB/s", "4 words/cycle", "1 GHz", and back again.
 
 Capacities count as memories are sold (1 KB = 1024 bytes); rates and frequencies are decimal (1 GB/s = 1e9 bytes per
 second). A wrong text raises ValueError, and the message names the units that would do.
@@ -29,7 +29,6 @@ def _bits(step: float) -> dict[str, float]:
 _CAPACITY_BITS = _bits(1024.0)
 _RATE_BITS = _bits(1000.0)
 _FREQUENCY_HZ = {"Hz": 1.0, "kHz": 1e3, "KHz": 1e3, "MHz": 1e6, "GHz": 1e9}
-_ENERGY_PJ = {"fJ": 1e-3, "pJ": 1.0, "nJ": 1e3, "uJ": 1e6, "µJ": 1e6, "mJ": 1e9, "J": 1e12}
 _WORDS = ("word", "words")
 _RANGE = (1e-18, 1e18)
 """Of bandwidths in words per cycle; far beyond it cycles and energies are no longer finite."""
@@ -107,26 +106,13 @@ def bandwidth_words_per_cycle(
 
 def frequency_hz(value: str | int | float) -> float:
     """Hertz of "1 GHz"; a bare number is in hertz. Must be positive and finite."""
-    hertz = _plain(value, _FREQUENCY_HZ, '"1 GHz"')
+    hertz: Any = value
+    if not _is_number(value):
+        number, unit = _split(value, '"1 GHz"')
+        hertz = number * _unit(value, unit, _FREQUENCY_HZ, '"1 GHz"')
     if not 0 < hertz < math.inf:
         raise ValueError(f"{value!r}: a frequency must be positive and finite")
-    return hertz
-
-
-def energy_pj(value: str | int | float) -> float:
-    """Picojoules of "2 pJ" or "1.5 nJ"; a bare number is in picojoules. Must not be negative."""
-    energy = _plain(value, _ENERGY_PJ, '"2 pJ"')
-    if not 0 <= energy < math.inf:
-        raise ValueError(f"{value!r}: an energy must be finite and not negative")
-    return energy
-
-
-def _plain(value: Any, known: dict[str, float], example: str) -> float:
-    """A number in the unit whose factor is 1, of a text with a unit or of a bare number."""
-    if _is_number(value):
-        return float(value)
-    number, unit = _split(value, example)
-    return number * _unit(value, unit, known, example)
+    return float(hertz)
 
 
 def _digits(number: float) -> str:

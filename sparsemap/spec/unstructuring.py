@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from .structuring import default, join, keys
+from .structuring import join, keys
 
 
 def unstructure(obj: Any, path: str = "", whole: bool = False) -> dict[str, Any]:
@@ -67,3 +67,11 @@ def _same(value: Any, default: Any) -> bool:
     if hasattr(value, "dtype"):
         return value.shape == default.shape and bool((value == default).all())
     return bool(value == default or (isinstance(value, float) and math.isnan(value) and math.isnan(default)))
+
+
+def default(field: attrs.Attribute[Any], obj: Any) -> Any:
+    """The default of the field in this object; attrs.NOTHING if it has none."""
+    given: Any = field.default
+    if isinstance(given, attrs.Factory):  # type: ignore[arg-type]
+        return given.factory(obj) if given.takes_self else given.factory()
+    return given

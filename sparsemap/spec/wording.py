@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import inspect
 import re
 import types
 import typing
@@ -13,6 +14,7 @@ from typing import Any
 import attrs
 
 from ..errors import a, nearest, shortened
+from ..files import shown
 from .structuring import kind_of, options
 
 _WORDS: dict[Any, str] = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
@@ -67,3 +69,11 @@ def reworded(error: Exception) -> str:
         words = f"expected {' or '.join(map(repr, options))}, found {shortened(value)}"
         return words + (f"; did you mean {guess!r}?" if guess else "")
     return text
+
+
+def class_line(cls: Any) -> str:
+    """Where a class is written, as messages show it: `FILE, line N`; empty where its source cannot be read."""
+    try:
+        return f"{shown(inspect.getfile(cls))}, line {inspect.getsourcelines(cls)[1]}"
+    except (OSError, TypeError):
+        return ""

@@ -16,17 +16,17 @@ from typing import Any
 import attrs
 
 from ..errors import SearchError, SpecError, shortened
-from ..files import is_temporary
-from ..pieces.data_specs import Study
 from ..pieces.defaults import COMMAND_FILE, PAGE_FILE
 from ..pieces.registry import is_path
+from ..pieces.study_spec import Study
 from ..problem.arguments import check_seed
-from ..problem.load import located
+from ..problem.project import located
 from ..searching.budget import Budget
 from ..searching.journal import JOURNAL_FILE, designs_in
 from ..searching.result import PARTIAL_FOLDER, RESULT_FILE, broken
 from ..searching.shortfalls import Shortfall
 from ..spec.unstructuring import plain
+from ..writing import is_temporary
 
 logger = logging.getLogger("sparsemap")
 

@@ -18,9 +18,12 @@ from typing import Any
 
 import attrs
 
+from ..csv_files import csv_text, read_csv
 from ..errors import SearchError, unknown
-from ..files import csv_text, four_digits, grouped, markdown_table, percent, read_csv, times, write_texts
+from ..files import four_digits, grouped, percent, times
+from ..markdown import markdown_table
 from ..pieces.defaults import SEARCHER
+from ..writing import write_texts
 from .cells import AXES, COMPARISON_FILES, MORE, OWN, chosen_in, placed
 from .confidence import LEVEL, Ratio, ratio_of
 

@@ -9,10 +9,13 @@ from typing import Any
 
 import attrs
 
+from ..csv_files import csv_text
 from ..errors import listed
-from ..files import csv_text, four_digits, markdown_table, percent, times, write_texts
+from ..files import four_digits, percent, times
+from ..markdown import markdown_table
 from ..problem.costs import Costs
 from ..spec import units
+from ..writing import write_texts
 from .cells import FUSED_FILES
 from .network_result import NetworkResult, chip_line, edp_text, limits_text
 

@@ -12,10 +12,10 @@ import attrs
 import numpy as np
 
 from ..errors import DesignError
-from ..files import write_texts
 from ..problem.network import INPUT
 from ..searching.best import Best
 from ..searching.breakdown import Breakdown, LevelCosts
+from ..writing import write_texts
 from .cells import PLAN_FOLDER, Outcome, labels_of
 from .fused import FusedPlan, Kept, Key
 from .fused_result import FusedLayer, FusedResult

@@ -16,11 +16,14 @@ from typing import Any
 
 import attrs
 
-from ..files import csv_text, four_digits, grouped, markdown_table, percent, times, write_texts
+from ..csv_files import csv_text
+from ..files import four_digits, grouped, percent, times
+from ..markdown import markdown_table
 from ..problem.chip import Chip
 from ..problem.costs import Costs
 from ..searching.folder import check_file
 from ..spec import units
+from ..writing import write_texts
 from .cells import NETWORK_FILES, placed
 
 

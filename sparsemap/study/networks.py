@@ -11,8 +11,8 @@ from typing import Any, Literal, TypeAlias, overload
 
 from ..errors import SearchError, unknown
 from ..pieces import defaults
-from ..pieces.data_specs import Network
 from ..pieces.loading import load
+from ..pieces.study_spec import Network
 from ..problem.levels import without_capacity
 from ..problem.load import Reference
 from .cells import Outcome, not_of_a_search

@@ -14,8 +14,8 @@ import numpy as np
 
 from ..errors import DesignError, SearchError, unknown
 from ..pieces.contracts import Operation, Searcher, Workload
-from ..pieces.data_specs import WARM_STARTS, Network, Study
 from ..pieces.registry import Registry, is_path
+from ..pieces.study_spec import WARM_STARTS, Network, Study
 from ..problem.chip import Chip
 from ..problem.design_file import workload_table
 from ..problem.designs import Design

@@ -20,11 +20,13 @@ from typing import Any
 
 import attrs
 
+from ..csv_files import csv_text, read_csv
 from ..errors import SearchError, SparseMapError, traced
-from ..files import csv_text, four_digits, markdown_table, read_csv, times, write_texts
-from ..pieces.data_specs import Study
+from ..files import four_digits, times
+from ..markdown import markdown_table
 from ..pieces.loading import load
 from ..pieces.registry import Registry, is_path
+from ..pieces.study_spec import Study
 from ..problem.load import load_problem, piece_of
 from ..problem.problem import Problem
 from ..searching.budget import Budget
@@ -34,6 +36,7 @@ from ..searching.journal import JournalBusy, JournalMismatch
 from ..searching.result import DESIGN_FILE, RESULT_FILE, Result
 from ..searching.start import Start, start_of
 from ..spec.units import scaled_text
+from ..writing import write_texts
 from .cells import AXES, KEPT, NAMES, NUMBERS, TABLE_FILES, Cell, Outcome, cells_of, folder_of, placed
 from .plan import plans_of
 from .workers import in_processes, on_cluster

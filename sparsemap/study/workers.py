@@ -19,7 +19,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from ..errors import SearchError, need
+from ..errors import SearchError
+from ..extras import need
 from ..pieces.defaults import JOURNAL_FILE
 from ..searching.result import RESULT_FILE
 from .cells import Cell, Outcome

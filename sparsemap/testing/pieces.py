@@ -14,6 +14,7 @@ import numpy as np
 from ..errors import PluginError
 from ..pieces import contracts as of
 from ..pieces.boundary import wrong
+from ..pieces.contracts.codec import BitReader, Code, RankShape
 from ..pieces.contracts.hardware import FULL_ACTIONS, LEFT_OUT
 from ..pieces.streams import Coding, block_of, decode, encode, lay_out
 from ..problem.levels import Place
@@ -109,11 +110,11 @@ class _Mask(of.Format):
 
     compressed: bool = True
 
-    def encode(self, rows: of.Array, rank: of.RankShape, tiles: of.Array) -> of.Code:
+    def encode(self, rows: of.Array, rank: RankShape, tiles: of.Array) -> Code:
         fiber = np.repeat(np.arange(len(rows)), rank.length)
-        return of.Code.of(len(rows), [(fiber, rows.reshape(-1).astype(np.int64), 1)])
+        return Code.of(len(rows), [(fiber, rows.reshape(-1).astype(np.int64), 1)])
 
-    def decode(self, bits: of.BitReader, rank: of.RankShape, tiles: of.Array, ends: of.Array | None) -> of.Array:
+    def decode(self, bits: BitReader, rank: RankShape, tiles: of.Array, ends: of.Array | None) -> of.Array:
         return bits.many(len(tiles) * rank.length, 1).reshape(len(tiles), rank.length) > 0
 
     def metadata_bits(self, fiber: of.Fiber) -> of.Array:

@@ -17,7 +17,7 @@ from ..problem.evaluation import Evaluation
 from ..problem.levels import Place
 from ..problem.problem import Problem
 from ..searching.best import ROUNDING
-from ..spec import toml_io
+from ..spec import toml_text
 from .cases import BANDWIDTHS, ENERGY, Case
 
 ROUNDED = 1e-5
@@ -38,7 +38,7 @@ class Broken(AssertionError):
         texts = []
         for design in self.designs:
             try:
-                texts.append(toml_io.dumps(design_file.dump(design)))
+                texts.append(toml_text.dumps(design_file.dump(design)))
             except DesignError as error:
                 texts.append(f"# {error}\n")
         return texts

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from sparsemap.cli import output
 from sparsemap.cli.main import cli
-from sparsemap.spec import toml_io
+from sparsemap.spec import toml_text
 
 COMMAND = [sys.executable, "-m", "sparsemap"]
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
@@ -69,10 +69,10 @@ def results(tmp_path_factory):
     (folder / "invalid.toml").write_text(re.sub(r'capacity = ".*"', 'capacity = "8 B"', design), "utf-8")
     layers = [{"name": f"encoder.block.{i}.attention.output.{i}", "type": "linear", "k": 64, "n": 64} for i in (1, 2)]
     table = {"kind": "network", "name": "net", "input": [64], "layers": layers}
-    toml_io.write(folder / "net.toml", table)
+    toml_text.write(folder / "net.toml", table)
     axes = {"hardware": ["edge-16gbps", "cloud"], "cost_models": ["physical", "timeloop"], "spaces": ["paper", "full"]}
     study = {"kind": "study", "name": "axes", "workloads": ["mm1", "mm12"], **axes, "budget": 20, "out": "axes"}
-    toml_io.write(folder / "axes.toml", study)
+    toml_text.write(folder / "axes.toml", study)
     np.savez(folder / "weights.npz", **{layers[0]["name"]: np.random.default_rng(0).normal(size=(64, 64))})
     return folder
 

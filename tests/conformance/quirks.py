@@ -16,7 +16,7 @@ from typing import Any
 import cases
 import check
 import numpy as np
-from sparsemap_plugins.analytic.model import QUIRKS
+from sparsemap_plugins.analytic.quirks import QUIRKS
 
 from sparsemap.pieces.loading import load
 

@@ -16,12 +16,12 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from sparsemap.files import write_text
 from sparsemap.pieces.loading import load
 from sparsemap.pieces.registry import Registry
 from sparsemap.testing.cases import SHARES, Case, Cases
 from sparsemap.testing.metamorphic import PROBES
 from sparsemap.testing.sides import Broken
+from sparsemap.writing import write_text
 
 DESIGNS = 200
 """Random designs of every case."""

@@ -27,7 +27,7 @@ from sparsemap.pieces.registry import Registry
 from sparsemap.problem import design_file
 from sparsemap.problem.designs import Design
 from sparsemap.problem.network import nodes_of
-from sparsemap.spec import toml_io
+from sparsemap.spec import toml_io, toml_text
 
 NUMBERS = [
     *(0, 1, -1, 2, 3, 7, 16, 64, 255, 256, 1000, 1009, 2**20, 2**31 - 1, 2**53, 2**62, 2**63 - 1, 2**63, 10**30),
@@ -105,7 +105,7 @@ def registered_design(registry: Registry) -> Any:
         problem = load_problem(*names, registry=registry)
         genomes = problem.space.repair(problem.space.sample(1, np.random.default_rng(0)), np.random.default_rng(0))
         design = design_file.dump(Design(problem, problem.space.decode(genomes)))
-        return tomllib.loads(toml_io.dumps(design))
+        return tomllib.loads(toml_text.dumps(design))
 
     return table
 
@@ -200,7 +200,7 @@ class Inputs:
 
     def text(self, rng: random.Random) -> bytes:
         """The bytes of a real spec with a few of them changed."""
-        return mutated_bytes(rng, toml_io.dumps(rng.choice(self.real)).encode())
+        return mutated_bytes(rng, toml_text.dumps(rng.choice(self.real)).encode())
 
     def expression(self, rng: random.Random) -> str:
         """A real one with odd changes, or parts of any."""

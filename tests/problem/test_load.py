@@ -48,10 +48,10 @@ def test_importing_reads_no_toml_and_loads_no_plugin():
 
 
 def test_parts_may_be_names_tables_files_or_objects(registry, tmp_path):
-    from sparsemap.spec import toml_io
+    from sparsemap.spec import toml_text
 
     file = tmp_path / "mine.toml"
-    toml_io.write(file, {"kind": "workload", **TINY})
+    toml_text.write(file, {"kind": "workload", **TINY})
     by_table = load_problem(TINY, {"extends": "edge", "clock": "2 GHz"}, registry=registry)
     by_file = load_problem(file, by_table.hardware, registry=registry)
     assert by_file.workload == by_table.workload

@@ -14,12 +14,12 @@ from toy_problem import ToyGenes, ToyModel, ToyObjective, toy_problem
 
 from sparsemap import PluginError, Searcher, load_problem, search
 from sparsemap.cli.main import cli
-from sparsemap.files import read_csv
+from sparsemap.csv_files import read_csv
 from sparsemap.pieces.loading import load
 from sparsemap.problem.designs import Decoded, Designs
 from sparsemap.problem.evaluation import Evaluation
 from sparsemap.searching.folder import search_into, unfinished
-from sparsemap.spec import toml_io
+from sparsemap.spec import toml_text
 
 RANDOM = {"type": "random", "batch": 100}
 
@@ -204,10 +204,10 @@ def test_a_broken_bound_is_told_by_the_command_and_by_a_study(tmp_path, monkeypa
         assert done.exit_code == 0 and "BROKEN BOUND: the design scores" in done.stderr
     assert json.loads(Path("out/result.json").read_text())["broken_bound"].startswith("BROKEN BOUND")
     study = {"kind": "study", "name": "s", "workloads": ["mm1"], "hardware": ["cloud"], "budget": 300}
-    toml_io.write("study.toml", study)
+    toml_text.write("study.toml", study)
     done = CliRunner().invoke(cli, ["run", "study.toml", "--out", "study", "--quiet"])
     assert "mm1 on cloud with sparsemap, seed 0: BROKEN BOUND" in done.stderr
-    toml_io.write("study.toml", study | {"formats": [[], ["two-level-bitmask"]], "budget": 60})
+    toml_text.write("study.toml", study | {"formats": [[], ["two-level-bitmask"]], "budget": 60})
     done = CliRunner().invoke(cli, ["compare", "study.toml", "--out", "both"])
     assert done.exit_code == 1 and "2 results are below their proven bound" in done.stderr
     assert "no verdict on two-level-bitmask" in done.stdout and "may be noise" not in done.stdout
@@ -530,7 +530,7 @@ def test_a_mechanism_that_breaks_its_contract_is_named_with_its_file_and_method(
     code = MECHANISM.replace("{methods}", methods)
     (tmp_path / "odd").mkdir()
     (tmp_path / "odd/__init__.py").write_text(code)
-    toml_io.write(tmp_path / "own.toml", {"kind": "mechanism", "name": "own", "type": "odd"})
+    toml_text.write(tmp_path / "own.toml", {"kind": "mechanism", "name": "own", "type": "odd"})
     registry = load(plugin_dirs=[tmp_path])
     for kind in ("physical", "timeloop"):
         problem = load_problem("mm1", "cloud", registry=registry, more={"mechanism": ["own"]}, cost_model=kind)

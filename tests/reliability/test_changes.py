@@ -21,7 +21,7 @@ from sparsemap.searching import journal
 from sparsemap.searching.driver import Search
 from sparsemap.searching.folder import search_into
 from sparsemap.searching.journal import JOURNAL_FILE, Journal
-from sparsemap.spec import toml_io
+from sparsemap.spec import toml_text
 from sparsemap.study import study
 
 STUDY = {"kind": "study", "name": "s", "workloads": ["mm1"], "hardware": ["cloud"], "searchers": ["random"],
@@ -40,7 +40,7 @@ def folder(tmp_path, monkeypatch):
 def run(code=0, *options, **changes):
     """Runs the study with changes; how many of its cells were kept."""
     plugins = ["--plugin-dir", "plugins"] if Path("plugins").exists() else []
-    toml_io.write("study.toml", {**STUDY, **changes})
+    toml_text.write("study.toml", {**STUDY, **changes})
     done = CliRunner().invoke(cli, ["run", "study.toml", "--out", "out", *options, *plugins])
     assert done.exit_code == code, (done.exit_code, done.output, done.exception)
     return int(done.stderr.partition(" kept from earlier")[0].split()[-1]) if "kept from" in done.stderr else 0
@@ -62,17 +62,17 @@ def test_cells_of_an_edited_study_are_kept_where_they_are_the_same_search():
 
 
 def test_a_description_may_change_and_files_may_move():
-    toml_io.write("layer.toml", {**WORKLOAD, "density": {"P": 0.5, "Q": 0.5}})
+    toml_text.write("layer.toml", {**WORKLOAD, "density": {"P": 0.5, "Q": 0.5}})
     run(workloads=["layer.toml"])
-    toml_io.write("elsewhere/layer.toml", {**WORKLOAD, "density": {"P": 0.5, "Q": 0.5}, "description": "a layer"})
+    toml_text.write("elsewhere/layer.toml", {**WORKLOAD, "density": {"P": 0.5, "Q": 0.5}, "description": "a layer"})
     assert run(workloads=["elsewhere/layer.toml"]) == 2
 
 
 @pytest.mark.parametrize(("name", "value"), [("dims", {"m": 16, "k": 16, "n": 32}), ("density", {"P": 0.5, "Q": 0.4})])
 def test_a_changed_spec_file_is_searched_again_where_it_may_overwrite(name, value):
-    toml_io.write("layer.toml", {**WORKLOAD, "density": {"P": 0.5, "Q": 0.5}})
+    toml_text.write("layer.toml", {**WORKLOAD, "density": {"P": 0.5, "Q": 0.5}})
     run(workloads=["layer.toml"])
-    toml_io.write("layer.toml", {**WORKLOAD, "density": {"P": 0.5, "Q": 0.5}, name: value})
+    toml_text.write("layer.toml", {**WORKLOAD, "density": {"P": 0.5, "Q": 0.5}, name: value})
     before = files("out")
     run(2, workloads=["layer.toml"])
     assert files("out") == before
@@ -81,7 +81,7 @@ def test_a_changed_spec_file_is_searched_again_where_it_may_overwrite(name, valu
 
 
 def test_a_changed_data_file_is_searched_again():
-    toml_io.write("layer.toml", WORKLOAD)
+    toml_text.write("layer.toml", WORKLOAD)
     np.save("q.npy", np.eye(16))
     run(workloads=["layer.toml"])
     assert run(workloads=["layer.toml"]) == 2
@@ -91,7 +91,7 @@ def test_a_changed_data_file_is_searched_again():
 
 @pytest.mark.parametrize("file", ["mine.toml", "__init__.py"])
 def test_cells_are_searched_again_with_a_changed_plugin(file):
-    toml_io.write("plugins/formats/mine.toml", FORMAT)
+    toml_text.write("plugins/formats/mine.toml", FORMAT)
     Path("plugins/formats/__init__.py").write_text('"""My formats."""\n')
     space = {"extends": "paper", "formats": {"candidates": ["uncompressed", "mine"]}}
     run(space=space)
@@ -103,7 +103,7 @@ def test_cells_are_searched_again_with_a_changed_plugin(file):
 
 
 def test_a_search_goes_on_only_with_the_plugins_and_data_that_it_began_with():
-    toml_io.write("layer.toml", WORKLOAD)
+    toml_text.write("layer.toml", WORKLOAD)
     np.save("q.npy", np.eye(16))
 
     def search(code):
@@ -112,7 +112,7 @@ def test_a_search_goes_on_only_with_the_plugins_and_data_that_it_began_with():
         return done.stderr
 
     search(0)
-    toml_io.write("layer.toml", WORKLOAD)
+    toml_text.write("layer.toml", WORKLOAD)
     from sparsemap import load_problem
     from sparsemap.searching.identity import identity_of
 
@@ -227,7 +227,7 @@ def test_a_cell_that_another_process_has_left_unfinished_is_searched(monkeypatch
 
 def test_two_runs_of_one_study_at_a_time_end_with_the_same_table():
     pytest.importorskip("fcntl")
-    toml_io.write("study.toml", {**STUDY, "budget": 3000})
+    toml_text.write("study.toml", {**STUDY, "budget": 3000})
     command = [sys.executable, "-m", "sparsemap", "run", "study.toml", "--out", "out"]
     both = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
     told = [process.communicate()[1] for process in both]
@@ -244,7 +244,7 @@ NETWORK = {"kind": "network", "name": "net", "input": [16],
 
 
 def test_a_resumed_network_has_the_files_of_an_undisturbed_one_but_for_the_documented_keys(monkeypatch):
-    toml_io.write("net.toml", NETWORK)
+    toml_text.write("net.toml", NETWORK)
     words = ["run", "net.toml", "--hardware", "cloud", "--budget", "300", "--out"]
     evaluate, calls, layers = Search.evaluate, [0], []
 
@@ -285,8 +285,8 @@ def written(folder):
 
 def test_results_hold_no_absolute_paths_and_their_designs_can_be_read(tmp_path, monkeypatch):
     np.save("q.npy", np.eye(16))
-    toml_io.write("layer.toml", WORKLOAD)
-    toml_io.write("net.toml", NETWORK)
+    toml_text.write("layer.toml", WORKLOAD)
+    toml_text.write("net.toml", NETWORK)
     words = ["--budget", "300", "--out"]
     for command in (
         ["run", "net.toml", "--hardware", "cloud", *words, str(tmp_path / "net")],

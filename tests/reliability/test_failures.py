@@ -22,7 +22,7 @@ from sparsemap.searching.folder import search_into, unfinished
 from sparsemap.searching.journal import JOURNAL_FILE, Journal
 from sparsemap.searching.run import SearchStopped
 from sparsemap.searching.start import given_designs
-from sparsemap.spec import toml_io
+from sparsemap.spec import toml_text
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +126,7 @@ def test_the_command_tells_of_the_full_disk_and_of_the_best_design(registry, mon
 
 
 def test_a_full_disk_under_a_study_fails_its_cells_and_keeps_those_that_are_finished(monkeypatch):
-    toml_io.write("study.toml", {"kind": "study", "name": "s", "workloads": ["mm1", "mm3"], "hardware": ["cloud"],
+    toml_text.write("study.toml", {"kind": "study", "name": "s", "workloads": ["mm1", "mm3"], "hardware": ["cloud"],
                                  "searchers": ["random"], "budget": 300})  # fmt: skip
     command("run", "study.toml", "--out", "out")
     Path("out/mm3--cloud--random--seed0/result.json").unlink()
@@ -176,7 +176,7 @@ def test_a_folder_that_cannot_be_made_is_told_before_the_search(tmp_path, monkey
 
 def test_the_command_says_which_folder(tmp_path):
     for verb in (("search", "mm1", "cloud", "--budget", 300), ("run", "study.toml")):
-        toml_io.write("study.toml", {"kind": "study", "name": "s", "workloads": ["mm1"], "hardware": ["cloud"]})
+        toml_text.write("study.toml", {"kind": "study", "name": "s", "workloads": ["mm1"], "hardware": ["cloud"]})
         done = command(*verb, "--out", unwritable(tmp_path), code=2)
         assert "taken" in done.stderr and "Not a directory" in done.stderr
 
@@ -217,7 +217,7 @@ def test_a_figure_that_cannot_be_written_leaves_the_results(monkeypatch):
 
 
 def test_a_study_whose_folder_has_no_possible_name():
-    toml_io.write(
+    toml_text.write(
         "study.toml", {"kind": "study", "name": "s", "workloads": ["mm1"], "hardware": ["cloud"], "out": "x" * 300}
     )
     done = command("run", "study.toml", code=2)
@@ -363,10 +363,10 @@ STUDY = {"kind": "study", "name": "s", "workloads": ["mm1", "mm3"], "hardware": 
 
 
 def test_tables_of_a_study_that_is_interrupted_do_not_replace_complete_ones(monkeypatch):
-    toml_io.write("study.toml", STUDY)
+    toml_text.write("study.toml", STUDY)
     command("run", "study.toml", "--out", "out")
     before = Path("out/table.csv").read_text()
-    toml_io.write("study.toml", {**STUDY, "budget": 400})
+    toml_text.write("study.toml", {**STUDY, "budget": 400})
     with monkeypatch.context() as patched:
         patched.setattr(Search, "evaluate", fails_after(Search.evaluate, 1, error=interrupt))
         command("run", "study.toml", "--out", "out", code=130)
@@ -379,7 +379,7 @@ def test_tables_of_a_study_that_is_interrupted_do_not_replace_complete_ones(monk
 
 def test_tables_of_a_network_that_is_interrupted_do_not_replace_complete_ones(monkeypatch):
     layers = [{"name": name, "type": "linear", "k": size, "n": 12} for name, size in (("a", 16), ("b", 12))]
-    toml_io.write("net.toml", {"kind": "network", "name": "net", "input": [16], "layers": layers})
+    toml_text.write("net.toml", {"kind": "network", "name": "net", "input": [16], "layers": layers})
     words = ("run", "net.toml", "--hardware", "cloud", "--searcher", "random", "--out", "out", "--budget")
     command(*words, 300)
     before = {name: Path("out", name).read_text() for name in ("layers.csv", "layers.md", "network.json")}

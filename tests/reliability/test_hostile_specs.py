@@ -14,11 +14,11 @@ from click.testing import CliRunner
 
 from sparsemap import SearchError, SparseMapError, SpecError, load_problem, search
 from sparsemap.cli.main import cli
-from sparsemap.pieces.data_specs import Study
 from sparsemap.pieces.loading import load
+from sparsemap.pieces.study_spec import Study
 from sparsemap.problem.network import nodes_of
 from sparsemap.searching.folder import search_into
-from sparsemap.spec import toml_io
+from sparsemap.spec import toml_text
 from sparsemap.spec.expressions import Expression
 from sparsemap.study.cells import cells_of, folder_of
 
@@ -47,7 +47,7 @@ STUDY = {"name": "s", "workloads": ["mm1"], "hardware": ["cloud"], "searchers": 
 
 
 def run_study(**keys):
-    toml_io.write("study.toml", {"kind": "study", **STUDY, **keys})
+    toml_text.write("study.toml", {"kind": "study", **STUDY, **keys})
     return CliRunner().invoke(cli, ["run", "study.toml", "--quiet"])
 
 
@@ -181,8 +181,8 @@ def test_devices_pipes_and_huge_files_are_refused_wherever_a_path_is_read(device
         file.truncate(1 << 40)  # takes no place on the disk
     why = "expected at most" if device == "large.toml" else "is a device or pipe, expected a file"
     path = f"./{device}" if "/" not in device else device
-    toml_io.write("design.toml", {"kind": "design", "workload": path, "hardware": "edge", "mapping": {}})
-    toml_io.write("study.toml", {"kind": "study", "name": "s", "workloads": ["mm1"], "hardware": [path], "out": "o"})
+    toml_text.write("design.toml", {"kind": "design", "workload": path, "hardware": "edge", "mapping": {}})
+    toml_text.write("study.toml", {"kind": "study", "name": "s", "workloads": ["mm1"], "hardware": [path], "out": "o"})
     verbs = (["evaluate", "design.toml"], ["evaluate", path], ["run", "study.toml"], ["run", path], ["check", path])
     for verb in (*verbs, ["search", path, "edge"], ["import-problem", path]):
         done = CliRunner().invoke(cli, verb)
@@ -191,7 +191,7 @@ def test_devices_pipes_and_huge_files_are_refused_wherever_a_path_is_read(device
 
 def test_what_a_spec_says_cannot_steer_the_terminal(folder):
     table = {"kind": "workload", "name": "\x1b]0;title\x07", "extends": "mm1"}
-    Path("odd.toml").write_text(toml_io.dumps(table))
+    Path("odd.toml").write_text(toml_text.dumps(table))
     os.rename("odd.toml", "odd\x1b[31m.toml")
     done = CliRunner().invoke(cli, ["search", "odd\x1b[31m.toml", "edge", "--budget", "50"])
     assert done.exit_code == 2
@@ -363,7 +363,7 @@ def test_names_of_specs_and_of_layers_are_on_one_line(name, registry):
 def test_tables_of_a_network_cannot_be_broken_by_the_names_of_layers():
     names = ["=cmd|calc", "<script>alert(1)</script>", "@SUM(1+1)"]
     layers = [{"name": name, "type": "linear", "k": 16, "n": 16 + n} for n, name in enumerate(names)]
-    toml_io.write("net.toml", {"kind": "network", "name": "net", "layers": layers})
+    toml_text.write("net.toml", {"kind": "network", "name": "net", "layers": layers})
     done = CliRunner().invoke(
         cli, ["run", "net.toml", "--hardware", "cloud", "--searcher", "random", "--budget", "300", "--out", "out"]
     )

@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 from sparsemap import Search, SearchError, load_problem, search, search_network
 from sparsemap.cli.main import cli
-from sparsemap.searching.result import read_result
-from sparsemap.spec import toml_io
+from sparsemap.searching.written import read_result
+from sparsemap.spec import toml_text
 
 LAYERS = [{"name": name, "type": "linear", "k": k, "n": n} for name, k, n in (("a", 16, 12), ("b", 12, 20))]
 
@@ -18,9 +18,9 @@ LAYERS = [{"name": name, "type": "linear", "k": k, "n": n} for name, k, n in (("
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    toml_io.write("net.toml", {"kind": "network", "name": "net", "input": [16], "layers": LAYERS})
+    toml_text.write("net.toml", {"kind": "network", "name": "net", "input": [16], "layers": LAYERS})
     for name, clock in (("slow", "1 GHz"), ("quick", "2 GHz")):
-        toml_io.write(f"{name}.toml", {"kind": "hardware", "name": name, "extends": "mobile", "clock": clock})
+        toml_text.write(f"{name}.toml", {"kind": "hardware", "name": name, "extends": "mobile", "clock": clock})
 
 
 def command(*words, code=0):
@@ -58,10 +58,10 @@ def test_a_network_is_not_written_over_another_one(fuse):
     command("run", "net.toml", *words)
     before = files("F")
     other = {"kind": "network", "name": "other", "input": [16], "layers": [{**LAYERS[0], "name": "c"}]}
-    toml_io.write("other.toml", other)
+    toml_text.write("other.toml", other)
     told = command("run", "other.toml", *words, code=2)
     assert "F/network.json is of another search, net on slow; layers is" in told and 'network is "net"' in told
-    toml_io.write("other.toml", other | {"name": "net"})
+    toml_text.write("other.toml", other | {"name": "net"})
     assert "; layers is" in command("run", "other.toml", *words, code=2)
     found = search_network("other.toml", "slow.toml", budget=60)
     with pytest.raises(SearchError, match=r"F/network\.json is of another search"):
@@ -142,7 +142,7 @@ def test_designs_that_a_program_proposed_are_no_search_of_the_searcher():
 
 def test_a_network_without_designs_says_why_and_each_reason_once():
     levels = [{"name": "DRAM", "class": "dram"}, {"name": "PE", "class": "regfile", "capacity": "4 B"}]
-    toml_io.write("tiny.toml", {"kind": "hardware", "name": "tiny", "levels": levels})
+    toml_text.write("tiny.toml", {"kind": "hardware", "name": "tiny", "levels": levels})
     told = command("run", "net.toml", "--hardware", "tiny.toml", "--budget", 30, code=2).splitlines()
     assert told == [
         "nothing was kept; --out DIR keeps designs and tables",
@@ -155,7 +155,7 @@ def test_a_network_without_designs_says_why_and_each_reason_once():
 
 def test_a_wrong_chip_is_told_once_and_options_of_plans_need_one():
     levels = [{"name": "DRAM", "class": "dram", "bandwidth": "12 Gb/s"}, {"name": "PE", "class": "regfile"}]
-    toml_io.write("wrong.toml", {"kind": "hardware", "name": "wrong", "levels": levels})
+    toml_text.write("wrong.toml", {"kind": "hardware", "name": "wrong", "levels": levels})
     (told,) = command("run", "net.toml", "--hardware", "wrong.toml", code=2).splitlines()
     assert told.endswith("unknown unit 'Gb'; did you mean 'Gbit', or 'GB', eight times as much?")
     assert "which only --fuse" in command("run", "net.toml", "--hardware", "slow.toml", "--formats", "free", code=2)

@@ -16,7 +16,8 @@ from sparsemap.problem.evaluator import Evaluator
 from sparsemap.searching.folder import search_into, unfinished
 from sparsemap.searching.identity import identity_of
 from sparsemap.searching.journal import JOURNAL_FILE, MAGIC, Journal, JournalMismatch
-from sparsemap.searching.result import DESIGN_FILE, RESULT_FILE, read_result
+from sparsemap.searching.result import DESIGN_FILE, RESULT_FILE
+from sparsemap.searching.written import read_result
 
 
 @pytest.fixture(scope="module")

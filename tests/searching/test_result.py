@@ -12,7 +12,8 @@ import pytest
 from toy_problem import toy_problem
 
 from sparsemap import SearchError, load_problem, search
-from sparsemap.searching.result import DESIGN_FILE, HISTORY_FILE, RESULT_FILE, TIMING_FILE, read_result, result_of
+from sparsemap.searching.result import DESIGN_FILE, HISTORY_FILE, RESULT_FILE, TIMING_FILE, result_of
+from sparsemap.searching.written import read_result
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from sparsemap import load_problem
 from sparsemap.pieces.loading import load
 from sparsemap.searching.folder import search_into, unfinished
 from sparsemap.searching.journal import Journal
-from sparsemap.spec import toml_io
+from sparsemap.spec import toml_text
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
 
@@ -171,8 +171,8 @@ def test_the_same_command_goes_on_after_kill_9(command, tmp_path):
 def test_a_killed_study_goes_on_and_ends_with_the_same_table(jobs, command, tmp_path):
     study = tmp_path / "study.toml"
     few = {"kind": "searcher", "name": "few", "type": "random", "batch": 50}
-    toml_io.write(tmp_path / "few.toml", few)
-    toml_io.write(study, {"kind": "study", "name": "s", "workloads": ["mm1"], "hardware": ["cloud"],
+    toml_text.write(tmp_path / "few.toml", few)
+    toml_text.write(study, {"kind": "study", "name": "s", "workloads": ["mm1"], "hardware": ["cloud"],
                           "searchers": ["few.toml"],
                           "seeds": [0, 1, 2], "budget": 400})  # fmt: skip
     args = ("run", study, "--quiet", "--out")

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sparsemap.errors import SpecError
 from sparsemap.spec.structuring import Reader
-from sparsemap.spec.toml_io import dumps
+from sparsemap.spec.toml_text import dumps
 from sparsemap.spec.units import frequency_hz
 from sparsemap.spec.unstructuring import unstructure
 

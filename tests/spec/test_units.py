@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from sparsemap.spec.units import (
     bandwidth_words_per_cycle,
     capacity_bits,
-    energy_pj,
     format_bits,
     format_count,
     format_energy,
@@ -70,11 +69,6 @@ def test_a_frequency_comes_out_in_hertz(value, hertz):
     assert frequency_hz(value) == hertz
 
 
-@pytest.mark.parametrize(("value", "pj"), [("2 pJ", 2), ("1.5 nJ", 1500), ("250 fJ", 0.25), (3, 3), (0, 0)])
-def test_an_energy_comes_out_in_picojoules(value, pj):
-    assert energy_pj(value) == pytest.approx(pj)
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -91,8 +85,6 @@ def test_an_energy_comes_out_in_picojoules(value, pj):
         (lambda: bandwidth_words_per_cycle(4, 1e9, 16), "4 has no unit; .*words/cycle"),
         (lambda: frequency_hz("1 Ghz"), "did you mean 'GHz'"),
         (lambda: frequency_hz("0 Hz"), "must be positive"),
-        (lambda: energy_pj("2 kWh"), "unknown unit 'kWh'"),
-        (lambda: energy_pj(-1), "not negative"),
     ],
 )
 def test_a_wrong_quantity_says_what_is_wrong_and_what_would_do(call, message):
@@ -141,7 +133,6 @@ def test_any_text_is_a_quantity_or_a_value_error(text):
         lambda: capacity_bits(text, 16),
         lambda: bandwidth_words_per_cycle(text, 1e9, 16),
         lambda: frequency_hz(text),
-        lambda: energy_pj(text),
     ):
         try:
             read()

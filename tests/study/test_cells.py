@@ -7,7 +7,7 @@ import pytest
 import toml
 
 from sparsemap import SpecError, load_design, run_study
-from sparsemap.pieces.data_specs import Study
+from sparsemap.pieces.study_spec import Study
 from sparsemap.study.cells import NUMBERS, cells_of, variants_of
 from sparsemap.study.study import csv_text, markdown_text
 

@@ -16,8 +16,8 @@ from sparsemap_plugins.reports.many import figure_of
 from sparsemap_plugins.reports.page import page_of
 
 from sparsemap.cli.main import cli
+from sparsemap.csv_files import csv_text, read_csv
 from sparsemap.errors import SearchError
-from sparsemap.files import csv_text, read_csv
 from sparsemap.pieces.loading import load
 from sparsemap.study.comparison import CellRow, Comparison
 from sparsemap.study.comparison import compare as comparison_of

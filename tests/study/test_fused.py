@@ -21,7 +21,7 @@ from sparsemap import SearchError, run_study, search_network
 from sparsemap.cli.main import cli
 from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
-from sparsemap.spec import toml_io
+from sparsemap.spec import toml_text
 from sparsemap.study.fused import FusedPlan
 from sparsemap.study.fused_result import FusedResult
 from sparsemap.study.packets import PLAIN, packet_of, packets, uncompressed
@@ -68,7 +68,7 @@ def result(folder: Path) -> FusedResult:
 
 
 def test_a_study_of_networks_plans_them_as_the_network_alone(folder: Path, result: FusedResult, tmp_path: Path) -> None:
-    (tmp_path / "block.toml").write_text(toml_io.dumps({"kind": "network", **BLOCK}))
+    (tmp_path / "block.toml").write_text(toml_text.dumps({"kind": "network", **BLOCK}))
     study = {
         "kind": "study",
         "name": "two",
@@ -294,8 +294,8 @@ def test_hardware_without_a_level_that_is_there_once_is_refused() -> None:
 
 def test_the_command_prints_where_every_tensor_lives(folder: Path, result: FusedResult, tmp_path: Path) -> None:
     network, chip = tmp_path / "block.toml", tmp_path / "chip.toml"
-    network.write_text(toml_io.dumps({"kind": "network", **BLOCK}))
-    chip.write_text(toml_io.dumps({"kind": "hardware", **CHIP}))
+    network.write_text(toml_text.dumps({"kind": "network", **BLOCK}))
+    chip.write_text(toml_text.dumps({"kind": "hardware", **CHIP}))
     given = [
         "run",
         str(network),

@@ -15,10 +15,10 @@ from click.testing import CliRunner
 
 from sparsemap import Budget, DesignError, SearchError, load_problem, search, search_network
 from sparsemap.cli.main import cli
-from sparsemap.pieces.data_specs import Study
 from sparsemap.pieces.loading import load
+from sparsemap.pieces.study_spec import Study
 from sparsemap.problem.network import Node, nodes_of
-from sparsemap.spec import toml_io
+from sparsemap.spec import toml_text
 from sparsemap.study.fused_result import FusedResult
 from sparsemap.study.network_result import NetworkResult
 from sparsemap.study.plan import earlier
@@ -64,7 +64,7 @@ def test_what_no_search_takes_is_refused_before_any_layer_is_searched(tmp_path, 
 
 def test_a_seed_that_no_search_takes_is_refused_before_any_cell_of_a_study_runs(tmp_path):
     parts = {"name": "s", "hardware": ["mobile"], "budget": 60, "seeds": [0, -1]}
-    toml_io.write(tmp_path / "tiny.toml", {"kind": "network", **TINY})
+    toml_text.write(tmp_path / "tiny.toml", {"kind": "network", **TINY})
     for study in ({"workloads": ["mm1"], **parts}, {"networks": [str(tmp_path / "tiny.toml")], **parts}):
         with pytest.raises(SearchError, match="the seed is -1, expected a whole number, at least 0"):
             run_study(study, out=tmp_path / "out")
@@ -164,7 +164,7 @@ def run(*args: object, code: int = 0) -> Any:
 @pytest.fixture
 def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
-    Path("tiny.toml").write_text(toml_io.dumps({"kind": "network", **TINY}))
+    Path("tiny.toml").write_text(toml_text.dumps({"kind": "network", **TINY}))
     return "tiny.toml"
 
 
@@ -202,7 +202,7 @@ def test_what_is_wrong_is_said_before_anything_is_searched(tiny: str):
 def test_a_level_on_chip_without_a_capacity_is_told_once_by_every_verb(tiny: str, caplog: pytest.LogCaptureFixture):
     levels = [{"name": "DRAM", "class": "dram"}, {"name": "GLB", "class": "sram"}]
     hardware = {"kind": "hardware", "name": "open", "levels": levels, "compute": {"name": "MAC"}}
-    Path("open.toml").write_text(toml_io.dumps(hardware))
+    Path("open.toml").write_text(toml_text.dumps(hardware))
     said = "GLB has no capacity: unlimited, without area and leakage"
     for given in (["check", "open.toml"], ["search", "mm1", "open.toml", "--budget", "20"],
                   ["run", tiny, "--hardware", "open.toml", "--budget", "10"]):  # fmt: skip
@@ -287,7 +287,7 @@ def test_warm_starts_need_a_searcher_that_takes_designs():
 
 def test_a_study_has_a_row_for_each_network_with_its_totals(tiny: str, tmp_path: Path):
     table = {"kind": "study", "name": "s", "networks": [tiny], "workloads": ["mm1"], "hardware": ["edge-16gbps"]}
-    Path("study.toml").write_text(toml_io.dumps({**table, "budget": 100, "count": "valid", "warm_start": "edit"}))
+    Path("study.toml").write_text(toml_text.dumps({**table, "budget": 100, "count": "valid", "warm_start": "edit"}))
     rows = json.loads(run("study.toml", "--out", "one", "--json").stdout)
     alone = search_network(TINY, "edge-16gbps", budget=100, count="valid", warm_start="edit")
     assert [(row["workload"], row["searcher"]) for row in rows] == [("mm1", "sparsemap"), ("tiny", "sparsemap")]

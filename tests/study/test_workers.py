@@ -11,9 +11,9 @@ from click.testing import CliRunner
 
 from sparsemap import SearchError
 from sparsemap.cli.main import cli
-from sparsemap.errors import install
-from sparsemap.pieces.data_specs import Study
-from sparsemap.spec import toml_io
+from sparsemap.extras import install
+from sparsemap.pieces.study_spec import Study
+from sparsemap.spec import toml_text
 from sparsemap.study.cells import cells_of, running
 from sparsemap.study.study import run_study
 
@@ -65,7 +65,7 @@ def study(**keys):
         "budget": 500,
         **keys,
     }
-    toml_io.write("study.toml", table)
+    toml_text.write("study.toml", table)
     return Study(**{key: tuple(v) if isinstance(v, list) else v for key, v in table.items() if key != "kind"})
 
 
@@ -166,7 +166,7 @@ def test_a_cluster_finds_what_a_single_process_finds(cluster, table, alone):
 def test_layers_that_wait_for_others_run_on_a_cluster(cluster):
     layer = {"type": "linear", "k": 16, "n": 8}
     layers = [{**layer, "name": name, "m": m} for name, m in (("a", 4), ("b", 6), ("c", 8))]
-    toml_io.write("net.toml", {"kind": "network", "name": "net", "layers": layers})
+    toml_text.write("net.toml", {"kind": "network", "name": "net", "layers": layers})
     study(workloads=[], networks=["net.toml"], searchers=["sparsemap"], budget=60, warm_start="previous")
     run("--out", "far", "--cluster", cluster)
     run("--out", "near")
@@ -184,7 +184,7 @@ def test_a_cluster_goes_on_with_a_study_that_was_stopped(cluster, table):
 
 def test_cells_that_fail_on_a_cluster_are_named(cluster):
     lost = {"density": {"P": 0.5, "Q": {"type": "data", "file": "lost.npy"}}}
-    toml_io.write("lost.toml", {"kind": "workload", "name": "lost", "extends": "mm3", **lost})
+    toml_text.write("lost.toml", {"kind": "workload", "name": "lost", "extends": "mm3", **lost})
     study(workloads=["mm1", "lost.toml"])
     done = run("--out", "out", "--cluster", cluster, code=2)
     assert "lost on cloud with random, seed 0: " in done.stderr and "lost.npy: no such file" in done.stderr

@@ -38,7 +38,7 @@ def looked_at(
     positions, width = steps, np.full(nest.batch, np.inf)
     waits: dict[int, Array] = {}  # by place: for empty tiles
     compared: dict[int, PerDesign] = {}
-    if known.places.lists:
+    if any(one.entries.any() for one in (*known.places.actions, known.places.compute) if one is not None):
         from .entries import compared_entries, comparing
 
         compared = compared_entries(nest, choices, removal, chip.lookahead)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING
 
-import attrs
 import numpy as np
 
 from sparsemap import Occupancy
@@ -29,43 +28,8 @@ LANES = 2.0 ** np.arange(-2, 31)
 """Numbers of units for which the maximum of a tile is tabulated, the smallest a quarter."""
 TAILS = 2.0 ** -np.arange(0.0, 21.0)
 """Shares of the units for which thresholds of a tile are."""
-MERGED = 256
-"""Values of a distribution that are told apart, at most: steps of a tenth of a standard deviation."""
 SHAPES = 128
 """Shapes whose distributions are kept: tiles of one shape come with many numbers of words at which skips look."""
-
-
-@attrs.frozen(eq=False)
-class Shares:
-    """The probabilities of values in ascending order, neighbours as one where they are many."""
-
-    y: Array
-    """(C,) what counts as one .."""
-    reaches: Array
-    """(C,) .. and the share that has this value at least."""
-
-    @classmethod
-    def of(cls, values: Array, p: Array) -> Shares:
-        size = -(-len(p) // MERGED)
-        share = p
-        if size > 1:
-            which, first = np.arange(len(p)) // size, values[::size]
-            share = np.bincount(which, p)
-            mean = np.bincount(which, p * values) / np.where(share > 0.0, share, 1.0)
-            # rounding may put the mean of equal values below the one before
-            values = np.maximum.accumulate(np.where(share > 0.0, mean, first))
-        return cls(values, np.minimum(np.cumsum(share[::-1])[::-1], 1.0))
-
-    def maxima(self, lanes: Array) -> Array:
-        """(len(lanes),) expected maxima of so many of them; each is twice the one before."""
-        with np.errstate(divide="ignore"):
-            weights = [-np.expm1(lanes[0] * np.log1p(-self.reaches))]
-        for _ in lanes[1:]:
-            weights.append(weights[-1] * (2.0 - weights[-1]))  # 1 - (1 - w)^2
-        rises = self.y.copy()
-        rises[1:] -= self.y[:-1]
-        found: Array = np.cumsum(np.array(weights) * rises, axis=1)[:, -1]
-        return found
 
 
 class Rowed:
@@ -148,18 +112,9 @@ class WorkTiles(Rowed):
             given = k, p, looks, words, float(self.lanes[0]), len(self.lanes), tails, (np.power, np.log1p, np.expm1)
             if native.maxima.work(*given, found) is not None:
                 return found
-        if looks == 1:
-            values = np.where(k > 0.0, 1.0 - (1.0 - np.minimum(k / words, 1.0)), 0.0)
-        else:
-            values = 1.0 - (1.0 - np.minimum(np.maximum(looks, k) / words, 1.0)) ** np.minimum(looks, k)
-        if (values[1:] < values[:-1]).any():
-            order = np.argsort(values, kind="stable")
-            values, p = values[order], p[order]
-        shares = Shares.of(values, p)
-        at = np.maximum(np.searchsorted(-shares.reaches, -tails, side="right") - 1, 0)
-        first = np.searchsorted(shares.y, shares.y[at], side="left")  # all that have this value reach it
-        moments = np.cumsum([p * (values * values), np.where(values > 0.0, p, 0.0)], axis=1)[:, -1]
-        return np.concatenate([shares.maxima(self.lanes), moments, shares.y[at], shares.reaches[first]])
+        from .maxima_uncompiled import work_row
+
+        return work_row(k, p, looks, words, self.lanes, tails)
 
     def _shape(self, shape: tuple[int, ...]) -> tuple[Array, Array]:
         """Occupancies of a tile, and their shares."""
@@ -189,20 +144,14 @@ class MetPlaces(Rowed):
     def _row(self, places: float, chance: float) -> Array:
         mean, spread = places * chance, math.sqrt(places * chance * (1.0 - chance))
         low, high = max(0.0, math.floor(mean - 9 * spread - 9)), min(places, math.ceil(mean + 12 * spread + 30))
-        if high - low > WINDOW:
-            k = np.linspace(low, high, WINDOW)
-            logs = -0.5 * ((k - mean) / spread) ** 2
-        else:
+        if high - low <= WINDOW and native.maxima is not None:
             odds, found = (math.log(chance), math.log1p(-chance)), np.empty(len(self.lanes))
-            if native.maxima is not None:
-                given = places, odds, low, high, float(self.lanes[0]), len(self.lanes)
-                if native.maxima.met(*given, (np.exp, np.log, np.log1p, np.expm1), found) is not None:
-                    return found
-            k = np.arange(low, high + 1.0)
-            ratio = np.log((places - k[:-1]) / (k[:-1] + 1.0)) + odds[0] - odds[1]
-            logs = np.concatenate([[0.0], np.cumsum(ratio)])
-        p = np.exp(logs - logs.max())
-        return Shares.of(k / places, p / p.cumsum()[-1]).maxima(self.lanes)
+            given = places, odds, low, high, float(self.lanes[0]), len(self.lanes)
+            if native.maxima.met(*given, (np.exp, np.log, np.log1p, np.expm1), found) is not None:
+                return found
+        from .maxima_uncompiled import met_row
+
+        return met_row(places, chance, low, high, self.lanes)
 
 
 WINDOW = 1 << 16

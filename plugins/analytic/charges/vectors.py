@@ -9,7 +9,7 @@ import numpy as np
 from sparsemap.pieces.contracts.base import Array, PerDesign, Rows
 
 from ..nest import DesignChoices, Nest
-from ..occupancy.methods import binomial
+from ..occupancy.plain import binomial
 from ..prepared import ModelTables
 from ..removal import Removal
 from .imbalance import finest_looks

@@ -81,16 +81,9 @@ class TensorTables:
         return made + self.tiles.size + self.pairs.size + asked + sum(table.size for table in own)
 
     @classmethod
-    def shared(
-        cls,
-        occupancy: Occupancy,
-        quirks: frozenset[str],
-        formats: tuple[AskedFormat, ...],
-        usual: bool = False,
-        pointers: bool = False,
-    ) -> TensorTables:
-        """The tables of all tensors of a process with this content."""
-        return SHARED.get(cls, occupancy, quirks, formats, usual, pointers)
+    def shared(cls, *arguments: Any) -> TensorTables:
+        """The tables of all tensors of a process with these arguments."""
+        return SHARED.get(cls, *arguments)
 
     def remember(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """What was made of these tables and of what `key` says, once."""
@@ -127,9 +120,11 @@ class TensorTables:
 
     def packed(self, tiles: Sequence[Array], lanes: Array) -> tuple[Array, Array]:
         """(N,) share of so many lanes that the nonzeros of a tile fill, and passes that they need (7.4)."""
+        from .plain import packed
+
         asked = self.asked
-        filled = self._each(self._filled, lambda tile, n: asked.packed(tile, float(n[0]))[0], tiles, [lanes])
-        return filled, self._each(self._passes, lambda tile, n: asked.packed(tile, float(n[0]))[1], tiles, [lanes])
+        filled = self._each(self._filled, lambda tile, n: packed(asked, tile, float(n[0]))[0], tiles, [lanes])
+        return filled, self._each(self._passes, lambda tile, n: packed(asked, tile, float(n[0]))[1], tiles, [lanes])
 
     def _each(self, table: Table, ask: Callable[..., float], *groups: Sequence[Array]) -> Array:
         """One number per row, `ask` of a tuple of whole numbers per group of columns (N,)."""

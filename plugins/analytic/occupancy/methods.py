@@ -24,14 +24,11 @@ These methods are optional; the tables are faster, or nearer to Timeloop, where 
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from sparsemap import Occupancy
-from sparsemap.pieces.boundary import locked
-from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
+from sparsemap.pieces.contracts.base import Nonzeros
 
 Shape = tuple[int, ...]
 
@@ -44,12 +41,12 @@ class OccupancyMethods:
             return getattr(occupancy, method, plain)
 
         self.distribution, self.empty, self.largest = occupancy.distribution, occupancy.empty, occupancy.largest
-        self.within, self.within_many = occupancy.empty_within, own("empty_within_many", self._one_by_one)
+        self.within, self.within_many = occupancy.empty_within, own("empty_within_many", self._plainly("one_by_one"))
         self.actual = occupancy.actual
         self.whole_too = "Q4" in quirks
         """Whether a sub-tile that is the whole tile is asked for as well, as Timeloop does."""
         if self.whole_too and hasattr(occupancy, "timeloop_empty_within"):
-            self.within, self.within_many = occupancy.timeloop_empty_within, self._one_by_one
+            self.within, self.within_many = occupancy.timeloop_empty_within, self._plainly("one_by_one")
         self.within_real = own("empty_within_real", None)
         self.grain = own("grain", lambda tile: 0)
         self.lane_shares = "lane-shares" in quirks
@@ -57,8 +54,8 @@ class OccupancyMethods:
         """Whether the smallest occupancy counts as the empty tile although it is not 0."""
         self._timeloop_smallest = own("timeloop_smallest", None)
 
-        self.largest_stored = own("largest_stored", self._each_apart)
-        self.longest = own("longest", self._independent)
+        self.largest_stored = own("largest_stored", self._plainly("each_apart"))
+        self.longest = own("longest", self._plainly("independent"))
 
     def smallest(self, tile: Shape, k: Nonzeros) -> float:
         """The smallest of the possible occupancies k, or what Timeloop takes it to be."""
@@ -66,49 +63,12 @@ class OccupancyMethods:
             return float(self._timeloop_smallest(tile))
         return float(k[0])
 
-    def packed(self, tile: Shape, lanes: float) -> tuple[float, float]:
-        """Share of the lanes that nonzeros fill in the passes that they need, and these passes: the mean over all tiles of
-        ceil(k / lanes), or, with `lane-shares`, that of tiles with nonzeros for the share."""
-        k, p = self.distribution(tile)
-        passes = np.ceil(k / lanes)
-        mean, some = float(p @ passes), k > 0.0
-        if not mean:
-            return 1.0, 0.0
-        if self.lane_shares:
-            return float(p[some] @ (k[some] / (lanes * passes[some]))) / float(p[some].sum()), mean
-        return float(p @ k) / (lanes * mean), mean
+    def _plainly(self, name: str) -> Callable[..., Any]:
+        """What is done where an occupancy lacks a method, see `plain`."""
 
-    def _one_by_one(self, sub_tiles: Array, tiles: Array, k: Nonzeros, counts: Array) -> Array:
-        k, ends = locked(k), np.cumsum(counts)
-        pairs = zip(sub_tiles, tiles, counts, ends, strict=True)
-        parts = [
-            self.within(tuple(sub.tolist()), tuple(tile.tolist()), k[end - count : end])
-            for sub, tile, count, end in pairs
-        ]
-        return np.concatenate([np.zeros(0), *parts])
+        def ask(*given: Any) -> Any:
+            from . import plain
 
-    def _each_apart(self, tile: Shape, granule: Shape) -> float:
-        """Every nonzero in a granule of its own."""
-        return float(min(math.prod(tile), math.prod(granule) * self.largest(tile)))
+            return getattr(plain, name)(self, *given)
 
-    def _independent(self, fiber: Shape, position: Shape, fibers: float) -> float:
-        """E max of independent fibers: sum of m (F(m)^fibers - F(m-1)^fibers). Positions of several words are taken to be
-        empty independently of each other."""
-        words = math.prod(position)
-        if words == 1:
-            m, p = self.distribution(fiber)
-        else:
-            m = np.arange(math.prod(fiber) // words + 1)
-            p = binomial(len(m) - 1, 1.0 - float(self.empty(position)))
-        below = np.minimum(np.cumsum(p), 1.0) ** fibers
-        return float(m @ np.diff(below, prepend=0.0))
-
-
-def binomial(n: int, p: float) -> Probabilities:
-    """P(m) of m = 0 .. n successes."""
-    if p <= 0.0 or p >= 1.0:
-        return (np.arange(n + 1) == (n if p >= 1.0 else 0)).astype(np.float64)
-    m = np.arange(1, n + 1)
-    logs = np.concatenate([[0.0], np.cumsum(np.log((n - m + 1) / m) + math.log(p) - math.log1p(-p))])
-    found = np.exp(logs - logs.max())
-    return found / found.sum()
+        return ask

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from sparsemap.files import markdown_table
+from sparsemap.markdown import markdown_table
 from sparsemap.plots import Panel, Series, figure
 from sparsemap.study.confidence import quantile
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from sparsemap.files import grouped, markdown_table
+from sparsemap.files import grouped
+from sparsemap.markdown import markdown_table
 from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..pruned import PrunedPoint, points, spread

@@ -10,7 +10,8 @@ import attrs
 import numpy as np
 
 from sparsemap import Evaluation, SparseMapError
-from sparsemap.files import grouped, read_csv
+from sparsemap.csv_files import read_csv
+from sparsemap.files import grouped
 from sparsemap.study.cells import Cell
 
 from ..runs import Runner, StudyRun

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from sparsemap.files import grouped, percent, read_csv, times
+from sparsemap.csv_files import read_csv
+from sparsemap.files import grouped, percent, times
 from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..report import UJ, Report, counted, curve, number, page, series

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from sparsemap.files import grouped, markdown_table, times
+from sparsemap.files import grouped, times
+from sparsemap.markdown import markdown_table
 from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..report import UJ, Report, counted, number, page, times_exact

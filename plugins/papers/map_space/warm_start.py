@@ -15,7 +15,7 @@ import numpy as np
 from sparsemap import Problem, Search
 from sparsemap.files import grouped, percent, times
 from sparsemap.pieces.contracts import Array
-from sparsemap.pieces.data_specs import Study
+from sparsemap.pieces.study_spec import Study
 from sparsemap.plots import Figure, Panel, Series, figure
 from sparsemap.problem import design_file
 from sparsemap.searching.result import DESIGN_FILE

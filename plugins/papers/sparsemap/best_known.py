@@ -8,7 +8,8 @@ from pathlib import Path
 
 import attrs
 
-from sparsemap.files import grouped, read_csv, times
+from sparsemap.csv_files import read_csv
+from sparsemap.files import grouped, times
 from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..report import Report, number, page

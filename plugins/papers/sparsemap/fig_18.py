@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sparsemap.files import grouped, markdown_table, percent, times
+from sparsemap.files import grouped, percent, times
+from sparsemap.markdown import markdown_table
 from sparsemap.plots import Figure, Panel, figure
 
 from ..report import Curve, Report, curve, effort, number, page, series

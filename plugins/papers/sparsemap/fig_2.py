@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sparsemap import SparseMapError
-from sparsemap.files import markdown_table
+from sparsemap.markdown import markdown_table
 from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..report import Report, page

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from sparsemap.files import grouped, markdown_table, percent
+from sparsemap.files import grouped, percent
+from sparsemap.markdown import markdown_table
 from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..report import Report, counted, number, page, times_exact

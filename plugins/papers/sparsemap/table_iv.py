@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from sparsemap.files import grouped, markdown_table, percent, read_csv, times
+from sparsemap.csv_files import read_csv
+from sparsemap.files import grouped, percent, times
+from sparsemap.markdown import markdown_table
 from sparsemap.plots import COLOURS, Figure, named_ticks, plain_log, subplots
 
 from ..report import Report, counted, number, page

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from sparsemap.files import markdown_table
+from sparsemap.markdown import markdown_table
 from sparsemap.plots import Figure, Panel, Series, figure
 
 from ..pruned import PrunedPoint, points

@@ -14,15 +14,16 @@ from sparsemap.pieces.registry import Registry
 from sparsemap.plots import COLOURS, Figure, subplots, tipped
 from sparsemap.problem import design_file
 from sparsemap.problem.levels import levels_of
-from sparsemap.searching.result import read_result
+from sparsemap.searching.written import read_result
 from sparsemap.spec.units import format_count, format_energy
 
+from ..amounts import bandwidth_text
 from ..charts import GREY, Chart, Mark, colour, dots, roofs, scale, with_charges, with_units
 from ..design_charts import traffic
 from ..outcome import DesignOutcome
 from ..sides import NETWORK, sides_of
 from ..tables import PageTable, number, scientific, share
-from ..wording import area_text, bandwidth_text, power_text, time_text
+from ..wording import area_text, power_text, time_text
 from .content import Headline, Page, Section, made
 
 CHIP = "design.json"

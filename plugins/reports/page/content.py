@@ -12,9 +12,9 @@ import attrs
 from sparsemap import __version__
 from sparsemap.pieces import defaults
 
+from ..amounts import COST_NAMES
 from ..charts import Chart
 from ..tables import HOW, Cell, PageTable, number, numbers
-from ..wording import COST_NAMES
 
 
 @attrs.frozen

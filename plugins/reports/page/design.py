@@ -10,6 +10,7 @@ from sparsemap.problem.designs import Design, Loop
 from sparsemap.spec.units import format_bits, format_count, format_energy
 
 from ..accesses import Accesses, effect
+from ..amounts import change_text
 from ..breakdown import breakdown_table
 from ..charts import Chart
 from ..chip_charts import busy_chart
@@ -18,7 +19,7 @@ from ..loop_nest import nest_levels
 from ..outcome import DesignOutcome
 from ..tables import Cell, PageTable, number, numbers
 from ..variants import Free
-from ..wording import change_text, einsum_text, format_words, formats_of, loop_text, named_mechanisms, own_pieces
+from ..wording import einsum_text, format_words, formats_of, loop_text, named_mechanisms, own_pieces
 from .content import Box, Section, Text
 
 

@@ -13,9 +13,11 @@ from sparsemap.pieces.contracts import Objective
 from sparsemap.pieces.registry import Registry
 from sparsemap.problem import design_file
 from sparsemap.searching.breakdown import CHARGES, WAITING
-from sparsemap.searching.result import HISTORY_FILE, RESULT_FILE, read_result
+from sparsemap.searching.result import HISTORY_FILE, RESULT_FILE
+from sparsemap.searching.written import read_result
 from sparsemap.spec.units import format_energy
 
+from ..amounts import change_text
 from ..beside import executed_table, front_table
 from ..charts import Chart, Mark, bars
 from ..chip_charts import area_chart, tree_chart
@@ -25,7 +27,7 @@ from ..outcome import DesignOutcome
 from ..sides import OF_SEARCH, checked
 from ..tables import PageTable, PrintedNumber, number, numbers, share
 from ..variants import ALL, Base, Free, freed
-from ..wording import change_text, einsum_text, problem_texts, time_text
+from ..wording import einsum_text, problem_texts, time_text
 from . import design
 from .content import Headline, Page, Section, Text, made, totals
 

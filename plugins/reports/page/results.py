@@ -18,6 +18,7 @@ from sparsemap.searching.result import RESULT_FILE
 from sparsemap.spec.units import format_energy
 
 from .. import sides as of_sides
+from ..amounts import COST_NAMES, change_text
 from ..breakdown import breakdown_table
 from ..charts import Chart, Mark, strips
 from ..sides import NETWORK, PARTS, WORTH_NAMES, Compared, labelled, layer_table, name_of, ranked, ratio, sides_of
@@ -25,7 +26,7 @@ from ..stacks import stack, timeline
 from ..tables import Cell, PageLink, PageTable, PrintedNumber, number, numbers, share
 from ..variants import Base, freed
 from ..verdict import uncounted, verdict
-from ..wording import CHIP_COSTS, COST_NAMES, change_text, chip_text, time_text
+from ..wording import CHIP_COSTS, chip_text, time_text
 from . import design, fused
 from .content import Headline, Page, Section, made, totals
 

@@ -11,9 +11,10 @@ from typing import Any
 
 import attrs
 
-from sparsemap.files import grouped, read_csv, times
+from sparsemap.csv_files import read_csv
+from sparsemap.files import grouped, times
 from sparsemap.plots import COLOURS, Figure, named_ticks, subplots
-from sparsemap.searching.result import read_result
+from sparsemap.searching.written import read_result
 from sparsemap.study.cells import AXES, chosen_in
 from sparsemap.study.comparison import ALL, BROKEN, BY, NAMED, Comparison, compare, cost_of
 

@@ -16,7 +16,7 @@ import attrs
 import numpy as np
 
 from sparsemap import Budget, Space
-from sparsemap.errors import need
+from sparsemap.extras import need
 from sparsemap.pieces.contracts import Array, Genomes, Proposals, Scores, Searcher
 
 from .edits import Edits

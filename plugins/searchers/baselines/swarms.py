@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 
 from sparsemap import Budget, Space
-from sparsemap.errors import need
+from sparsemap.extras import need
 from sparsemap.pieces.contracts import Array, Genomes, Proposals, Searcher
 
 from .edits import losses

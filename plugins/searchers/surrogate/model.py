@@ -14,9 +14,11 @@ import numpy as np
 
 from sparsemap import Problem
 from sparsemap.arrays import read_arrays
-from sparsemap.errors import SpecError, need
-from sparsemap.files import replacing, shown
+from sparsemap.errors import SpecError
+from sparsemap.extras import need
+from sparsemap.files import shown
 from sparsemap.pieces.contracts import Array
+from sparsemap.writing import replacing
 
 from ..baselines.gamma_mapping import Operators
 from .features import FeaturePoints

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsemap.errors import need
+from sparsemap.extras import need
 from sparsemap.plots import Panel, Report, figure, page
 
 from ..layers import BLOCK

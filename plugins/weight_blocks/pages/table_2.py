@@ -8,7 +8,9 @@ from typing import Any
 
 import attrs
 
-from sparsemap.files import grouped, markdown_table, read_csv
+from sparsemap.csv_files import read_csv
+from sparsemap.files import grouped
+from sparsemap.markdown import markdown_table
 from sparsemap.plots import Figure, Panel, Report, Series, figure, page
 
 from ..quirks import ALL

@@ -10,7 +10,7 @@ that every quantity is one contiguous array; public arrays (`genomes`, `Designs.
 
 # ruff: noqa: F401  # what other modules import from here
 from .base import Array, Genomes, PerDesign, PerGene, Piece, Rows, Scores, Values, naming, unit
-from .cost import Charge, ChipCounts, Classes, CostModel, Objective, Outlook
+from .cost import Charge, Classes, CostModel, Objective, Outlook
 from .genome import Genes, Segment, neighbours, shifted
 from .hardware import MemoryLevel, Technology
 from .report import Exporter, parts, plain, styled
@@ -19,16 +19,12 @@ from .sparsity import (
     ACTIONS,
     ALL_OPERANDS,
     DEALING,
-    BitReader,
-    Code,
     Fiber,
     Filter,
     Format,
     Mechanism,
     Outer,
-    RankShape,
     Units,
-    least_bits,
     name_bits,
 )
 from .workload import DensityModel, Loops, Occupancy, Operation, Shape, Tensor, Workload, box

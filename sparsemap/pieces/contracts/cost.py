@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import attrs
 import numpy as np
 
-from .base import Array, PerDesign, PerLevel, PerTile, Piece
+from .base import Array, PerDesign, Piece
 
 if TYPE_CHECKING:
     from ...problem.chip import Chip
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ...problem.evaluation import Evaluation
     from ...problem.problem import Problem
     from ...problem.scenarios import Scenario
+    from .counts import ChipCounts
 
 
 @attrs.frozen(eq=False)
@@ -85,35 +86,6 @@ class CostModel(Piece):
         """Classes that the designs fall into by what costs most, each with a bound of its own: searchers may begin with
         the best, and leave out designs whose class cannot have a better one. None: not known."""
         return None
-
-
-@attrs.frozen(eq=False)
-class ChipCounts:
-    """What B designs do on the whole chip, all instances together; with what gates and skips hold back left out.
-
-    T tensors, S storage levels, the outermost first. An execution of one design gives the same record, with B = 1.
-    """
-
-    read: PerTile
-    """(T, S, B) words read at a level, for its children and, where a model counts that, for its parent."""
-    filled: PerTile
-    """(T, S, B) words that come from the parent."""
-    updated: PerTile
-    """(T, S, B) words of the output that come from the children."""
-    metadata_read_bits: PerTile
-    """(T, S, B) bits of metadata that are read .."""
-    metadata_filled_bits: PerTile
-    metadata_updated_bits: PerTile
-    computes: PerDesign
-    """(B,) multiply-accumulates that are carried out .."""
-    gated_computes: PerDesign
-    """.. gated .."""
-    skipped_computes: PerDesign
-    """.. and skipped."""
-    cycles: PerDesign
-    """(B,) clock cycles of the design: for `Charge.cycles` without what charges of plugins add, for `Charge.pj` with that."""
-    instances: PerLevel
-    """(S + 1, B) instances of every level that are in use, then compute units."""
 
 
 @attrs.frozen(kw_only=True)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import attrs
 
 from ...errors import SearchError
-from ...files import write_text
 from .base import Piece
 
 if TYPE_CHECKING:
@@ -61,6 +60,8 @@ class Exporter(Piece):
 
     def write(self, result: Result, problem: Problem, path: Path) -> Iterator[Path]:
         """Writes files below `path` and yields them; by default the text, without marks."""
+        from ...writing import write_text
+
         file = Path(path) / self.file_name
         write_text(file, plain(self.text(result, problem)))
         yield file

@@ -9,7 +9,8 @@ import pytest
 from charged import LEVELS, REGISTRY, cost, made, product
 from sparsemap_plugins.analytic.charges import ratios as ratio
 from sparsemap_plugins.analytic.charges.imbalance import together, told_apart
-from sparsemap_plugins.analytic.charges.maxima import LANES, Shares
+from sparsemap_plugins.analytic.charges.maxima import LANES
+from sparsemap_plugins.analytic.charges.maxima_uncompiled import Shares
 from sparsemap_plugins.analytic.charges.uneven import later
 from sparsemap_plugins.analytic.prices import length_mm
 

@@ -8,7 +8,7 @@ from sparsemap import load_problem, search
 from sparsemap.errors import DesignError, SpecError
 from sparsemap.problem import design_file
 from sparsemap.problem.designs import Designs
-from sparsemap.spec import toml_io
+from sparsemap.spec import toml_text
 
 
 def changed(**tables):
@@ -66,7 +66,7 @@ def test_a_table_in_place_of_a_name_sweeps_a_parameter_and_comes_back_from_a_des
     used = {piece.name for tensor in range(3) for piece in best.design.slots(tensor)}
     table = design_file.dump(best.design)
     assert used == {name for slots in table["formats"].values() for name in slots} and len(used) > 1
-    again = design_file.structure(tomllib.loads(toml_io.dumps(table)), made.registry)
+    again = design_file.structure(tomllib.loads(toml_text.dumps(table)), made.registry)
     evaluation = again.problem.evaluator.evaluate(np.zeros((1, 0), np.int64))
     assert (evaluation.energy_pj[0], evaluation.cycles[0]) == (best.energy_pj, best.cycles)
     assert [piece.name for piece in again.slots(0)] == [piece.name for piece in best.design.slots(0)]

@@ -8,7 +8,7 @@ from sparsemap.errors import SpecError
 from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
 from sparsemap.problem.designs import Design
-from sparsemap.spec import toml_io
+from sparsemap.spec import toml_text
 from sparsemap.testing import check_segment
 
 REGISTRY = load()
@@ -187,7 +187,7 @@ def test_reports_name_the_level_that_decodes_and_its_energy(tmp_path):
 
     decoded = design_file.structure({**TABLE, "decoded": {"P": "GLB"}}, REGISTRY)
     for name, design in (("here", decoded), ("not", design_file.structure(TABLE, REGISTRY))):
-        toml_io.write(tmp_path / f"{name}.toml", design_file.dump(design))
+        toml_text.write(tmp_path / f"{name}.toml", design_file.dump(design))
     here, there = str(tmp_path / "here.toml"), str(tmp_path / "not.toml")
     told = [
         CliRunner().invoke(cli, arguments).output for arguments in (["show", "loop-nest", here], ["diff", here, there])

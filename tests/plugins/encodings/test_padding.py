@@ -6,7 +6,7 @@ from sparsemap_plugins.encodings.padding import richer
 import sparsemap
 from sparsemap.primes import divisors
 from sparsemap.problem import design_file
-from sparsemap.searching.result import read_result
+from sparsemap.searching.written import read_result
 
 ODD = {
     "technology": "12nm-recommended",

@@ -4,16 +4,16 @@ import json
 
 import pytest
 from click.testing import CliRunner
+from sparsemap_plugins.reports.amounts import change_text
 from sparsemap_plugins.reports.differences import diff_lines, steps
 from sparsemap_plugins.reports.variants import Base
-from sparsemap_plugins.reports.wording import change_text
 
 from sparsemap import load_problem, search
 from sparsemap.cli.main import cli
 from sparsemap.errors import SearchError
 from sparsemap.pieces.contracts import plain
 from sparsemap.problem import design_file
-from sparsemap.spec import toml_io
+from sparsemap.spec import toml_text
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def test_designs_of_other_tensors_or_dimensions_are_refused(base):
 def test_the_verb_prints_what_differs(base, result, tmp_path):
     result.write(tmp_path / "a")
     table = changed(base, hardware__levels__0__bandwidth="64 GB/s").table
-    (tmp_path / "b.toml").write_text(toml_io.dumps(table), "utf-8")
+    (tmp_path / "b.toml").write_text(toml_text.dumps(table), "utf-8")
     args = ["diff", str(tmp_path / "a"), str(tmp_path / "b.toml")]
     text = CliRunner().invoke(cli, args).output
     assert "DRAM bandwidth  128 GB/s  ->  64 GB/s" in text

@@ -18,7 +18,7 @@ from sparsemap_plugins.reports.stacks import coloured
 from sparsemap_plugins.reports.verdict import verdict
 
 from sparsemap.cli.main import cli
-from sparsemap.files import read_csv
+from sparsemap.csv_files import read_csv
 from sparsemap.pieces.loading import load
 from sparsemap.study.comparison import compare
 from sparsemap.study.networks import search_network

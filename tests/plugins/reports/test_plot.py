@@ -14,7 +14,7 @@ from sparsemap.cli.main import cli
 from sparsemap.pieces.loading import load
 from sparsemap.plots import STYLE
 from sparsemap.problem import design_file
-from sparsemap.searching.result import read_result
+from sparsemap.searching.written import read_result
 
 matplotlib = pytest.importorskip("matplotlib")
 Text = pytest.importorskip("matplotlib.text").Text

@@ -13,7 +13,7 @@ from sparsemap_plugins.reports.tables import PageTable, number
 
 from sparsemap import load_problem, search
 from sparsemap.cli.main import cli
-from sparsemap.files import read_csv
+from sparsemap.csv_files import read_csv
 from sparsemap.pieces.loading import load
 from sparsemap.spec.units import format_count, format_energy
 from sparsemap.study.networks import search_network

@@ -18,12 +18,13 @@ from sparsemap_plugins.reports.page import study as study_page
 
 from sparsemap import Best, load_problem, search
 from sparsemap.cli.main import cli
-from sparsemap.files import csv_text, write_text
+from sparsemap.csv_files import csv_text
 from sparsemap.pieces.loading import load
 from sparsemap.searching.breakdown import CHARGES, WAITING, Breakdown
 from sparsemap.searching.result import result_of
 from sparsemap.spec.units import format_energy
 from sparsemap.study.networks import search_network
+from sparsemap.writing import write_text
 
 CLOSE = 1e-9
 SINGLE = {"extends": "mobile", "name": "single", "levels": {"GLB": {"double_buffered": False}}}

@@ -13,7 +13,7 @@ from timeloop_reader import read_case
 from worked_example import HARDWARE
 
 from sparsemap.cli.main import cli
-from sparsemap.spec import toml_io
+from sparsemap.spec import toml_text
 
 PLAIN = ["uncompressed"] * 3
 WORKLOADS = {
@@ -53,7 +53,7 @@ def design(name, folder, **changes):
     for key, change in changes.items():
         table[key] |= change
     path = folder / f"{name}.toml"
-    toml_io.write(path, table)
+    toml_text.write(path, table)
     return path, table
 
 

@@ -10,7 +10,7 @@ from verify_designs import BITMASK, build, example, random_design
 
 import sparsemap.cli.main
 from sparsemap.errors import DesignError
-from sparsemap.spec import toml_io
+from sparsemap.spec import toml_text
 
 SPARSE = example(p=0.25, q=0.5, p_formats=BITMASK, PEB="skip-q", MAC="gate-q")
 
@@ -23,7 +23,7 @@ def cli(*arguments):
 def file(tmp_path):
     def write(table):
         path = tmp_path / "design.toml"
-        toml_io.write(path, {"kind": "design", "name": "design", **table})
+        toml_text.write(path, {"kind": "design", "name": "design", **table})
         return path
 
     return write

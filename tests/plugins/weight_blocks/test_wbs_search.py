@@ -14,7 +14,7 @@ from wbs_layers import machine, registry
 
 from sparsemap import SpecError, load_problem, search
 from sparsemap.cli.main import cli
-from sparsemap.pieces.data_specs import Network
+from sparsemap.pieces.study_spec import Network
 from sparsemap.problem import design_file
 from sparsemap.problem.network import nodes_of
 from sparsemap.testing import check_cost_model, check_segment

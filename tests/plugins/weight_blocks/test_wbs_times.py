@@ -11,7 +11,7 @@ from sparsemap_plugins.weight_blocks.quirks import quirks_of
 from sparsemap_plugins.weight_blocks.schedule import compile_layers
 from wbs_layers import conv, machine
 
-from sparsemap.files import read_csv
+from sparsemap.csv_files import read_csv
 from sparsemap.pieces.loading import load
 
 LISTING = [

@@ -12,7 +12,7 @@ from sparsemap_plugins.papers.runs import Runner
 
 from sparsemap import SparseMapError, run_study, search
 from sparsemap.pieces.loading import load
-from sparsemap.spec import toml_io
+from sparsemap.spec import toml_text
 
 RESULTS = Path(__file__).parents[4] / "docs/results"
 LATE, MIDDLE = Product(512, 2048, 49), Product(128, 1152, 784)
@@ -58,7 +58,7 @@ def test_cells_of_fig_8_are_those_of_an_ordinary_study_in_which_every_hardware_n
     density = {"type": "crisp", "n": 1, "m": 4, "block": 64, "keep": weights.kept}
     about = {"searchers": ["exhaustive"], "cost_models": ["timeloop"], "budget": 10**7}
     hardware = ["dense-tc", "nvidia-stc", "crisp-stc"]
-    toml_io.write(tmp_path / "late.toml", {"kind": "workload", **LATE.workload(density)})
+    toml_text.write(tmp_path / "late.toml", {"kind": "workload", **LATE.workload(density)})
     about |= {"name": "fig-8", "workloads": ["late.toml"], "hardware": hardware}
     found = run_study(about, out=tmp_path / "out", base=tmp_path)
     cycles = {outcome.row["hardware"]: outcome.row["cycles"] for outcome in found}

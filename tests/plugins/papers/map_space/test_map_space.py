@@ -9,7 +9,7 @@ from sparsemap_plugins.papers.commands import ROOMS
 from sparsemap_plugins.papers.map_space import densities, fig_4, mappers, robust, surrogates, table_3, table_4
 
 from sparsemap.cli.main import cli
-from sparsemap.spec import toml_io
+from sparsemap.spec import toml_text
 
 SMALL = {
     "mse-fig-3": ("--workload", "resnet-conv4", "--scale", "0.002"),
@@ -41,7 +41,7 @@ def work(tmp_path_factory):
     for name in ("resnet-conv3", "resnet-conv4"):
         layer = {"kind": "workload", "override": True, "name": name, "type": "einsum", "density": {"P": 1.0, "Q": 1.0}}
         layer |= {"einsum": EINSUM, "dims": {"b": 2, "k": 16, "c": 8, "p": 14, "q": 14, "r": 3, "s": 3}}
-        toml_io.write(folder / "small" / f"{name}.toml", layer)
+        toml_text.write(folder / "small" / f"{name}.toml", layer)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARSEMAP_PLUGIN_DIRS", str(folder / "small"))
         yield folder

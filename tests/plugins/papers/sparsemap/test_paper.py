@@ -14,7 +14,7 @@ from sparsemap_plugins.papers.sparsemap import best_known, fig_7, quality, table
 
 from sparsemap.cli.main import cli
 from sparsemap.pieces.loading import load
-from sparsemap.spec import toml_io
+from sparsemap.spec import toml_text
 
 SMALL = {
     "table-iv": ("--workload", "mm1", "--seeds", "1", "--scale", "0.005"),
@@ -42,7 +42,7 @@ def test_a_command_writes_a_table_and_a_figure(name, tmp_path, monkeypatch):
     if name == "optimum":  # so few designs that all are tried in no time
         tiny = {"name": "small-conv", "einsum": "Z[k, p] = P[c, p + r] * Q[k, c, r]", "density": {"P": 0.5, "Q": 0.25}}
         tiny |= {"kind": "workload", "override": True, "dims": {"k": 2, "c": 2, "p": 2, "r": 2}}
-        toml_io.write(tmp_path / "tiny" / "workload.toml", tiny)
+        toml_text.write(tmp_path / "tiny" / "workload.toml", tiny)
         monkeypatch.setenv("SPARSEMAP_PLUGIN_DIRS", str(tmp_path / "tiny"))
     figures = has_matplotlib()
     args = ["paper", name, "--out", str(tmp_path / "out"), "--work", str(tmp_path / "work"), *SMALL[name]]

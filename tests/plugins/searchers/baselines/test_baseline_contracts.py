@@ -81,7 +81,7 @@ def test_a_missing_package_is_told_with_the_line_to_type(monkeypatch, name, pack
     def absent(module):
         raise ModuleNotFoundError(f"No module named '{module}'", name=module)
 
-    monkeypatch.setattr("sparsemap.errors.import_module", absent)
+    monkeypatch.setattr("sparsemap.extras.import_module", absent)
     line = rf"'{name}' needs the package '{package}'.*pip install .*\[baselines\]'"
     with pytest.raises(SearchError, match=line):
         search(toy_problem(), 10, searcher=REGISTRY.resolve("searcher", name))

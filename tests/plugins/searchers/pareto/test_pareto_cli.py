@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from sparsemap import load_problem, search
 from sparsemap.cli.main import cli
-from sparsemap.errors import install
+from sparsemap.extras import install
 from sparsemap.searching.folder import search_into
 from sparsemap.searching.front import non_dominated
 

@@ -9,7 +9,7 @@ from sparsemap_plugins.reports.front import knee
 from trade_offs import problem, registry
 
 from sparsemap import SearchError, search
-from sparsemap.errors import install
+from sparsemap.extras import install
 
 
 def draw(result, folder):
