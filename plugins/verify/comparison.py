@@ -163,4 +163,4 @@ def _cost(tally: Tally) -> Cost:
 
 
 def _with(problem: Problem, model: Any) -> Problem:
-    return problem if model == problem.cost_model else attrs.evolve(problem, cost_model=model)
+    return problem if model == problem.cost_model else problem.variant(cost_model=model)

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from sparsemap_plugins.verify import verify
 from verify_designs import build, random_design
 
+from sparsemap import load_problem, search
+
 seeds = st.integers(0, 2**32 - 1)
 CHARGES = ["drains", "holes", "remainders"]
 
@@ -47,3 +49,18 @@ def test_sparse_designs_compute_the_product_and_no_nonzero_lies_behind_the_end(s
     for size in problem.loops.sizes.values():
         product *= size
     assert sum(computes) <= product
+
+
+def test_designs_of_sizes_that_the_model_chose_are_executed_as_every_fidelity():
+    """A model without `remainders` would keep 64 words of n; here they are laid out as 72, for tiles that fit."""
+    levels = [
+        {"name": "DRAM", "class": "dram", "bandwidth": "1 GB/s"},
+        {"name": "GLB", "class": "sram", "capacity": "4 KB", "fanout": 4, "gate_skip": True},
+        {"name": "PEB", "class": "sram", "capacity": "128 B", "gate_skip": True},
+    ]
+    chip = {"technology": "12nm-recommended", "levels": levels, "compute": {"name": "MAC", "gate_skip": True}}
+    product = {"einsum": "Z[m, n] = P[m, k] * Q[k, n]", "dims": {"m": 64, "k": 128, "n": 64}}
+    problem = load_problem({**product, "density": {"P": 0.3, "Q": 0.7}}, chip)
+    assert problem.padded == {"n": (64, 72)}
+    found = verify(problem, search(problem, budget=50).best.design.batch, trials=1, compare=True)
+    assert found.correct and {"remainders", "overlap"} <= {effect.name for effect in found.effects}
