@@ -45,7 +45,7 @@ def ones(count):
 
 
 @pytest.mark.parametrize("searcher", SEARCHERS)
-@pytest.mark.parametrize("budget", [1, 7, 150, 3000])
+@pytest.mark.parametrize("budget", [1, 7, 150])
 def test_the_budget_is_spent_to_the_last_design_and_never_exceeded(searcher, budget):
     result = search(toy_problem(), budget, seed=3, searcher=searcher)
     assert result.evaluations == budget
@@ -53,17 +53,18 @@ def test_the_budget_is_spent_to_the_last_design_and_never_exceeded(searcher, bud
 
 
 @pytest.mark.parametrize("searcher", SEARCHERS)
-def test_every_gene_proposed_is_within_its_bounds(searcher):
+def test_every_gene_proposed_is_within_its_bounds_and_a_long_search_spends_its_budget(searcher):
     run = Search(toy_problem(), searcher, 1500, seed=1)
     while (genomes := run.ask()) is not None:
         assert genomes.dtype == np.int64
         assert ((genomes >= 1) & (genomes <= HIGH)).all()
         run.tell(run.problem.evaluator.evaluate(genomes))
+    assert run.result().evaluations == run.result().history[-1].evaluations == 1500
 
 
 @pytest.mark.parametrize("searcher", SEARCHERS)
 def test_one_seed_gives_one_result_and_another_seed_another(searcher):
-    results = [search(toy_problem(), 1200, seed, searcher) for seed in (5, 5, 6)]
+    results = [search(toy_problem(), 150, seed, searcher) for seed in (5, 5, 6)]
     first, again, _ = ({**r.to_dict(), "seconds": 0, "seed": 0} for r in results)
     assert first == again
     assert results[0].history_csv() == results[1].history_csv()
@@ -83,8 +84,9 @@ def test_a_problem_without_any_valid_design_ends_and_says_what_the_nearest_one_l
 
 @pytest.mark.parametrize("searcher", [name for name in SEARCHERS if name != "random"])
 def test_evolution_beats_random_search_on_a_smooth_problem(searcher):
-    evolved = np.mean([search(toy_problem(), 1500, seed, searcher).best.score for seed in range(5)])
-    random = np.mean([search(toy_problem(), 1500, seed, "random").best.score for seed in range(5)])
+    evolved, random = (
+        np.mean([search(toy_problem(), 400, seed, name).best.score for seed in range(3)]) for name in (searcher, "random")
+    )
     assert evolved < random
 
 
