@@ -196,7 +196,7 @@ def test_a_plan_is_never_worse_than_the_one_whose_designs_it_starts_from(tmp_pat
     network = {"name": "net", "input": [8, 12, 12], "layers": [*some, {**BLOCK["layers"][3], "p": 6, "q": 6}]}
     hardware = {**CHIP, "levels": [CHIP["levels"][0], {**CHIP["levels"][1], "capacity": "700 words"}]}
     for formats in ("matched", "free"):
-        best = planned(tmp_path / formats, network, hardware, budget=300, formats=formats)
+        best = planned(tmp_path / formats, network, hardware, budget=100, formats=formats)
         again = planned("", network, hardware, budget=12, seed=5, start=[tmp_path / formats], formats=formats)
         assert again.edp <= best.edp * (1 + 1e-12)
         layers = {layer.layer: layer.edp for layer in best.base.layers}
