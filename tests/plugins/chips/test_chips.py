@@ -164,7 +164,7 @@ def test_a_unit_that_cannot_be_is_named(registry, units, text):
 
 def test_a_design_that_uses_what_the_chip_has_not_is_refused_wherever_it_is_read(registry, tmp_path):
     free = load_problem("small-sparse", {"extends": "small", "name": "c"}, "small", registry=registry)
-    table = design_file.dump(search(free, 2000, seed=0).found.design)
+    table = design_file.dump(search(free, 300, seed=0).found.design)
     table["formats"]["P"] = ["bitmask"] * len(table["formats"]["P"])
     table["formats"]["Q"] = table["formats"]["Z"] = ["uncompressed"] * len(table["formats"]["P"])
     table["gate_skip"] = dict.fromkeys(table["gate_skip"], "gate-p-by-q")
@@ -361,16 +361,17 @@ def test_half_of_those_that_race_leave_at_each_turn(task, monkeypatch):
 
     monkeypatch.setattr(chip_search, "CLOSE", 1e9)
     monkeypatch.setattr(chip_search, "evaluated_chip", evaluated)
-    designed(attrs.evolve(task, budget=12))
+    designed(attrs.evolve(task, budget=12, fuse=False))
     counts = [len({chip for chip, turn in told if turn == at}) for at in range(1, 1 + max(turn for _, turn in told))]
     assert counts[0] > LAST and [*counts[1:], LAST] == [max(LAST, count // 2) for count in counts]
 
 
 def test_chips_of_another_search_stay_and_what_differs_is_named(task):
-    designed(attrs.evolve(task, budget=1))
+    task = attrs.evolve(task, budget=1, fuse=False)
+    designed(task)
     file = task.out / "chips.jsonl"
     older = file.read_text()
-    other = attrs.evolve(task, seed=task.seed + 1, budget=1)
+    other = attrs.evolve(task, seed=task.seed + 1)
     with pytest.raises(
         SearchError, match=r"chips.jsonl is of another search, .*; seed is .* \(--overwrite, in Python overwrite=True\)"
     ):
@@ -409,7 +410,7 @@ def test_layers_are_searched_for_what_the_chip_is_good_for(task, objective, inne
 
 
 def test_the_better_half_of_a_batch_goes_on_and_the_given_hardware_always(task):
-    result = designed(attrs.evolve(task, budget=12, layer_budget=20))
+    result = designed(attrs.evolve(task, budget=12, layer_budget=20, fuse=False))
     assert result.stopped and f"{result.stopped} stopped" in "\n".join(result.text())
     problem = outer_problem(task)
     lines = [json.loads(line) for line in (task.out / "chips.jsonl").read_text().splitlines()[1:]]
@@ -590,7 +591,7 @@ def test_no_result_is_worse_than_the_given_hardware_with_its_best_units(task, fu
 
 
 def test_constraints_hold_and_one_that_cannot_be_read_is_named(task, tmp_path, monkeypatch):
-    result = designed(attrs.evolve(task, budget=2, layer_budget=10))
+    result = designed(attrs.evolve(task, budget=2, fuse=False))
     assert all(row["set"]["levels.Buffer.capacity"] != "256 words" for row in result.valid)
     for text, said in [("Buffer.capcity <= 3", "did you mean 'Buffer.capacity'"), ("area_mm2 <", "area_mm2 <")]:
         with pytest.raises(SpecError, match=said):
