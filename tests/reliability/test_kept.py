@@ -85,10 +85,11 @@ def test_the_searches_of_a_paper_stay_too():
 
 
 def test_what_a_network_starts_from_counts_where_it_is_known():
+    words = ("run", "net.toml", "--space", "paper", "--budget", 60, "--hardware")
     for name in ("one", "two"):
-        command("run", "net.toml", "--hardware", "slow.toml", "--budget", 60, "--out", name)
-    command("run", "net.toml", "--hardware", "quick.toml", "--budget", 60, "--out", "F", "--start", "one")
-    assert "start is" in command("run", "net.toml", "--hardware", "quick.toml", "--budget", 60, "--out", "F", code=2)
+        command(*words, "slow.toml", "--out", name)
+    command(*words, "quick.toml", "--out", "F", "--start", "one")
+    assert "start is" in command(*words, "quick.toml", "--out", "F", code=2)
 
 
 def test_a_result_is_not_written_over_another_one():

@@ -585,7 +585,9 @@ def test_a_level_that_is_left_out_has_one_size():
 def test_no_result_is_worse_than_the_given_hardware_with_its_best_units(task, fuse):
     """Whatever the search tries after it, and however few chips."""
     for seed, chips in ((0, 1), (1, 4)):
-        result = designed(attrs.evolve(task, fuse=fuse, seed=seed, budget=chips, layer_budget=6, out=task.out / str(seed)))
+        result = designed(
+            attrs.evolve(task, fuse=fuse, seed=seed, budget=chips, layer_budget=6, out=task.out / str(seed))
+        )
         shared, free = (result.to_dict()[key]["edp_js"] for key in ("platform", "reference"))
         assert result.platform["allowed"] and result.edp_js <= shared * (1 + 1e-12) and free <= shared
 
