@@ -78,7 +78,7 @@ def test_designs_of_every_hardware_with_a_space_of_its_own_evaluate_the_same_aga
             problem = load_problem(layer | {"density": density}, name, registry=registry)
             found = problem.space.decode(problem.space.sample(40, np.random.default_rng(0)))
             before = problem.evaluator.evaluate_designs(found)
-            valid = np.flatnonzero(before.valid)[:3]
+            valid = np.flatnonzero(before.valid)[:2]
             assert len(valid), name
             for row in valid:
                 text = toml_text.dumps(dump(Design(problem, found.take(np.array([row])))))

@@ -26,7 +26,7 @@ def test_repaired_designs_are_those_of_the_repaired_genomes(workload, hardware):
 
 @pytest.mark.parametrize("searcher", ["sparsemap", "random"])
 def test_a_search_decodes_and_checks_little_more_than_it_evaluates(searcher, monkeypatch):
-    problem, budget, decoded, checked = load_problem("mm3", "cloud", registry=REGISTRY), 3000, [], []
+    problem, budget, decoded, checked = load_problem("mm3", "cloud", registry=REGISTRY), 2000, [], []
     columns, check = Space._columns, Space.check
 
     def counted_columns(self, segment, genes):

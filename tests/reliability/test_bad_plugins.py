@@ -200,13 +200,13 @@ def test_a_broken_bound_is_told_by_the_command_and_by_a_study(tmp_path, monkeypa
 
     monkeypatch.setattr(AnalyticModel, "lower_bound", too_high)
     for more in ((), ("--json",), ("--quiet",)):
-        done = CliRunner().invoke(cli, ["search", "mm1", "cloud", "--budget", "300", "--out", "out", *more])
+        done = CliRunner().invoke(cli, ["search", "mm1", "edge", "--budget", "60", "--out", "out", *more])
         assert done.exit_code == 0 and "BROKEN BOUND: the design scores" in done.stderr
     assert json.loads(Path("out/result.json").read_text())["broken_bound"].startswith("BROKEN BOUND")
-    study = {"kind": "study", "name": "s", "workloads": ["mm1"], "hardware": ["cloud"], "budget": 300}
+    study = {"kind": "study", "name": "s", "workloads": ["mm1"], "hardware": ["edge"], "budget": 60}
     toml_text.write("study.toml", study)
     done = CliRunner().invoke(cli, ["run", "study.toml", "--out", "study", "--quiet"])
-    assert "mm1 on cloud with sparsemap, seed 0: BROKEN BOUND" in done.stderr
+    assert "mm1 on edge with sparsemap, seed 0: BROKEN BOUND" in done.stderr
     toml_text.write("study.toml", study | {"formats": [[], ["two-level-bitmask"]], "budget": 60})
     done = CliRunner().invoke(cli, ["compare", "study.toml", "--out", "both"])
     assert done.exit_code == 1 and "2 results are below their proven bound" in done.stderr

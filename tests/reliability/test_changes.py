@@ -5,14 +5,13 @@ import logging
 import os
 import shutil
 import socket
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from crashes import search_quietly
+from crashes import in_process, search_quietly
 from toy_problem import toy_problem
 
 from sparsemap import SearchError
@@ -24,8 +23,9 @@ from sparsemap.searching.journal import JOURNAL_FILE, Journal
 from sparsemap.spec import toml_text
 from sparsemap.study import study
 
-STUDY = {"kind": "study", "name": "s", "workloads": ["mm1"], "hardware": ["cloud"], "searchers": ["random"],
-         "seeds": [0, 1], "budget": 300}  # fmt: skip
+STUDY = {"kind": "study", "name": "s", "workloads": ["small-sparse"], "hardware": ["small"], "searchers": ["random"],
+         "seeds": [0, 1], "budget": 300, "space": "paper"}  # fmt: skip
+ON = ["small", "--space", "paper"]
 WORKLOAD = {"kind": "workload", "name": "layer", "einsum": "Z[m, n] = P[m, k] * Q[k, n]",
             "dims": {"m": 16, "k": 16, "n": 16}, "density": {"P": 0.5, "Q": {"type": "data", "file": "q.npy"}}}  # fmt: skip
 FORMAT = {"kind": "format", "name": "mine", "compressed": True, "bits": "fibers * length", "lists": "mask"}
@@ -107,7 +107,7 @@ def test_a_search_goes_on_only_with_the_plugins_and_data_that_it_began_with():
     np.save("q.npy", np.eye(16))
 
     def search(code):
-        done = CliRunner().invoke(cli, ["search", "layer.toml", "cloud", "--budget", "300", "-q", "--out", "one"])
+        done = CliRunner().invoke(cli, ["search", "layer.toml", *ON, "--budget", "300", "-q", "--out", "one"])
         assert done.exit_code == code
         return done.stderr
 
@@ -116,7 +116,7 @@ def test_a_search_goes_on_only_with_the_plugins_and_data_that_it_began_with():
     from sparsemap import load_problem
     from sparsemap.searching.identity import identity_of
 
-    problem = load_problem("layer.toml", "cloud")
+    problem = load_problem("layer.toml", "small", "paper")
     with Journal(
         Path("one", JOURNAL_FILE), identity_of(problem, problem.registry.get("searcher", "sparsemap"), 300, 0)
     ):
@@ -199,7 +199,7 @@ def test_a_study_waits_for_the_process_that_searches_a_cell_and_takes_its_result
     pytest.importorskip("fcntl")
     monkeypatch.setattr(journal, "WAIT_SECONDS", 0)
     run()
-    cell = "mm1--cloud--random--seed0"
+    cell = "small-sparse--small--random--seed0"
     other = Other(f"new/{cell}", lambda: shutil.copytree(f"out/{cell}", f"new/{cell}", dirs_exist_ok=True))
     logging.getLogger("sparsemap").addHandler(other)
     try:
@@ -207,7 +207,7 @@ def test_a_study_waits_for_the_process_that_searches_a_cell_and_takes_its_result
     finally:
         logging.getLogger("sparsemap").removeHandler(other)
     assert (done.exit_code, done.stderr.partition(";")[0]) == (0, "2 cells, 1 kept from earlier")
-    about = f"mm1 on cloud with random, seed 0: waiting for process {os.getpid()} on {socket.gethostname()}"
+    about = f"small-sparse on small with random, seed 0: waiting for process {os.getpid()} on {socket.gethostname()}"
     assert other.heard == [f"{about}, which is searching it"]
     assert files(f"out/{cell}") == files(f"new/{cell}")
 
@@ -215,7 +215,7 @@ def test_a_study_waits_for_the_process_that_searches_a_cell_and_takes_its_result
 def test_a_cell_that_another_process_has_left_unfinished_is_searched(monkeypatch):
     pytest.importorskip("fcntl")
     monkeypatch.setattr(journal, "WAIT_SECONDS", 0)
-    other = Other("out/mm1--cloud--random--seed0", lambda: None)
+    other = Other("out/small-sparse--small--random--seed0", lambda: None)
     logging.getLogger("sparsemap").addHandler(other)
     try:
         assert run() == 0
@@ -228,10 +228,17 @@ def test_a_cell_that_another_process_has_left_unfinished_is_searched(monkeypatch
 def test_two_runs_of_one_study_at_a_time_end_with_the_same_table():
     pytest.importorskip("fcntl")
     toml_text.write("study.toml", {**STUDY, "budget": 3000})
-    command = [sys.executable, "-m", "sparsemap", "run", "study.toml", "--out", "out"]
-    both = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    told = [process.communicate()[1] for process in both]
-    assert [process.returncode for process in both] == [0, 0], told
+
+    def runs(told):
+        done = CliRunner().invoke(cli, ["run", "study.toml", "--out", "out"])
+        Path(told).write_text(done.stderr)
+        sys.exit(done.exit_code)
+
+    both = [in_process(runs, name) for name in ("one", "other")]
+    for process in both:
+        process.join()
+    told = [Path(name).read_text() for name in ("one", "other")]
+    assert [process.exitcode for process in both] == [0, 0], told
     assert all("2 cells" in text and "failed" not in text for text in told)
     assert not list(Path("out").rglob(JOURNAL_FILE))
 
@@ -245,7 +252,7 @@ NETWORK = {"kind": "network", "name": "net", "input": [16],
 
 def test_a_resumed_network_has_the_files_of_an_undisturbed_one_but_for_the_documented_keys(monkeypatch):
     toml_text.write("net.toml", NETWORK)
-    words = ["run", "net.toml", "--hardware", "cloud", "--budget", "300", "--out"]
+    words = ["run", "net.toml", "--hardware", *ON, "--budget", "150", "--out"]
     evaluate, calls, layers = Search.evaluate, [0], []
 
     def counted(self, *args):
@@ -287,12 +294,12 @@ def test_results_hold_no_absolute_paths_and_their_designs_can_be_read(tmp_path, 
     np.save("q.npy", np.eye(16))
     toml_text.write("layer.toml", WORKLOAD)
     toml_text.write("net.toml", NETWORK)
-    words = ["--budget", "300", "--out"]
+    words = [*ON, "--budget", "150", "--out"]
     for command in (
-        ["run", "net.toml", "--hardware", "cloud", *words, str(tmp_path / "net")],
-        ["search", str(tmp_path / "layer.toml"), "cloud", *words, str(tmp_path / "one")],
-        ["search", "layer.toml", "cloud", *words, "two", "--start", str(tmp_path / "one")],
-        ["search", "layer.toml", "cloud", *words, "front", "--objective", "pareto:energy,delay"],
+        ["run", "net.toml", "--hardware", *words, str(tmp_path / "net")],
+        ["search", str(tmp_path / "layer.toml"), *words, str(tmp_path / "one")],
+        ["search", "layer.toml", *words, "two", "--start", str(tmp_path / "one")],
+        ["search", "layer.toml", *words, "front", "--objective", "pareto:energy,delay"],
     ):
         assert CliRunner().invoke(cli, command).exit_code == 0
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and str(tmp_path).encode() in path.read_bytes()]

@@ -126,10 +126,10 @@ def test_the_command_tells_of_the_full_disk_and_of_the_best_design(registry, mon
 
 
 def test_a_full_disk_under_a_study_fails_its_cells_and_keeps_those_that_are_finished(monkeypatch):
-    toml_text.write("study.toml", {"kind": "study", "name": "s", "workloads": ["mm1", "mm3"], "hardware": ["cloud"],
+    toml_text.write("study.toml", {"kind": "study", "name": "s", "workloads": ["mm1", "small-sparse"], "hardware": ["cloud"],
                                  "searchers": ["random"], "budget": 300})  # fmt: skip
     command("run", "study.toml", "--out", "out")
-    Path("out/mm3--cloud--random--seed0/result.json").unlink()
+    Path("out/small-sparse--cloud--random--seed0/result.json").unlink()
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", full)
         done = command("run", "study.toml", "--out", "out", code=2)
@@ -319,11 +319,11 @@ def test_the_command_names_the_folder_of_a_partial_result(monkeypatch):
     command("search", "mm1", "cloud", "--budget", 300, "--searcher", "random", "--out", "out")
     evaluate = Search.evaluate
     monkeypatch.setattr(Search, "evaluate", fails_after(evaluate, 1, error=interrupt))
-    words = ("search", "mm3", "cloud", "--budget", 9000, "--searcher", "random", "--out", "out", "--overwrite")
+    words = ("search", "small-sparse", "cloud", "--budget", 9000, "--searcher", "random", "--out", "out", "--overwrite")
     done = command(*words, code=130)
     assert "what it found is in out/partial, and the complete result in out stays" in done.stderr
     assert json.loads(Path("out/result.json").read_text())["workload"] == "mm1"
-    assert json.loads(Path("out/partial/result.json").read_text())["workload"] == "mm3"
+    assert json.loads(Path("out/partial/result.json").read_text())["workload"] == "small-sparse"
 
 
 def test_a_search_does_not_take_the_place_of_another_one():
@@ -331,7 +331,7 @@ def test_a_search_does_not_take_the_place_of_another_one():
     command("search", "mm1", "cloud", "--budget", 100, *words)
     before = Path("out/result.json").read_bytes()
     other = {
-        "workload.": ("mm3", "cloud", 100),
+        "workload.": ("small-sparse", "cloud", 100),
         "hardware.": ("mm1", "edge", 100),
         "budget is 100 there, 60 here": ("mm1", "cloud", 60),
     }
@@ -358,7 +358,7 @@ def test_a_search_does_not_start_from_a_partial_design_beside_complete_ones(regi
     assert [Path(file).as_posix() for _, file, _ in given_designs(["runs"], registry)] == ["runs/one/design.toml"]
 
 
-STUDY = {"kind": "study", "name": "s", "workloads": ["mm1", "mm3"], "hardware": ["cloud"], "searchers": ["random"],
+STUDY = {"kind": "study", "name": "s", "workloads": ["mm1", "small-sparse"], "hardware": ["cloud"], "searchers": ["random"],
          "budget": 300}  # fmt: skip
 
 

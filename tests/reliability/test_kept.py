@@ -36,7 +36,7 @@ def files(folder):
 @pytest.mark.parametrize("fuse", [[], ["--fuse"]])
 def test_a_network_is_not_written_over_that_of_other_hardware_or_of_a_larger_budget(fuse):
     def run(hardware, budget, *more, code=0):
-        words = ("--hardware", f"{hardware}.toml", "--budget", budget, *fuse, "--out", "F", *more)
+        words = ("--hardware", f"{hardware}.toml", "--space", "paper", "--budget", budget, *fuse, "--out", "F", *more)
         return command("run", "net.toml", *words, code=code)
 
     run("slow", 60)
@@ -54,7 +54,7 @@ def test_a_network_is_not_written_over_that_of_other_hardware_or_of_a_larger_bud
 
 @pytest.mark.parametrize("fuse", [[], ["--fuse"]])
 def test_a_network_is_not_written_over_another_one(fuse):
-    words = ("--hardware", "slow.toml", "--budget", 60, *fuse, "--out", "F")
+    words = ("--hardware", "slow.toml", "--space", "paper", "--budget", 60, *fuse, "--out", "F")
     command("run", "net.toml", *words)
     before = files("F")
     other = {"kind": "network", "name": "other", "input": [16], "layers": [{**LAYERS[0], "name": "c"}]}
@@ -63,7 +63,7 @@ def test_a_network_is_not_written_over_another_one(fuse):
     assert "F/network.json is of another search, net on slow; layers is" in told and 'network is "net"' in told
     toml_text.write("other.toml", other | {"name": "net"})
     assert "; layers is" in command("run", "other.toml", *words, code=2)
-    found = search_network("other.toml", "slow.toml", budget=60)
+    found = search_network("other.toml", "slow.toml", budget=60, space="paper")
     with pytest.raises(SearchError, match=r"F/network\.json is of another search"):
         found.write("F")
     assert files("F") == before
@@ -85,10 +85,11 @@ def test_the_searches_of_a_paper_stay_too():
 
 
 def test_what_a_network_starts_from_counts_where_it_is_known():
+    words = ("run", "net.toml", "--space", "paper", "--budget", 60, "--hardware")
     for name in ("one", "two"):
-        command("run", "net.toml", "--hardware", "slow.toml", "--budget", 60, "--out", name)
-    command("run", "net.toml", "--hardware", "quick.toml", "--budget", 60, "--out", "F", "--start", "one")
-    assert "start is" in command("run", "net.toml", "--hardware", "quick.toml", "--budget", 60, "--out", "F", code=2)
+        command(*words, "slow.toml", "--out", name)
+    command(*words, "quick.toml", "--out", "F", "--start", "one")
+    assert "start is" in command(*words, "quick.toml", "--out", "F", code=2)
 
 
 def test_a_result_is_not_written_over_another_one():

@@ -45,7 +45,7 @@ def ones(count):
 
 
 @pytest.mark.parametrize("searcher", SEARCHERS)
-@pytest.mark.parametrize("budget", [1, 7, 150, 3000])
+@pytest.mark.parametrize("budget", [1, 7, 150])
 def test_the_budget_is_spent_to_the_last_design_and_never_exceeded(searcher, budget):
     result = search(toy_problem(), budget, seed=3, searcher=searcher)
     assert result.evaluations == budget
@@ -53,17 +53,18 @@ def test_the_budget_is_spent_to_the_last_design_and_never_exceeded(searcher, bud
 
 
 @pytest.mark.parametrize("searcher", SEARCHERS)
-def test_every_gene_proposed_is_within_its_bounds(searcher):
+def test_every_gene_proposed_is_within_its_bounds_and_a_long_search_spends_its_budget(searcher):
     run = Search(toy_problem(), searcher, 1500, seed=1)
     while (genomes := run.ask()) is not None:
         assert genomes.dtype == np.int64
         assert ((genomes >= 1) & (genomes <= HIGH)).all()
         run.tell(run.problem.evaluator.evaluate(genomes))
+    assert run.result().evaluations == run.result().history[-1].evaluations == 1500
 
 
 @pytest.mark.parametrize("searcher", SEARCHERS)
 def test_one_seed_gives_one_result_and_another_seed_another(searcher):
-    results = [search(toy_problem(), 1200, seed, searcher) for seed in (5, 5, 6)]
+    results = [search(toy_problem(), 150, seed, searcher) for seed in (5, 5, 6)]
     first, again, _ = ({**r.to_dict(), "seconds": 0, "seed": 0} for r in results)
     assert first == again
     assert results[0].history_csv() == results[1].history_csv()
@@ -83,8 +84,11 @@ def test_a_problem_without_any_valid_design_ends_and_says_what_the_nearest_one_l
 
 @pytest.mark.parametrize("searcher", [name for name in SEARCHERS if name != "random"])
 def test_evolution_beats_random_search_on_a_smooth_problem(searcher):
-    evolved = np.mean([search(toy_problem(), 1500, seed, searcher).best.score for seed in range(5)])
-    random = np.mean([search(toy_problem(), 1500, seed, "random").best.score for seed in range(5)])
+    budget = 120 if searcher == "chips" else 400  # which takes long over each design, and needs few
+    evolved, random = (
+        np.mean([search(toy_problem(), budget, seed, name).best.score for seed in range(3)])
+        for name in (searcher, "random")
+    )
     assert evolved < random
 
 
@@ -119,17 +123,17 @@ def test_plain_scores_may_be_told():
 
 @pytest.mark.parametrize("scale", [np.log, lambda edp: edp / 1e12, np.ones_like])
 def test_no_bound_of_the_objective_speaks_of_plain_scores(scale):
-    problem = load_problem("mm1", "edge-16gbps")
-    run = Search(problem, budget=200)
+    problem = load_problem("mm1", "edge-16gbps", "paper")
+    run = Search(problem, budget=100)
     while (genomes := run.ask()) is not None:
         edp = problem.evaluator.evaluate(genomes).score("edp")
         run.tell(np.where(np.isfinite(edp), scale(edp), np.inf))
         assert run.snapshot().gap is None
     result = run.result()
-    assert result.evaluations == 200
+    assert result.evaluations == 100
     assert (result.bound, result.gap, result.best.gap, result.broken_bound) == (None, None, None, "")
     assert "optimum" not in repr(result) + result.report("summary")
-    assert search(problem, 200).gap > 1.0  # that of the next search is as it was
+    assert search(problem, 100).gap > 1.0  # that of the next search is as it was
 
 
 @pytest.mark.parametrize(

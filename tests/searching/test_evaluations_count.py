@@ -32,8 +32,8 @@ def test_the_designs_that_the_model_sees_are_the_evaluations_of_the_result(searc
         pytest.importorskip(PACKAGES[searcher])
     seen = []
     problem = counting(load_problem("mm1", "edge", registry=REGISTRY), seen)
-    result = search(problem, 300, searcher=searcher)
-    assert sum(seen) == result.proposed == result.evaluations <= 300
+    result = search(problem, 160, searcher=searcher)
+    assert sum(seen) == result.proposed == result.evaluations <= 160
 
 
 def test_a_searcher_cannot_evaluate_past_the_driver():

@@ -25,25 +25,31 @@ def registry():
     return load()
 
 
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """What `search_quietly` writes for the toy problem with a budget of 200."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    search_quietly(folder, toy_problem(), 200)
+    return outcome(folder)
+
+
 def _identity(problem, budget=600, seed=7, searcher="sparsemap"):
     return identity_of(problem, Search(problem, searcher, budget).searcher, budget, seed)
 
 
-def test_a_torn_journal_is_good_up_to_the_tear(tmp_path):
-    search_quietly(tmp_path / "whole", toy_problem(), 600)
-    data = stopped(tmp_path / "torn", toy_problem()).read_bytes()
+def test_a_torn_journal_is_good_up_to_the_tear(undisturbed, tmp_path):
+    data = stopped(tmp_path / "torn", toy_problem(), 200, 100).read_bytes()
     sizes = [*range(12), *range(12, 60, 6), *random.Random(0).sample(range(60, len(data)), 16), len(data) - 1]
     for size in sizes:
         folder = tmp_path / f"torn{size}"
         folder.mkdir(exist_ok=True)
         (folder / JOURNAL_FILE).write_bytes(data[:size])
-        search_quietly(folder, toy_problem(), 600)
-        assert outcome(folder) == outcome(tmp_path / "whole"), size
+        search_quietly(folder, toy_problem(), 200)
+        assert outcome(folder) == undisturbed, size
 
 
-def test_damage_in_the_journal_costs_what_comes_after_it_but_is_never_believed(tmp_path):
-    search_quietly(tmp_path / "whole", toy_problem(), 600)
-    data = stopped(tmp_path / "good", toy_problem()).read_bytes()
+def test_damage_in_the_journal_costs_what_comes_after_it_but_is_never_believed(undisturbed, tmp_path):
+    data = stopped(tmp_path / "good", toy_problem(), 200, 100).read_bytes()
     start = data.index(b"}}", 20)
     draw = random.Random(0)
     for place in draw.sample(range(start + 10, len(data)), 24):
@@ -52,24 +58,21 @@ def test_damage_in_the_journal_costs_what_comes_after_it_but_is_never_believed(t
         changed = bytearray(data)
         changed[place] ^= 1 << draw.randrange(8)
         (folder / JOURNAL_FILE).write_bytes(changed)
-        search_quietly(folder, toy_problem(), 600)
-        assert outcome(folder) == outcome(tmp_path / "whole"), place
+        search_quietly(folder, toy_problem(), 200)
+        assert outcome(folder) == undisturbed, place
 
 
 @pytest.mark.parametrize("header", [b"{not JSON", b"[" * 100_000, b"[1]", None])
-def test_a_header_that_says_nothing_is_no_header(header, tmp_path):
-    whole, made = tmp_path / "whole", tmp_path / "made"
-    search_quietly(whole, toy_problem(), 600)
-    made.mkdir()
+def test_a_header_that_says_nothing_is_no_header(header, undisturbed, tmp_path):
     length = (2**32 - 1 if header is None else len(header)).to_bytes(4, "little")
     text = header or b"{}"
-    (made / JOURNAL_FILE).write_bytes(MAGIC + length + text + zlib.crc32(text).to_bytes(4, "little"))
+    (tmp_path / JOURNAL_FILE).write_bytes(MAGIC + length + text + zlib.crc32(text).to_bytes(4, "little"))
     tracemalloc.start()
-    search_quietly(made, toy_problem(), 600)
+    search_quietly(tmp_path, toy_problem(), 200)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1e9  # not what the length asks for
-    assert outcome(made) == outcome(whole)
+    assert outcome(tmp_path) == undisturbed
 
 
 def test_recorded_designs_are_not_evaluated_again(tmp_path, monkeypatch):
@@ -171,21 +174,21 @@ def test_two_searches_in_one_folder_at_a_time_are_refused(tmp_path, monkeypatch)
 
 
 def test_memory_does_not_grow_with_the_journal(tmp_path):
-    """A journal of 48 MB is replayed within a few."""
+    """A journal of 14 MB is replayed within two."""
 
     class Wide(Searcher):
         type_name = "wide"
 
         def search(self, space, budget, rng):
             while True:
-                yield space.sample(20_000, rng)
+                yield space.sample(5_000, rng)
 
     path = tmp_path / JOURNAL_FILE
-    search(toy_problem(), 2_000_000, 0, Wide(name="wide"), journal=path)
-    assert path.stat().st_size > 48e6
+    search(toy_problem(), 600_000, 0, Wide(name="wide"), journal=path)
+    assert path.stat().st_size > 14e6
     tracemalloc.start()
-    search(toy_problem(), 2_000_000, 0, Wide(name="wide"), journal=path)
-    assert tracemalloc.get_traced_memory()[1] < 20e6
+    search(toy_problem(), 600_000, 0, Wide(name="wide"), journal=path)
+    assert tracemalloc.get_traced_memory()[1] < 5e6
     tracemalloc.stop()
 
 

@@ -17,7 +17,7 @@ from sparsemap.spec import toml_text
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes")
 
-BUDGET = 1000
+BUDGET = 400
 
 
 @pytest.fixture(scope="module")
@@ -25,9 +25,9 @@ def registry():
     return load()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def problem(registry):
-    return load_problem("mm1", "cloud", registry=registry)
+    return load_problem("small-sparse", "small", "paper", registry=registry)
 
 
 def killed_at(evaluations):
@@ -47,14 +47,14 @@ def killed_search(folder, problem, evaluations):
 
 
 @pytest.fixture(scope="module")
-def undisturbed(registry, tmp_path_factory):
+def undisturbed(problem, tmp_path_factory):
     """The files of a search that nothing disturbs."""
     folder = tmp_path_factory.mktemp("undisturbed")
-    search_quietly(folder, load_problem("mm1", "cloud", registry=registry), BUDGET)
+    search_quietly(folder, problem, BUDGET)
     return outcome(folder)
 
 
-@pytest.mark.parametrize("evaluations", [1, 700, BUDGET])
+@pytest.mark.parametrize("evaluations", [1, 250, BUDGET])
 def test_killed_after_any_batch_it_ends_with_the_same_result(evaluations, undisturbed, problem, tmp_path):
     killed_search(tmp_path, problem, evaluations)
     search_quietly(tmp_path, problem, BUDGET)
@@ -63,7 +63,7 @@ def test_killed_after_any_batch_it_ends_with_the_same_result(evaluations, undist
 
 
 def test_killed_again_and_again_it_gets_there(undisturbed, problem, tmp_path):
-    for evaluations in (300, 700, 700):
+    for evaluations in (100, 250, 250):
         killed_search(tmp_path, problem, evaluations)
     search_quietly(tmp_path, problem, BUDGET)
     assert outcome(tmp_path) == undisturbed
@@ -73,11 +73,11 @@ WRITES = ((Journal, "_write"), (os, "replace"), (os, "unlink"))
 
 
 def test_dying_before_or_after_any_write_loses_nothing(tmp_path, monkeypatch):
-    search_quietly(tmp_path / "whole", toy_problem(), 200)
+    search_quietly(tmp_path / "whole", toy_problem(), 60)
     expected = outcome(tmp_path / "whole")
     with monkeypatch.context() as patched:
         count = crashes.dying(patched, WRITES, after=10**6)
-        search_quietly(tmp_path / "counted", toy_problem(), 200)
+        search_quietly(tmp_path / "counted", toy_problem(), 60)
     writes = count[0]
     assert writes >= 8
     for write in range(1, writes + 1):
@@ -85,13 +85,13 @@ def test_dying_before_or_after_any_write_loses_nothing(tmp_path, monkeypatch):
             folder = tmp_path / f"at{moment}"
             with monkeypatch.context() as patched:
                 crashes.dying(patched, WRITES, after=moment)
-                process = in_process(search_quietly, folder, toy_problem(), 200)
+                process = in_process(search_quietly, folder, toy_problem(), 60)
                 process.join()
             assert process.exitcode == 9
             ended = (folder / "result.json").exists()  # the last of the files, which says that all are there
             assert ended or unfinished(folder) or moment == -1, moment
             assert not ended or outcome(folder) == expected, moment
-            search_quietly(folder, toy_problem(), 200)
+            search_quietly(folder, toy_problem(), 60)
             assert outcome(folder) == expected, moment
             assert not list(folder.glob("*.bin"))
 
@@ -116,10 +116,10 @@ def test_a_problem_without_valid_designs_goes_on_too(tmp_path):
 def test_several_objectives_go_on_too(registry, tmp_path):
     if "pareto" not in registry.types("objective"):
         pytest.skip("no objective with several values is registered")
-    problem = load_problem("mm1", "cloud", objective="pareto:energy,delay", registry=registry)
-    search_quietly(tmp_path / "whole", problem, 1200, None)
-    stopped(tmp_path / "torn", problem, 1200, 700, searcher=None)
-    search_quietly(tmp_path / "torn", problem, 1200, None)
+    problem = load_problem("small-sparse", "small", "paper", objective="pareto:energy,delay", registry=registry)
+    search_quietly(tmp_path / "whole", problem, 1000, None)
+    stopped(tmp_path / "torn", problem, 1000, 600, searcher=None)
+    search_quietly(tmp_path / "torn", problem, 1000, None)
     assert outcome(tmp_path / "torn") == outcome(tmp_path / "whole")
     fronts = [(tmp_path / name / "front.csv").read_text() for name in ("whole", "torn")]
     assert fronts[0] == fronts[1]
@@ -158,31 +158,32 @@ def command(tmp_path):
 
 
 def test_the_same_command_goes_on_after_kill_9(command, tmp_path):
-    args = ("search", "mm1", "cloud", "--budget", 400, "--seed", 3, "--quiet")
+    args = ("search", "small-sparse", "small", "--space", "paper", "--budget", 200, "--seed", 3, "--quiet")
     expected = command(*args, "--out", tmp_path / "whole")
     torn = tmp_path / "torn"
-    command(*args, "--out", torn, code=-signal.SIGKILL, KILL_AT="200")
+    command(*args, "--out", torn, code=-signal.SIGKILL, KILL_AT="100")
     assert unfinished(torn)
     assert command(*args, "--out", torn) == expected
     assert outcome(torn) == outcome(tmp_path / "whole")
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_a_killed_study_goes_on_and_ends_with_the_same_table(jobs, command, tmp_path):
+def test_a_killed_study_goes_on_and_ends_with_the_same_table(command, tmp_path):
     study = tmp_path / "study.toml"
     few = {"kind": "searcher", "name": "few", "type": "random", "batch": 50}
     toml_text.write(tmp_path / "few.toml", few)
-    toml_text.write(study, {"kind": "study", "name": "s", "workloads": ["mm1"], "hardware": ["cloud"],
-                          "searchers": ["few.toml"],
+    toml_text.write(study, {"kind": "study", "name": "s", "workloads": ["small-sparse"], "hardware": ["small"],
+                          "searchers": ["few.toml"], "space": "paper",
                           "seeds": [0, 1, 2], "budget": 400})  # fmt: skip
     args = ("run", study, "--quiet", "--out")
     command(*args, tmp_path / "whole")
-    torn = tmp_path / "torn"
-    victim = {"KILL_PARENT": "1"} if jobs > 1 else {}
-    for evaluations in ("150", "300")[: 2 if jobs > 1 else 1]:
-        command(*args, torn, "--jobs", jobs, code=-signal.SIGKILL, KILL_AT=evaluations, **victim)
-    command(*args, torn, "--jobs", jobs)
-    assert (torn / "table.csv").read_text() == (tmp_path / "whole/table.csv").read_text()
-    for cell in (tmp_path / "whole").glob("mm*"):
-        assert outcome(torn / cell.name) == outcome(cell)
-    assert not list(torn.rglob("*.bin")) and not list(torn.rglob("*.tmp"))
+    cells = list((tmp_path / "whole").glob("small*"))
+    assert len(cells) == 3
+    for jobs, victim in ((1, {}), (2, {"KILL_PARENT": "1"})):
+        torn = tmp_path / f"torn{jobs}"
+        command(*args, torn, "--jobs", jobs, code=-signal.SIGKILL, KILL_AT="150", **victim)
+        assert any(unfinished(torn / cell.name) for cell in cells)
+        command(*args, torn, "--jobs", jobs)
+        assert (torn / "table.csv").read_text() == (tmp_path / "whole/table.csv").read_text()
+        for cell in cells:
+            assert outcome(torn / cell.name) == outcome(cell)
+        assert not list(torn.rglob("*.bin")) and not list(torn.rglob("*.tmp"))

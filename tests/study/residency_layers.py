@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import cache, wraps
 from itertools import pairwise, permutations, product
 from typing import Any
 
@@ -46,6 +48,19 @@ SPACE = {
         ]
     },
 }
+
+
+def once(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes what follows from a layer, a machine and so on once: many cases have the same layers on the same machine."""
+    made: dict[str, Any] = {}
+
+    @wraps(make)
+    def kept(*given: Any) -> Any:
+        key = repr([{k: v for k, v in one.items() if k not in ("name", "inputs", "kind")} if isinstance(one, Mapping) else one
+                    for one in given])  # fmt: skip
+        return made[key] if key in made else made.setdefault(key, make(*given))
+
+    return kept
 
 
 def divisors(size: int) -> list[int]:
@@ -92,8 +107,16 @@ def problem(
         "resides": dict.fromkeys(kept, "GLB"),
         "resident_words": dict.fromkeys(kept, 0),
     }
-    table = hardware(machine, lanes, mac_pj, turns)
-    return load_problem(workload, table, SPACE, cost_model="timeloop", registry=REGISTRY)
+    first = first_on(json.dumps(hardware(machine, lanes, mac_pj, turns)))
+    given = load_problem(workload, first.hardware, first.space_spec, cost_model=first.cost_model, registry=REGISTRY)
+    given.__dict__ |= {"chip": first.chip, "levels": first.levels, "technology": first.technology}
+    return given
+
+
+@cache
+def first_on(table: str) -> Problem:
+    """Any problem on a hardware, in JSON: others on it have its pieces and its chip."""
+    return load_problem("small-sparse", json.loads(table), SPACE, cost_model="timeloop", registry=REGISTRY)
 
 
 def splits(size: int, levels: int) -> Iterator[tuple[int, ...]]:
@@ -153,6 +176,7 @@ class Turns:
         others = [[(1, *some) for some in splits(given.sizes[dim], levels)] for dim in "oc"]
         return with_orders(given, list(product(*others, along)), levels - 1)
 
+    @once
     def points(self, node: Mapping[str, Any], machine: Mapping[str, Any], kept: str, mode: Any) -> list[TablePoint]:
         """As `points`: what equal turns cost, and what it adds to make the first one longer, which then takes room."""
         parts = [(self.count, self.step, 1), (1, self.first, 1), (1, self.step, -1)]
@@ -195,6 +219,7 @@ def packing(given: Problem, designs: Designs, packed: str, g: int) -> tuple[Desi
     return Designs(columns), whole
 
 
+@once
 def points(
     node: Mapping[str, Any], machine: Mapping[str, Any], kept: str, packed: str = ""
 ) -> dict[Outermost, list[TablePoint]]:

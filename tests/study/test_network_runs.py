@@ -36,7 +36,8 @@ TINY: dict[str, Any] = {
         {"name": "again", "type": "linear", "k": 10, "n": 16},
     ],
 }
-BUDGET = 200
+BUDGET = 100
+SPACE = "paper"  # whose bounds are made soon
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,7 @@ def test_a_seed_that_no_search_takes_is_refused_before_any_cell_of_a_study_runs(
 
 def searched(out: Path | str = "", **given: Any) -> NetworkResult:
     return search_network(
-        TINY, "edge-16gbps", **{"budget": BUDGET, "seed": 3, "out": out, "warm_start": "off", **given}
+        TINY, "edge-16gbps", **{"budget": BUDGET, "seed": 3, "out": out, "warm_start": "off", "space": SPACE, **given}
     )
 
 
@@ -123,7 +124,7 @@ def test_a_layer_ends_as_a_search_of_its_own(result: NetworkResult):
     registry = load()
     nodes = {node.name: node for node in nodes_of(registry.build("network", TINY), registry)}
     for layer in result.layers:
-        problem = load_problem(nodes[layer.searched].piece, "edge-16gbps", registry=registry)
+        problem = load_problem(nodes[layer.searched].piece, "edge-16gbps", SPACE, registry=registry)
         assert search(problem, BUDGET, 3).found.edp == layer.edp
 
 
@@ -169,10 +170,22 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_the_command_prints_a_row_per_search_and_the_totals(tiny: str, result: NetworkResult, folder: Path):
-    given = (tiny, "--hardware", "edge-16gbps", "--budget", BUDGET, "--seed", 3, "--warm-start", "off")
+    given = (
+        tiny,
+        "--hardware",
+        "edge-16gbps",
+        "--budget",
+        BUDGET,
+        "--seed",
+        3,
+        "--warm-start",
+        "off",
+        "--space",
+        SPACE,
+    )
     text = run(*given).stdout
     assert sorted(path.name for path in Path().iterdir()) == ["tiny.toml"]  # nothing is written without --out
-    assert "first and 1 more      3" in text and "tiny on edge-16gbps: 5 layers, 3 searches of 200 designs each" in text
+    assert "first and 1 more      3" in text and "tiny on edge-16gbps: 5 layers, 3 searches of 100 designs each" in text
     costs = result.costs
     assert f"EDP      {costs['edp_js']:.4g} J * s ({result.edp:.4g} pJ * cycles)" in text
     assert f"W on the mean, {costs['area_mm2']:.3g} mm2" in text
@@ -245,7 +258,7 @@ def test_a_source_that_changes_has_what_follows_it_searched_again(tmp_path: Path
     assert again == ["done", "done", "kept", "kept"]  # the same design was found again
     network = {**TINY, "layers": [{"name": "first", **CONV, "k": 16}, *TINY["layers"][3:]]}
     del network["input"]
-    given = {"budget": BUDGET, "seed": 3, "out": tmp_path, "warm_start": "edit"}
+    given = {"budget": BUDGET, "seed": 3, "out": tmp_path, "warm_start": "edit", "space": SPACE}
     with pytest.raises(SearchError, match=r"first/result\.json is of another search"):
         search_network(network, "edge-16gbps", **given)
     changed = search_network(network, "edge-16gbps", **given, overwrite=True)
@@ -265,7 +278,7 @@ def test_a_layer_whose_design_is_gone_is_searched_again_so_that_all_totals_stay(
 def test_a_run_starts_from_the_designs_of_another_one_on_other_hardware(
     result: NetworkResult, folder: Path, tmp_path: Path
 ):
-    found = search_network(TINY, "mobile", budget=40, start=[folder], warm_start="off", out=tmp_path)
+    found = search_network(TINY, "mobile", budget=40, start=[folder], warm_start="off", out=tmp_path, space=SPACE)
     assert [layer.start.split()[0] for layer in found.layers] == ["first", "first", "fc", "again"]
     assert {layer.start_distance for layer in found.layers} == {0.0}
     with pytest.raises(SearchError, match="is in the folder of this run"):
@@ -287,9 +300,10 @@ def test_warm_starts_need_a_searcher_that_takes_designs():
 
 def test_a_study_has_a_row_for_each_network_with_its_totals(tiny: str, tmp_path: Path):
     table = {"kind": "study", "name": "s", "networks": [tiny], "workloads": ["mm1"], "hardware": ["edge-16gbps"]}
-    Path("study.toml").write_text(toml_text.dumps({**table, "budget": 100, "count": "valid", "warm_start": "edit"}))
+    given = {"budget": 100, "count": "valid", "warm_start": "edit", "space": SPACE}
+    Path("study.toml").write_text(toml_text.dumps(table | given))
     rows = json.loads(run("study.toml", "--out", "one", "--json").stdout)
-    alone = search_network(TINY, "edge-16gbps", budget=100, count="valid", warm_start="edit")
+    alone = search_network(TINY, "edge-16gbps", **given)
     assert [(row["workload"], row["searcher"]) for row in rows] == [("mm1", "sparsemap"), ("tiny", "sparsemap")]
     assert (rows[1]["edp"], rows[1]["cycles"], rows[1]["evaluations"]) == (alone.edp, alone.cycles, 3 * 100)
     assert json.loads(Path("one/tiny--edge-16gbps--sparsemap--seed0/network.json").read_text())["edp"] == alone.edp

@@ -53,7 +53,7 @@ def test_threads_on_one_problem_get_the_numbers_of_one_alone(workload: str, hard
 
 def test_threads_search_on_one_problem_as_one_alone(eager_threads: None) -> None:
     def best(seed: int) -> list[int]:
-        return search(shared, budget=400, seed=seed).best.genome.tolist()
+        return search(shared, budget=200, seed=seed).best.genome.tolist()
 
     shared = load_problem("mm12", "mobile", registry=REGISTRY)
     with ThreadPoolExecutor(THREADS) as pool:

@@ -102,7 +102,7 @@ def test_repair_and_guesses_go_by_the_fan_outs_of_the_own_chip():
 
 def test_the_search_ends_with_the_best_of_searches_of_every_chip():
     problem = problem_of(constraints=["GLB.fanout <= 4"])
-    found = [sparsemap.search(problem, budget=2_000, seed=seed).best for seed in range(3)]
+    found = [sparsemap.search(problem, budget=2_000, seed=seed).best for seed in range(2)]
     best = np.inf
     for chip in np.ndindex(3, 2, 2):
         alone = sparsemap.load_problem(WORKLOAD, chip_of(problem, chip), "full", objective="edp_js", registry=REGISTRY)

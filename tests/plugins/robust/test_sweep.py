@@ -28,7 +28,7 @@ def designs(registry, tmp_path_factory):
         workload = {**EINSUM, "density": {"P": density, "Q": {"type": "n-of-m", "n": 2, "m": 4}}}
         search(
             load_problem(workload, HARDWARE, objective="robust:edp", cost_model="timeloop", registry=registry),
-            2000,
+            600,
             seed,
         ).write(folder / name)
     return folder

@@ -31,27 +31,28 @@ def real_problem(space="paper"):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_keeps_the_contract_on_the_genome_of_the_paper(name):
-    check_searcher(searcher(name), real_problem(), budget=700)
+    check_searcher(searcher(name), real_problem(), budget=300)
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("budget", [1, 7, 150, 1100])
+@pytest.mark.parametrize("budget", [1, 7, 150])
 def test_the_budget_is_spent_to_the_last_design_and_never_exceeded(name, budget):
     assert search(toy_problem(), budget, seed=3, searcher=searcher(name)).evaluations == budget
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_genes_stay_within_their_bounds_and_those_with_one_value_stay(name):
-    run = Search(toy_problem(), searcher(name), 700, seed=1)
+def test_genes_stay_within_their_bounds_and_a_longer_search_spends_its_budget(name):
+    run = Search(toy_problem(), searcher(name), 1100, seed=1)
     while (genomes := run.ask()) is not None:
         assert genomes.dtype == np.int64
         assert ((genomes >= 1) & (genomes <= HIGH)).all()
         run.tell(run.problem.evaluator.evaluate(genomes))
+    assert run.result().evaluations == 1100
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_one_seed_gives_one_result_and_another_seed_another(name):
-    first, again, other = (search(toy_problem(), 600, seed, searcher(name)).history_csv() for seed in (5, 5, 6))
+    first, again, other = (search(toy_problem(), 300, seed, searcher(name)).history_csv() for seed in (5, 5, 6))
     assert first == again
     assert first != other
 
