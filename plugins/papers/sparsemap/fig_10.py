@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sparsemap.errors import SearchError
 from sparsemap.files import grouped, times
 from sparsemap.plots import Figure, Panel, figure
 
@@ -25,7 +26,9 @@ def report(runner: Runner, name: str) -> Report:
     first = found[STUDIES["fig-10"]]["sparsemap-paper"]
     where, budget = f"{first[0].workload} on {first[0].hardware}", first[0].result["budget"]
     every = [statistics.median(run.edp for run in runs) for searchers in found.values() for runs in searchers.values()]
-    target = NEAR * max(edp for edp in every if math.isfinite(edp))
+    if not (finite := [edp for edp in every if math.isfinite(edp)]):
+        raise SearchError(f"no search of {where} found a valid design among {budget:,}; a larger --scale has more")
+    target = NEAR * max(finite)
     lines, rows, ratios, panels = [], [], [], {}
     for searcher, moves in MOVES.items():
         panels[moves] = [curve(codes, searchers[searcher]) for codes, searchers in found.items()]

@@ -77,6 +77,16 @@ def test_a_workload_that_the_study_lacks_is_named(tmp_path):
     assert "study 'fig-10' has no conv99" in done.output
 
 
+def test_searches_that_find_nothing_valid_say_how_to_go_on(tmp_path):
+    command = ["paper", "fig-10", "--scale", "0.001", "--seeds", "1", "--work", str(tmp_path), "--out", str(tmp_path)]
+    done = CliRunner().invoke(cli, command)
+    assert (
+        done.exit_code == 2
+        and "found a valid design among" in done.output
+        and "a larger --scale has more" in done.output
+    )
+
+
 def test_the_printed_table_has_the_averages_that_the_paper_states():
     paper = table_iv.printed()
     assert len(paper) == 84
