@@ -171,21 +171,26 @@ def prune_weights(source: Path, job: Job, options: Options) -> str:
 
 
 def _prune_weights(source: Path, job: Job, options: Options) -> str:
+    if options["positions"] and (options["network"] or source.suffix == MODEL):
+        raise SparseMapError("--positions is for weights alone; the layers of a network say their output pixels")
     model = _imported(source, options) if source.suffix == MODEL else None
     if model:
         every = {name: weights_of(str(source), name, array) for name, array in model.weights().items()}
         network: WeightsOfNetwork | None = WeightsOfNetwork.of(model.out, source.stem)
     else:
-        every = read_weights(source, options["layout"])
+        arrays = read_weights(source, options["layout"])
         network = WeightsOfNetwork.of(options["network"]) if options["network"] else None
-        every = network.named(every, source) if network else every
-    weights = chosen_layers(every, options["layers"])
+        layers = network.layers_of(arrays, source) if network else {name: name for name in arrays}
+        every = {layer: arrays[name] for name, layer in layers.items()}
+    weights = chosen_layers(every, options["layers"], job.prune_classifier)
     alone = [name for name, array in weights.items() if depthwise(array)]
     notes = [f"{name}: stays dense, every channel has a window of its own" for name in alone]
     weights = {name: array for name, array in weights.items() if name not in alone}
     if not weights:
         raise SparseMapError("\n".join([*notes, f"{shown(source)}: no layer is left to prune"]))
     file_names(weights)
+    if source.name == "masked.npy":
+        raise SparseMapError(f"{shown(source)}: is the name of the masked weights; rename it")
     positions = _positions(every, options["positions"], network, notes)
     evidence = _evidence(job.criterion, weights, options)
     grids = {name: job.block.grid(array.shape) for name, array in weights.items()}
@@ -207,7 +212,8 @@ def _prune_weights(source: Path, job: Job, options: Options) -> str:
         masked = {name: in_layout(array, model.weights()[name].ndim) for name, array in pruned.masked.items()}
         model.write_masked(options["out"] / f"masked{MODEL}", masked)
     else:
-        write_masked(source, options["out"], pruned.masked, options["layout"])
+        masked = {name: pruned.masked[layer] for name, layer in layers.items() if layer in masks}
+        write_masked(source, options["out"], masked, options["layout"])
     if network:
         network.write(options["out"], pruned)
     write_options(str(source), options)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
-from sparsemap.cli.group import json_option, loaded, names_with_texts, plugin_dirs
+from sparsemap.cli.group import NumberRange, json_option, loaded, names_with_texts, plugin_dirs
 from sparsemap.errors import SpecError, readable
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def wbs(name: str, quirks: str, out: Path) -> None:
 @click.command("compile")
 @click.argument("network")
 @click.argument("hardware")
-@click.option("--sparsity", type=click.FloatRange(0, 1), help="Share of pruned blocks.  [default: the network's zeros]")
+@click.option("--sparsity", type=NumberRange(0, 1), help="Share of pruned blocks.  [default: the network's zeros]")
 @click.option("--masks", type=click.Path(exists=True, path_type=Path), help="Kept blocks: .npz, .json, folder of .npy.")
 @click.option("--quirks", default="none", show_default=True, help=f"{COUNTS}.")
 @click.option(

@@ -28,6 +28,16 @@ NOT_PLUGINS = tuple(str(Path(file).parent) + os.sep for file in (click.__file__,
 """Where the calls that lead to the verb of a plugin are."""
 
 
+class NumberRange(click.FloatRange):
+    """Numbers between two limits; nan, which no limit holds back, is none of them."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        found = super().convert(value, param, ctx)
+        if found != found:
+            self.fail(f"{found} is not in the range {self._describe_range()}.", param, ctx)
+        return found
+
+
 MODULES = {
     ".study": ("run", "compare"),
     ".show": ("evaluate", "show", "export"),
