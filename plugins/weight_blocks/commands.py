@@ -12,7 +12,7 @@ import attrs
 import click
 
 from sparsemap.cli.group import NumberRange, json_option, loaded, names_with_texts, plugin_dirs
-from sparsemap.errors import SpecError, readable
+from sparsemap.errors import SpecError, placed, readable
 
 if TYPE_CHECKING:
     from sparsemap.plots import Report
@@ -111,7 +111,7 @@ def compile_command(
     from .searched import SplitSearch
 
     chosen = quirks_of(quirks, path="--quirks")
-    if masks is not None and sparsity:
+    if masks is not None and sparsity is not None:
         raise click.UsageError("--sparsity and --masks exclude each other.")
     if budget and "listed-tiles" in chosen:
         raise click.UsageError("--search chooses sub-volumes; the quirk 'listed-tiles' (of paper) takes the rule's.")
@@ -122,7 +122,9 @@ def compile_command(
     registry = loaded(plugin_dirs)
     piece, base, file = network_of(registry, network)
     spec = registry.resolve("hardware", hardware)
-    machine, nodes = CoreMesh.of(spec, registry, chosen), nodes_of(piece, registry, base, file)
+    nodes = nodes_of(piece, registry, base, file)
+    with placed("", hardware if Path(hardware).suffix else f"hardware {spec.name}"):
+        machine = CoreMesh.of(spec, registry, chosen)
     try:
         kept = read_masks(masks) if masks else None
         layers = layers_of(
@@ -234,6 +236,8 @@ def simulate_command(
     from .schedule_file import read_schedule
     from .simulate import NetworkData, given_weights, simulate
 
+    if only_times and (weights or image or outputs):
+        raise click.UsageError("--times has no data: it excludes --weights, --input and --outputs.")
     compiled = read_schedule(folder)
     own = given_weights(compiled, read_arrays(weights)) if weights else None
     array = next(iter(read_arrays(image, (".npy",)).values())) if image else None

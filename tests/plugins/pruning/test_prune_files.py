@@ -103,6 +103,50 @@ def test_the_classifier_of_a_file_is_pruned_where_asked_for():
     assert [float(np.mean(found[name] == 0)) for name in ARRAYS] == [0, 0.5, 0.5]
 
 
+@pytest.mark.parametrize("kept", ["masked.npz", "network.toml", "masks.json"])
+def test_no_file_that_is_read_is_replaced(kept):
+    np.savez("masked.npz" if kept == "masked.npz" else "w.npz", **ARRAYS)
+    network = "network.toml" if kept == "network.toml" else "net.toml"
+    Path(network).write_text(NETWORK)
+    Path("masks.json").write_text('{"layers": {"conv": {"split": {"rows": 2}}}}')
+    before = {path.name: path.read_bytes() for path in Path().iterdir()}
+    options = ("--network", network, "--splits", "masks.json" if kept == "masks.json" else "own.json")
+    Path("own.json").write_text(before["masks.json"].decode())
+    before["own.json"] = before["masks.json"]
+    source = "masked.npz" if kept == "masked.npz" else "w.npz"
+    said = run("prune", source, *options, "--method", "one-shot", "--sparsity", 0.5, "--out", ".", code=2)
+    assert f"{kept}: is read and would be replaced; choose another --out" in said
+    assert {path.name: path.read_bytes() for path in Path().iterdir()} == before
+
+
+def tied_model(last="same"):
+    """Four products, of which the second, the third and, if so, the last have the same weights."""
+    from onnx import TensorProto, helper, numpy_helper, save
+
+    rng = np.random.default_rng(2)
+    arrays = {name: rng.standard_normal((32, 32)).astype(np.float32) for name in ("first", "same", "last")}
+    names = ("first", "same", "same", last)
+    nodes = [helper.make_node("MatMul", [f"x{at}", name], [f"x{at + 1}"]) for at, name in enumerate(names)]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, 32]) for name in ("x0", "x4")]
+    used = [numpy_helper.from_array(arrays[name], name) for name in dict.fromkeys(names)]
+    graph = helper.make_graph(nodes, "tied", ends[:1], ends[1:], used)
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), "m.onnx")
+
+
+@pytest.mark.parametrize("method", ["one-shot", "crisp"])
+def test_layers_that_share_a_tensor_have_the_zeros_that_are_written(method):
+    onnx = pytest.importorskip("onnx")
+    tied_model("last")
+    options = ("--method", method, "--criterion", "random", "--block", "8x8", "--sparsity", 0.5, "--out", "p")
+    run("prune", "m.onnx", *options)
+    found = {one.name: onnx.numpy_helper.to_array(one) for one in onnx.load("p/masked.onnx").graph.initializer}
+    zeros = float(np.mean(found["same"] == 0))
+    rows = [line.split(",") for line in Path("p/summary.csv").read_text().splitlines()[1:]]
+    assert zeros >= 0.5 and [float(row[3]) for row in rows] == pytest.approx([zeros] * 3)
+    tied_model()
+    assert "stays dense, as a layer with the same weights" in run("prune", "m.onnx", *options, code=2)
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [
