@@ -26,8 +26,10 @@ HEADER_BYTES = 16 << 20
 UNPACKED_BYTES, UNPACKED = 256 << 20, 64
 """An archive may unpack to so many bytes, or to so many times its own size."""
 DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "F8_E4M3": "<u1", "F8_E5M2": "<u1"} | {
-    f"I{bits}": f"<i{bits // 8}" for bits in (8, 16, 32, 64)
+    f"{kind}{bits}": f"<{kind.lower()}{bits // 8}" for kind in "IU" for bits in (8, 16, 32, 64)
 }
+DTYPES["BOOL"] = "|b1"
+CODED = ("BF16", "F8_E4M3", "F8_E5M2")
 """NumPy has no bfloat16 and no 8-bit floats: their words are read as whole numbers, which `_floats` decodes."""
 
 
@@ -97,7 +99,7 @@ def _safetensors(path: Path) -> dict[str, Array]:
                 raise ValueError(f"'{shortened(name)}' ends behind the file")
             at = 8 + length + start
             words = np.memmap(path, kind, "r", at, tuple(shape)) if stop > start else np.zeros(shape, kind)
-            found[name] = _floats(words, dtype) if kind.kind == "u" else words
+            found[name] = _floats(words, dtype) if dtype in CODED else words
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
         raise SpecError.at(shown(path), "", f"is not a safetensors file: {error}") from None
     return found

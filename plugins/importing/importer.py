@@ -101,19 +101,41 @@ class ModelImport:
                 found[layer.name] = own if own.dtype.kind in "fiu" else own.astype(np.float32)
         return found
 
+    def tied(self) -> dict[str, str]:
+        """By layer the first one with the same words of the same tensor, for all but these first ones."""
+        assert self.model is not None
+        names = Counter(layer.weights for layer in self.layers)
+        firsts: dict[tuple[str, bytes], str] = {}
+        found: dict[str, str] = {}
+        for layer in self.layers:
+            if names[layer.weights] > 1 and (places := self._places(layer)) is not None:
+                first = firsts.setdefault((layer.weights, repr(places.shape).encode() + places.tobytes()), layer.name)
+                found |= {layer.name: first} if first != layer.name else {}
+        return found
+
+    def _places(self, layer: ImportedLayer) -> Array | None:
+        """Where the words of a layer, in PyTorch's order, are in their tensor."""
+        assert self.model is not None
+        shape = self.model.shapes[layer.weights]
+        return layer.torch(layer.tensor(np.arange(math.prod(shape)).reshape(shape)))
+
     def write_masked(self, out: Path, masked: Mapping[str, Array]) -> None:
         """The ONNX model with zeros for all words that are 0 in the masked weights by layer, which have PyTorch's order."""
         assert self.model is not None
         zeros: dict[str, list[Array]] = {}
         for layer in self.layers:
             if layer.name in masked:
-                shape = self.model.shapes[layer.weights]
-                places = layer.torch(layer.tensor(np.arange(math.prod(shape)).reshape(shape)))
+                places = self._places(layer)
                 assert places is not None
                 zeros.setdefault(layer.weights, []).append(places[masked[layer.name] == 0])
                 if "Q" in layer.zeros:
                     text = "has quantised weights, whose zeros are not written; prune the model before it is quantised"
                     raise SpecError.at(self.model.file, told(layer.node), text)
+        for layer in self.layers:
+            own = [np.sort(places) for places in zeros.get(layer.weights, ())]
+            if own and (layer.name not in masked or not all(np.array_equal(own[0], places) for places in own)):
+                text = "is also that of other layers, which do not keep the same words; prune them together or not"
+                raise SpecError.at(self.model.file, f"tensor '{layer.weights}'", f"of layer {layer.name} {text}")
         write_zeros(self.path, out, {name: np.concatenate(places) for name, places in zeros.items()})
 
     def finish(self, layers: list[dict[str, Any]], batch: int, **parts: Any) -> None:

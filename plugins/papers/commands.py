@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sparsemap.cli.group import NumberRange
 from sparsemap.cli.help_texts import names_with_texts
 from sparsemap.errors import readable
 from sparsemap.writing import check_writable
@@ -42,7 +43,7 @@ def epilog() -> str:
     help="Folder for the results of the single searches, which a later run uses again.  [default: runs/paper]",
 )
 @click.option("--overwrite", is_flag=True, help="Discard the results of other searches in the folder of --work.")
-@click.option("--scale", default=1.0, type=click.FloatRange(0, 1, min_open=True), help="Share of the budgets to spend.")
+@click.option("--scale", default=1.0, type=NumberRange(0, 1, min_open=True), help="Share of the budgets to spend.")
 @click.option("--seeds", default=0, type=click.IntRange(min=0), help="Use the first SEEDS seeds only.")
 @click.option("--workload", "workloads", multiple=True, help="Use these workloads or networks only.")
 @click.option(

@@ -6,10 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
+from sparsemap.cli.group import NumberRange
 from sparsemap.cli.study import run_options, run_written
 
 DIGITS = "digits"
+OF_DIGITS = {"classes", "seeds", "gradient"}
+OF_WEIGHTS = {"layers", "layout", "gradients", "squared_gradients", "positions"}
+"""Options of training, and those of files."""
 
 
 @click.command("prune")
@@ -25,7 +30,7 @@ DIGITS = "digits"
 @click.option(
     "--order", default="hwc", show_default=True, help="Columns of words: `hwc`, or `chw` as PyTorch has them."
 )
-@click.option("--sparsity", type=click.FloatRange(0, 1), help="Share of zeros to reach; not for nm-only.")
+@click.option("--sparsity", type=NumberRange(0, 1), help="Share of zeros to reach; not for nm-only.")
 @click.option("--criterion", metavar="NAME", help="What scores words or blocks.  [default: saliency, or l2]")
 @click.option(
     "--balance", default="none", show_default=True, help="Even zeros: `rows`, `columns` or `both` (one-shot)."
@@ -35,7 +40,9 @@ DIGITS = "digits"
 )
 @click.option("--normalise", default="none", show_default=True, help="`per-weight`: scores of rank columns per word.")
 @click.option("--budget", default="weights", show_default=True, help="What sparsity counts: `weights` or `columns`.")
-@click.option("--gradient", default="mean", show_default=True, help="`mean-abs`: sizes of the gradients of batches.")
+@click.option(
+    "--gradient", default="mean", show_default=True, help="`mean-abs`: sizes of gradients of batches (digits)."
+)
 @click.option("--classes", default="all", show_default=True, help="The user's classes, such as 0,1,7 (digits).")
 @click.option("--seeds", default=1, show_default=True, type=click.IntRange(1, 1000), help="Runs, from seed 0 (digits).")
 @click.option(
@@ -83,6 +90,15 @@ def prune(source: str, hardware: str, designs: int | None, **given: Any) -> None
 
     if hardware and not (given["network"] or source.endswith(".onnx")):
         raise click.UsageError("--run needs the network of the weights: a model, or --network")
+    ctx = click.get_current_context()
+    for option in prune.params:
+        typed = ctx.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
+        if typed and option.name in (OF_WEIGHTS if source == DIGITS else OF_DIGITS):
+            raise click.UsageError(
+                f"{option.opts[0]} is for {'files of weights' if source == DIGITS else DIGITS} only."
+            )
+    if designs and not hardware:
+        raise click.UsageError("--designs is the budget of --run, which names the hardware.")
     # in this order, however they were typed
     options = {option.name: given[option.name] for option in prune.params[1:] if option.name in given}
     job = job_of(options, trains=source == DIGITS)

@@ -125,6 +125,11 @@ def file_names(layers: Mapping[str, Any]) -> dict[str, str]:
         same = [other for other, its in names.items() if its == name]
         if len(same) > 1:
             raise SparseMapError(f"layers {' and '.join(map(repr, same))} would be written to the same file {name}.npy")
+        beside = [other for other, its in names.items() if name in (f"{its}-mask", f"{its}-weights", f"{its}-fitted")]
+        if beside:
+            raise SparseMapError(
+                f"layer {layer!r} would be written to files of layer {beside[0]!r}; rename one of them"
+            )
         if name == "all":
             raise SparseMapError(f"layer {layer!r}: this name is kept for the last row of summary.csv")
     return names

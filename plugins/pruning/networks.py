@@ -42,19 +42,25 @@ class WeightsOfNetwork:
         spec = attrs.evolve(spec, name=called or spec.name)
         return cls(spec, {node.name: node for node in nodes_of(spec, registry, base, file)})
 
-    def named(self, weights: Mapping[str, Array], source: Path) -> dict[str, Array]:
-        """The weights (S, height, width, C) by the names of the network's layers; `NAME.weight` is that of layer NAME.
+    def layers_of(self, weights: Mapping[str, Array], source: Path) -> dict[str, str]:
+        """The network's layer of each of the weights (S, height, width, C); `NAME.weight` is that of layer NAME.
 
-        SpecError for weights of no layer, or of another size than their layer.
+        SpecError for weights of no layer, of another shape than their layer, or of one that has others.
         """
-        found = {}
+        found: dict[str, str] = {}
         for name, array in weights.items():
             node = self.nodes.get(name) or self.nodes.get(name.removesuffix(".weight"))
             if node is None:
                 raise SpecError.at(shown(source), name, unknown("layer", name.removesuffix(".weight"), self.nodes))
             if node.weights != array.size:
                 raise SpecError.at(shown(source), name, f"has {array.size:,} words, layer {node.name} {node.weights:,}")
-            found[node.name] = array
+            if (shape := _shape(node)) and array.shape != shape:
+                sizes, own = (" x ".join(map(str, (one[0], one[3], *one[1:3]))) for one in (array.shape, shape))
+                text = f"is {sizes} (outputs, inputs, kernel), layer {node.name} {own}; --layout says other orders"
+                raise SpecError.at(shown(source), name, text)
+            if node.name in found.values():
+                raise SpecError.at(shown(source), name, f"layer {node.name} has other weights in this file")
+            found[name] = node.name
         return found
 
     def positions(self, name: str) -> int:
@@ -102,3 +108,16 @@ class WeightsOfNetwork:
             write_array(folder / f"{file}-weights.npy", np.ascontiguousarray(tensor.astype(np.float32)))
             density = {"type": "data", "file": f"{file}-weights.npy"}
         return {**found, "density": {**found.get("density", {}), "Q": density}}
+
+
+def _shape(node: Node) -> tuple[int, ...]:
+    """(S, height, width, C) of the weights of a layer; empty where its type does not say it."""
+    piece: Any = node.piece
+    match piece.type_name:
+        case "conv2d":
+            return piece.k, piece.r, piece.s, piece.c // piece.groups
+        case "depthwise":
+            return piece.c, piece.r, piece.s, 1
+        case "linear" if piece.groups == 1:
+            return piece.n, 1, 1, piece.k
+    return ()

@@ -156,11 +156,18 @@ def _table(rows: Sequence[dict[str, Any]]) -> str:
 
 
 @contextmanager
-def _together(folder: Path) -> Iterator[Path]:
-    """A folder for files that all go to `folder` at the end of the block; an error leaves none of them."""
+def _together(folder: Path, read: Iterable[Path]) -> Iterator[Path]:
+    """A folder for files that all go to `folder` at the end of the block; an error leaves none of them, as does a file that
+    would replace one of those that were `read`."""
     near = next(path for path in (folder, *folder.absolute().parents) if path.is_dir())
     with TemporaryDirectory(prefix=".", suffix=".tmp", dir=near) as made:
         yield Path(made)
+        own = [path.resolve() for path in read]
+        for file in Path(made).iterdir():
+            if (folder / file.name).resolve() in own:
+                raise SparseMapError(
+                    f"{shown(folder / file.name)}: is read and would be replaced; choose another --out"
+                )
         folder.mkdir(parents=True, exist_ok=True)
         for file in sorted(Path(made).iterdir()):
             os.replace(file, folder / file.name)
@@ -168,27 +175,40 @@ def _together(folder: Path) -> Iterator[Path]:
 
 def prune_weights(source: Path, job: Job, options: Options) -> str:
     """Masks a user's weights without training, and writes them, or nothing; what to print."""
-    with _together(options["out"]) as folder:
+    files = ("network", "splits", "gradients", "squared_gradients")
+    read = [source, *(Path(options[name]) for name in files if options[name])]
+    with _together(options["out"], read) as folder:
         text = _prune_weights(source, job, {**options, "out": folder})
     return f"{text}\nwrote {shown(options['out'])}"
 
 
 def _prune_weights(source: Path, job: Job, options: Options) -> str:
+    if options["positions"] and (options["network"] or source.suffix == MODEL):
+        raise SparseMapError("--positions is for weights alone; the layers of a network say their output pixels")
     model = _imported(source, options) if source.suffix == MODEL else None
     if model:
         every = {name: weights_of(str(source), name, array) for name, array in model.weights().items()}
         network: WeightsOfNetwork | None = WeightsOfNetwork.of(model.out, source.stem)
     else:
-        every = read_weights(source, options["layout"])
+        arrays = read_weights(source, options["layout"])
         network = WeightsOfNetwork.of(options["network"]) if options["network"] else None
-        every = network.named(every, source) if network else every
-    weights = chosen_layers(every, options["layers"])
+        layers = network.layers_of(arrays, source) if network else {name: name for name in arrays}
+        every = {layer: arrays[name] for name, layer in layers.items()}
+    weights = chosen_layers(every, options["layers"], job.prune_classifier)
     alone = [name for name, array in weights.items() if depthwise(array)]
     notes = [f"{name}: stays dense, every channel has a window of its own" for name in alone]
     weights = {name: array for name, array in weights.items() if name not in alone}
+    tied = model.tied() if model else {}
+    dense = {tied.get(name, name) for name in every if name not in weights}
+    notes += [
+        f"{name}: stays dense, as a layer with the same weights" for name in weights if tied.get(name, name) in dense
+    ]
+    weights = {name: array for name, array in weights.items() if name not in tied and name not in dense}
     if not weights:
         raise SparseMapError("\n".join([*notes, f"{shown(source)}: no layer is left to prune"]))
     file_names(weights)
+    if source.name == "masked.npy":
+        raise SparseMapError(f"{shown(source)}: is the name of the masked weights; rename it")
     positions = _positions(every, options["positions"], network, notes)
     evidence = _evidence(job.criterion, weights, options)
     grids = {name: job.block.grid(array.shape) for name, array in weights.items()}
@@ -200,6 +220,7 @@ def _prune_weights(source: Path, job: Job, options: Options) -> str:
             raise SparseMapError(f"{shown(source)}: no layer has groups of {job.nm.m}, all would stay dense")
     steps = MaskSteps.of(job, grids)
     masks = steps.step(job.target, evidence, np.random.default_rng(0))
+    masks = {name: masks[first] for name in every if (first := tied.get(name, name)) in masks}
     if steps.pruner and job.method != "nm-only":
         unblocked = [name for name in grids if name not in steps.pruner.prunable]
         notes += [f"{name}: loses no blocks, its size is no multiple of {job.block}" for name in unblocked]
@@ -210,7 +231,8 @@ def _prune_weights(source: Path, job: Job, options: Options) -> str:
         masked = {name: in_layout(array, model.weights()[name].ndim) for name, array in pruned.masked.items()}
         model.write_masked(options["out"] / f"masked{MODEL}", masked)
     else:
-        write_masked(source, options["out"], pruned.masked, options["layout"])
+        masked = {name: pruned.masked[layer] for name, layer in layers.items() if layer in masks}
+        write_masked(source, options["out"], masked, options["layout"])
     if network:
         network.write(options["out"], pruned)
     write_options(str(source), options)

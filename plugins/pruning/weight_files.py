@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,13 +23,13 @@ LAYOUTS = {"oihw": (0, 2, 3, 1), "ohwi": (0, 1, 2, 3), "hwio": (3, 0, 1, 2)}
 
 
 def read_weights(path: Path, layout: str = "oihw") -> dict[str, Array]:
-    """Weights (S, height, width, C) by layer, in the order of the file; biases and other vectors are left out.
+    """Weights (S, height, width, C) by layer, in the order of the file; biases, other vectors and flags are left out.
 
     Matrices are (outputs, inputs). SpecError for what is no weights: other ranks, other types, NaN, no layer at all.
     """
     found = {}
     for name, array in read_arrays(path, ENDINGS).items():
-        if array.ndim >= 2:
+        if array.ndim >= 2 and array.dtype.kind != "b":
             found[name] = weights_of(shown(path), name, array, layout)
     if not found:
         raise SpecError.at(shown(path), "", "holds no matrix and no convolution")
@@ -53,36 +54,35 @@ def in_layout(array: Array, ranks: int, layout: str = "oihw") -> Array:
 
 def write_masked(source: Path, folder: Path, masked: Mapping[str, Array], layout: str) -> Path:
     """Writes `masked` with the ending of the source: all of its arrays, those of `masked` (S, height, width, C) in their
-    place and layout."""
-    arrays = {}
-    for name, array in read_arrays(source, ENDINGS).items():
-        own = masked.get(name, masked.get(name.removesuffix(".weight")))
-        if own is not None:
-            array = in_layout(own, array.ndim, layout).astype(array.dtype)
-        arrays[name] = np.ascontiguousarray(array)
-    path = folder / f"masked{source.suffix}"
-    with replacing(path) as temporary, open(temporary, "wb") as file:
-        if source.suffix == ".npy":
-            np.save(file, next(iter(arrays.values())), allow_pickle=False)
-        elif source.suffix == ".npz":
-            given: Any = arrays
-            np.savez(file, **given)
-        else:
-            file.write(_safetensors(arrays))
+    place, layout and type."""
+    path, given = folder / f"masked{source.suffix}", read_arrays(source, ENDINGS)
+    own = {name: in_layout(array, given[name].ndim, layout) for name, array in masked.items()}
+    with replacing(path) as temporary:
+        if source.suffix == ".safetensors":
+            shutil.copyfile(source, temporary)
+            _clear(temporary, {name: array == 0 for name, array in own.items()})
+            return path
+        arrays: Any = given | {
+            name: np.ascontiguousarray(array.astype(given[name].dtype)) for name, array in own.items()
+        }
+        with open(temporary, "wb") as file:
+            if source.suffix == ".npy":
+                np.save(file, next(iter(arrays.values())), allow_pickle=False)
+            else:
+                np.savez(file, **arrays)
     return path
 
 
-def _safetensors(arrays: Mapping[str, Array]) -> bytes:
-    """A length, a header of types, shapes and places, and the words."""
-    table, at = {}, 0
-    for name, array in arrays.items():
-        kind = {"f": "F", "i": "I", "u": "U", "b": "BOOL"}[array.dtype.kind]
-        dtype = kind if kind == "BOOL" else f"{kind}{8 * array.dtype.itemsize}"
-        table[name] = {"dtype": dtype, "shape": list(array.shape), "data_offsets": [at, at + array.nbytes]}
-        at += array.nbytes
-    header = json.dumps(table).encode()
-    header += b" " * (-len(header) % 8)
-    return len(header).to_bytes(8, "little") + header + b"".join(array.tobytes() for array in arrays.values())
+def _clear(path: Path, zeros: Mapping[str, Array]) -> None:
+    """Words of a safetensors file that become zero, which has no bit set in any of its types; all else stays as it is."""
+    with open(path, "rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        table = json.loads(file.read(length))
+    for name, zero in zeros.items():
+        start, stop = table[name]["data_offsets"]
+        words = np.memmap(path, np.uint8, "r+", 8 + length + start, (stop - start,))
+        words.reshape(zero.size, -1)[zero.ravel()] = 0
+        words.flush()
 
 
 def depthwise(array: Array) -> bool:
@@ -106,10 +106,10 @@ def read_gradients(path: Path, weights: dict[str, Array], layout: str) -> dict[s
     return found
 
 
-def chosen_layers(weights: dict[str, Array], wanted: tuple[str, ...]) -> dict[str, Array]:
-    """The layers to prune: those that are named, or else all but the first and the last (the classifier)."""
+def chosen_layers(weights: dict[str, Array], wanted: tuple[str, ...], classifier: bool = False) -> dict[str, Array]:
+    """The layers to prune: those that are named, or else all but the first and (unless `classifier`) the last."""
     for name in wanted:
         if name not in weights:
             raise SparseMapError(f"--layer: {unknown('layer', name, weights)}")
-    names = wanted or (tuple(weights)[1:-1] if len(weights) > 2 else tuple(weights))
+    names = wanted or (tuple(weights)[1 : None if classifier else -1] if len(weights) > 2 else tuple(weights))
     return {name: weights[name] for name in names}

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
-from sparsemap.cli.group import json_option, loaded, plugin_dirs
+from sparsemap.cli.group import NumberRange, json_option, loaded, plugin_dirs
 from sparsemap.cli.help_texts import names_with_texts
-from sparsemap.errors import SpecError, readable
+from sparsemap.errors import SpecError, placed, readable
 
 if TYPE_CHECKING:
     from sparsemap.plots import Report
@@ -66,7 +66,7 @@ def wbs(name: str, quirks: str, out: Path) -> None:
 @click.command("compile")
 @click.argument("network")
 @click.argument("hardware")
-@click.option("--sparsity", type=click.FloatRange(0, 1), help="Share of pruned blocks.  [default: the network's zeros]")
+@click.option("--sparsity", type=NumberRange(0, 1), help="Share of pruned blocks.  [default: the network's zeros]")
 @click.option("--masks", type=click.Path(exists=True, path_type=Path), help="Kept blocks: .npz, .json, folder of .npy.")
 @click.option("--quirks", default="none", show_default=True, help=f"{COUNTS}.")
 @click.option(
@@ -113,7 +113,7 @@ def compile_command(
     from .searched import SplitSearch
 
     chosen = quirks_of(quirks, path="--quirks")
-    if masks is not None and sparsity:
+    if masks is not None and sparsity is not None:
         raise click.UsageError("--sparsity and --masks exclude each other.")
     if budget and "listed-tiles" in chosen:
         raise click.UsageError("--search chooses sub-volumes; the quirk 'listed-tiles' (of paper) takes the rule's.")
@@ -124,7 +124,9 @@ def compile_command(
     registry = loaded(plugin_dirs)
     piece, base, file = network_of(registry, network)
     spec = registry.resolve("hardware", hardware)
-    machine, nodes = CoreMesh.of(spec, registry, chosen), nodes_of(piece, registry, base, file)
+    nodes = nodes_of(piece, registry, base, file)
+    with placed("", hardware if Path(hardware).suffix else f"hardware {spec.name}"):
+        machine = CoreMesh.of(spec, registry, chosen)
     try:
         kept = read_masks(masks) if masks else None
         layers = layers_of(
@@ -236,6 +238,8 @@ def simulate_command(
     from .schedule_file import read_schedule
     from .simulate import NetworkData, given_weights, simulate
 
+    if only_times and (weights or image or outputs):
+        raise click.UsageError("--times has no data: it excludes --weights, --input and --outputs.")
     compiled = read_schedule(folder)
     own = given_weights(compiled, read_arrays(weights)) if weights else None
     array = next(iter(read_arrays(image, (".npy",)).values())) if image else None

@@ -87,6 +87,8 @@ class Machinery:
         self.tags = {name: number for number, name in enumerate(self.names)}
         self.stored = {name: np.zeros(shape[0], bool) for name, shape in self.ddr.shapes.items()}
         """By tensor, which rows DDR has."""
+        self.bases: dict[str, int] = {}
+        """By tensor, the address of its row 0 as it was last written, perhaps below 0 where memory tiles hold other rows."""
         self.used: dict[int | str, tuple[int, int]] = {}
         """Bytes of a core that hold something: by lock, `weights`, `partial sums`."""
         self.between: dict[str, tuple[int, ...]] = {}
@@ -126,6 +128,16 @@ class Machinery:
         stop = address + count * width * channels
         return self.tiles[:, address:stop].reshape(shape), self.owner[:, address:stop].reshape(shape)
 
+    def base(self, one: Instruction, tensor: str, address: int) -> int:
+        """Where row 0 of a tensor is if `address` has the first row that memory tiles hold."""
+        return address - one.origin * math.prod(self.shape(one, tensor)[2:])
+
+    def check_base(self, one: Instruction, tensor: str, address: int) -> None:
+        """Bytes are of the right pixels and channels, even where all weights that they meet are pruned."""
+        shift = self.base(one, tensor, address) - self.bases.get(tensor, 0)
+        if tensor in self.bases and shift:
+            raise self.broken(one, f"reads {tensor} at 0x{address:05X}, {abs(shift):,} bytes from where it was written")
+
     def check_owner(self, one: Instruction, owners: Array, tensor: str) -> None:
         wrong = owners[owners != self.tags[tensor]]
         if wrong.size:
@@ -137,6 +149,7 @@ class Machinery:
         width = self.shape(one, tensor)[1]
         data, owner = (np.concatenate(list(view[:, first : first + rows]), axis=1)[:, :width] for view in views)
         self.check_owner(one, owner, tensor)
+        self.check_base(one, tensor, one.address[0])
         return data
 
     def rows_of(self, one: Instruction) -> tuple[str, int, int]:
@@ -160,6 +173,7 @@ class Machinery:
         padded = np.pad(source, ((0, 0), (0, tiles * width - source.shape[1]), (0, 0)))
         data[:, row : row + count] = padded.reshape(count, tiles, width, -1).transpose(1, 0, 2, 3)
         owner[:, row : row + count] = self.tags[tensor]
+        self.bases[tensor] = self.base(one, tensor, one.address[0])
         self.count(one, source[:, :width].size)
 
     def write(self, one: Instruction) -> None:
@@ -254,6 +268,7 @@ class Machinery:
                 data, owner = (view[index] for view in self.views(one, name, address, rows))
                 seen = np.broadcast_to(there[:, None, :], data.shape[:3])
                 self.check_owner(one, owner[seen], name)
+                self.check_base(one, name, address)
                 found[:, kept, :, begin - low : end - low] = np.where(seen[..., None], data, empty)
             done += channels
         if not 0 <= low < done:
@@ -353,6 +368,7 @@ class Machinery:
         (row, step), (first, count, between, lanes) = self.position(one, k), one.channels
         row -= one.origin
         held, owner = self.views(one, tensor, one.address[0], np.arange(row, row + tile[0]))
+        self.bases[tensor] = self.base(one, tensor, one.address[0])
         _, image, share, limit = self.shape(one, tensor)
         for column, core in np.ndindex(self.machine.columns, one.cores):
             begin = one.columns[0] + column * one.columns[2]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from itertools import chain, groupby
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -184,7 +184,8 @@ def read_schedule(folder: Path) -> Compiled:
     outputs = read("outputs", dict[str, tuple[str, ...]], {})
     machine = read("machine", CoreMesh)
     with collecting(mistakes, "quirks"):
-        machine = machine and attrs.evolve(machine, quirks=quirks_of(table.get("quirks", ())))
+        named = Reader(shown(path)).read(list[str], table.get("quirks", []))
+        machine = machine and attrs.evolve(machine, quirks=quirks_of(named))
     layers = {}
     for index, entry in enumerate(read("layers", list[dict[str, Any]], [])):
         with collecting(mistakes, f"layers[{index}]"):
@@ -193,10 +194,12 @@ def read_schedule(folder: Path) -> Compiled:
                 layers[found.cut.layer.name] = found
     with collecting(mistakes, "shapes"):
         _check_shapes(shapes, slices, machine)
+    with collecting(mistakes, "outputs"):
         known = shapes.keys() | {part.tensor for part in slices.values()}
-        for name in chain.from_iterable(outputs.values()):
-            if name not in known:
-                raise SpecError.at("", "outputs", unknown("tensor", name, known))
+        for output, parts in outputs.items():
+            for name in parts or ("",):
+                if name not in known:
+                    raise SpecError.at("", output, unknown("tensor", name, known))
     if mistakes:
         raise SpecError(mistakes).within("", shown(path))
     return Compiled(network, machine, seconds, shapes, slices, outputs, layers, tuple(instructions))

@@ -61,10 +61,11 @@ class SplitSearch:
         }
         problem = load_problem(workload, self.hardware, "aie2", "delay", model, registry=self.registry)
         problem.remember((ConvProblem,), lambda: ConvProblem(cut, placement))
+        best = best_splits(cut, placement, {})  # an error that names the layer where there is none
         result = search(problem, self.budget, self.seed, self.searcher)
         splits = splits_of(result.found.design)
         rule = attrs.evolve(ConvProblem.of(problem).rule, tiles=placement.tiles, passes=placement.passes)
-        choices = splits, rule, best_splits(cut, placement, {})
+        choices = splits, rule, best
         searched, ruled, optimum = (float(steps_of(cut, one, placement).total) for one in choices)
         overflows = any(np.any(over) for over in cut.overflows(rule).values())
         return SplitTimes(splits, searched, np.inf if overflows else ruled, optimum)

@@ -18,6 +18,17 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 """128 + SIGINT, as shells have it."""
 
+
+class NumberRange(click.FloatRange):
+    """Numbers between two limits; nan, which no limit holds back, is none of them."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        found = super().convert(value, param, ctx)
+        if found != found:
+            self.fail(f"{found} is not in the range {self._describe_range()}.", param, ctx)
+        return found
+
+
 MODULES = {
     ".study": ("run", "compare"),
     ".show": ("evaluate", "show", "export"),

@@ -17,7 +17,7 @@ import click
 from .. import __version__
 from ..errors import TRACEBACK, PluginError
 from ..pieces import defaults
-from .group import INTERRUPTED, Verbs, completing, loaded, plugin_dirs, report_option
+from .group import INTERRUPTED, NumberRange, Verbs, completing, loaded, plugin_dirs, report_option
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -73,7 +73,7 @@ def cli(ctx: click.Context, traceback: bool) -> None:
     help="Execute the best K designs on sampled tensors, and rank them by what that needs.",
 )  # fmt: skip
 @click.option(
-    "--prove", type=click.FloatRange(min=1.0), metavar="FACTOR",
+    "--prove", type=NumberRange(min=1.0), metavar="FACTOR",
     help="Search until the best design is proved to be within this factor of the optimum, such as 1.02, or the budget ends.",
 )  # fmt: skip
 @click.option("--overwrite", is_flag=True, help="Discard a stopped search in DIR, or the result of another one.")

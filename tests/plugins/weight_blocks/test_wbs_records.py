@@ -218,3 +218,28 @@ def test_schedules_changed_at_random_end_in_a_result_or_a_clear_error(tmp_path: 
         path.write_text(json.dumps(table))
         result = CliRunner().invoke(cli, ["simulate", str(tmp_path)])
         assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+
+
+def test_inputs_that_are_read_from_another_address_are_found_though_no_weights_meet_them(tmp_path: Path) -> None:
+    layers = [
+        MeshLayer("first", "conv", ("x",), 8, 3, 8, 8, 3, 32, (3, 3), 1, (1, 1)),
+        MeshLayer("second", "conv", ("first",), 8, 3, 32, 3, 1, 16, (1, 1), 3, (0, 0), 0.0),
+    ]
+    write_schedule(tmp_path, "net", "mesh", compile_layers(layers, attrs.evolve(machine(2), columns=1)))
+    compiled = read_schedule(tmp_path)
+    data = NetworkData.of(compiled)
+    assert simulate(compiled, data).correct
+    loads = [n for n, one in enumerate(compiled.instructions) if (one.type, one.layer) == ("LOADFM", "second")]
+    assert loads
+    for number in loads:
+        address = compiled.instructions[number].address[0]
+        assert not passes(compiled, data, number, "address", (address + 1,))
+
+
+@pytest.mark.parametrize(("key", "value"), [("quirks", [1]), ("outputs", {"mean": []})])
+def test_lists_of_a_schedule_are_read_with_their_types(key: str, value: Any, tmp_path: Path) -> None:
+    compiled_data(tmp_path, "six")
+    path = tmp_path / "schedule.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
+    result = CliRunner().invoke(cli, ["simulate", str(tmp_path)])
+    assert result.exit_code == 2 and f"schedule.json: {key}" in result.output, result.output

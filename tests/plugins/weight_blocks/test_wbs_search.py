@@ -144,3 +144,38 @@ def test_a_hardware_that_names_its_space_is_searched_there_unless_another_is_ask
     assert (own.space_spec.name, own.cost_model.type_name) == ("aie2", "aie2-time")
     assert load_problem(LAYER, "aie2-4x4", "full", registry=registry()).space_spec.name == "full"
     assert load_problem(LAYER, "mobile", registry=registry()).space_spec.name == "full"
+
+
+def test_a_layer_that_no_buffer_holds_is_named(tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(
+        'kind = "hardware"\nname = "small"\nextends = "aie2-2x2"\nlevels.Core.weight_buffer = "64 B"\n'
+    )
+    lines = ", ".join(f"{key} = {value!r}" for key, value in {**LAYER, "name": "wide"}.items())
+    (tmp_path / "net.toml").write_text(
+        f'kind = "network"\nname = "net"\ninput = [64, 14, 14]\nlayers = [{{ {lines} }}]\n'
+    )
+    files = (str(tmp_path / "net.toml"), str(tmp_path / "small.toml"), "--out", str(tmp_path / "out"))
+    for more in ((), ("--search", "9")):
+        done = CliRunner().invoke(cli, ["compile", *files, *more])
+        assert done.exit_code == 2 and "layer wide: no sub-volume fits" in done.output, done.output
+
+
+def test_shares_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
+    done = CliRunner().invoke(cli, ["compile", "vgg16", "aie2-2x2", "--sparsity", "nan", "--out", str(tmp_path)])
+    assert done.exit_code == 2 and "nan is not in the range 0<=x<=1" in done.output, done.output
+
+
+def test_mistakes_of_a_hardware_file_name_it_and_options_that_exclude_each_other_are_told(tmp_path: Path) -> None:
+    def told(*words: str) -> str:
+        done = CliRunner().invoke(cli, [*words])
+        assert done.exit_code == 2, done.output
+        return done.output
+
+    (tmp_path / "mesh.toml").write_text(
+        'kind = "hardware"\nname = "mesh"\nextends = "aie2-2x2"\nlevels.Core.blok = [8, 8]\n'
+    )
+    out = ("--out", str(tmp_path / "out"))
+    assert "mesh.toml: levels[2].blok: unknown key" in told("compile", "vgg16", str(tmp_path / "mesh.toml"), *out)
+    masks = ("--masks", str(tmp_path), "--sparsity", "0")
+    assert "exclude each other" in told("compile", "vgg16", "aie2-2x2", *masks, *out)
+    assert "--times has no data" in told("simulate", str(tmp_path), "--times", "--outputs", str(tmp_path / "y.npz"))
