@@ -23,8 +23,8 @@ print("\\n" + json.dumps({"files": sorted(filter(None, files)), "numpy": "numpy"
 @pytest.mark.parametrize(
     ("arguments", "limit", "numpy"),
     [
-        (["--help"], 3_250, False),
-        (["search", "mm3", "cloud", "--budget", "300"], 16_850 if native.kernel else 20_800, True),
+        (["--help"], 3_300, False),
+        (["search", "mm3", "cloud", "--budget", "300"], 16_900 if native.kernel else 20_850, True),
     ],
     ids=lambda value: " ".join(value[:3]) if isinstance(value, list) else "",
 )
