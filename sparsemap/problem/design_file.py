@@ -48,7 +48,7 @@ from ..pieces.registry import Registry
 from ..spec import toml_io
 from ..spec.structuring import SpecTable, join
 from ..spec.unstructuring import unstructure
-from .designs import Design
+from .designs import Design, Designs
 from .load import make_problem
 from .problem import Problem
 from .project import located
@@ -177,6 +177,18 @@ def structure(table: Mapping[str, Any], registry: Registry, file: str = "") -> D
         return Design.of(problem, problem.space.decode(np.zeros((1, len(problem.space)), np.int64)))
     except SpecError as error:
         raise SpecError(_in_file(mistake, file) for mistake in error.mistakes) from error
+
+
+def as_read(design: Design) -> Design:
+    """What other designs are made of is the same in a design and in what `structure` makes of its table, but for loops with
+    bound one: they come last, in the order of the workload."""
+    columns = dict(design.batch.columns)
+    if "bounds" in columns and "order" in columns:
+        order = columns["order"].astype(np.intp)
+        idle = np.take_along_axis(columns["bounds"], order, axis=1) <= 1.0
+        later = np.where(idle, order.shape[1] + order, np.arange(order.shape[1])[:, None])
+        columns["order"] = np.take_along_axis(columns["order"], np.argsort(later, axis=1), axis=1)
+    return Design(design.problem, Designs(columns))
 
 
 def _wrong_keys(table: Mapping[str, Any], file: str) -> list[Mistake]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -181,10 +180,25 @@ def _design(file: Path, registry: Registry) -> Design:
     """What a file holds; read once for all layers of a network."""
     from ..problem import design_file
 
-    with suppress(OSError):  # which `load` tells
-        content = hashlib.sha256(file.read_bytes()).digest()
-        return registry.remember((design_file.load, os.path.abspath(file), content), design_file.load, file, registry)
-    return design_file.load(file, registry)
+    key = _content(file)
+    return registry.remember(key, design_file.load, file, registry) if key else design_file.load(file, registry)
+
+
+def keep_design(file: Path, design: Design) -> None:
+    """What was just written to a file need not be read by other searches that start from it, unless it chose the sizes of its
+    hardware: a file has these, but not that they were chosen."""
+    from ..problem import design_file
+
+    if design.problem.sized is None and (key := _content(file)):
+        design.problem.registry.remember(key, design_file.as_read, design)
+
+
+def _content(file: Path) -> tuple[str, ...]:
+    """A file as it is now; nothing if it cannot be read, which `load` tells."""
+    try:
+        return "design", os.path.abspath(file), hashlib.sha256(file.read_bytes()).hexdigest()
+    except OSError:
+        return ()
 
 
 def _is_design(file: Path) -> bool:

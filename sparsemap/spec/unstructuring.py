@@ -31,6 +31,8 @@ def unstructure(obj: Any, path: str = "", whole: bool = False) -> dict[str, Any]
 
 def plain(value: Any, path: str = "") -> Any:
     """The value in the types that TOML has; raises TypeError with the path to what TOML cannot hold."""
+    if type(value) in (str, int, float, bool):
+        return value
     if isinstance(value, enum.Enum):
         value = value.value
     if hasattr(value, "dtype") and hasattr(value, "tolist"):

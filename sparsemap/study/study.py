@@ -34,7 +34,7 @@ from ..searching.driver import Search
 from ..searching.folder import check_result, finished, search_into
 from ..searching.journal import JournalBusy, JournalMismatch
 from ..searching.result import DESIGN_FILE, RESULT_FILE, Result
-from ..searching.start import Start, start_of
+from ..searching.start import Start, keep_design, start_of
 from ..spec.units import scaled_text
 from ..writing import write_texts
 from .cells import AXES, KEPT, NAMES, NUMBERS, TABLE_FILES, Cell, Outcome, cells_of, folder_of, placed
@@ -115,7 +115,8 @@ def run_cells(
     args = {key: [os.path.abspath(item) for item in value] for key, value in (registry_args or {}).items()}
     if not overwrite:
         check_places(cells, args, problem_of)
-    outcomes: Iterable[Outcome] = (run_cell(cell, args, problem_of) for cell in cells)
+    begun = {folder for cell in cells for folder in cell.after}
+    outcomes: Iterable[Outcome] = (run_cell(cell, args, problem_of, cell.folder in begun) for cell in cells)
     if cluster:
         outcomes = on_cluster(run_cell, cells, args, cluster)
     elif jobs > 1 and cells:
@@ -146,9 +147,13 @@ def run_cells(
 
 
 def run_cell(
-    cell: Cell, registry_args: Mapping[str, Any], problem_of: Callable[[Cell], Problem] | None = None
+    cell: Cell,
+    registry_args: Mapping[str, Any],
+    problem_of: Callable[[Cell], Problem] | None = None,
+    begun: bool = False,
 ) -> Outcome:
-    """Runs one cell, or goes on with it, unless it is finished; errors become the outcome.
+    """Runs one cell, or goes on with it, unless it is finished; errors become the outcome. `begun`: other cells of this
+    process begin with its design.
 
     A journal or result of another search is discarded (`check_places` has refused what must stay). While another
     process writes the cell, this one waits, says for whom, and takes what the other has found.
@@ -164,6 +169,8 @@ def run_cell(
                 return Outcome(cell, "kept", {key: kept.get(key) for key in KEPT})
             try:
                 result = search_into(cell.folder, problem, budget, cell.seed, searcher, None, overwrite, start)
+                if begun and result.best is not None:
+                    keep_design(Path(cell.folder, DESIGN_FILE), result.best.design)
             except JournalMismatch:
                 if overwrite:
                     raise

@@ -15,9 +15,10 @@ from sparsemap.cli.main import cli
 from sparsemap.pieces.contracts import Scored
 from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
+from sparsemap.problem.designs import Design
 from sparsemap.problem.problem import Problem
 from sparsemap.searching.folder import finished, search_into
-from sparsemap.searching.start import mixed, nearest
+from sparsemap.searching.start import mixed, nearest, transferred
 
 REGISTRY = load()
 LAYER: dict[str, Any] = {
@@ -73,6 +74,21 @@ def test_the_nearest_designs_of_a_folder_are_chosen(folder: Path):
     assert len(np.unique(start.genomes, axis=0)) == len(start.genomes) <= 16
     scaled = start_of(HERE, [folder], count=2, fill=False)
     assert scaled is not None and len(scaled.genomes) <= 4
+
+
+@pytest.mark.parametrize("space", ["full", "small", "paper", "sage-like"])
+def test_a_design_that_is_kept_starts_the_same_search_as_its_file(space: str):
+    """The layers of a network begin with designs of earlier ones: kept in this process, or read after a stop."""
+    one, other = (
+        load_problem({"name": "layer", **LAYER, **changes}, "edge-16gbps", space, registry=REGISTRY)
+        for changes in ({}, {"c": 16, "k": 24})
+    )
+    for row in one.space.sample(6, np.random.default_rng(3)):
+        design = Design.of(one, one.space.decode(row[None]))
+        read = design_file.structure(design_file.dump(design), REGISTRY)
+        kept = design_file.as_read(design)
+        ways = [transferred(other, x.batch, x.problem, np.random.default_rng(5), fill=True) for x in (kept, read)]
+        assert np.array_equal(*ways)
 
 
 def test_results_and_genomes_may_be_given_as_well(folder: Path):
