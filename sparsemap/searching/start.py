@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,8 @@ def start_of(
     sources: list[Source] = []
     for near, (design, file, _) in found:
         sources.append(Source(file, design.problem.workload.name, near))
-        parts.append(transferred(problem, design.batch, design.problem, rng, fill))
+        with _about(file):
+            parts.append(transferred(problem, design.batch, design.problem, rng, fill))
     genomes = np.concatenate(parts)
     origin = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
     rows = _distinct(genomes)
@@ -126,6 +128,15 @@ def _distinct(genomes: Array) -> Array:
     return np.sort(np.unique(genomes, axis=0, return_index=True)[1])
 
 
+@contextmanager
+def _about(file: str) -> Iterator[None]:
+    """Errors of a design name its file."""
+    try:
+        yield
+    except DesignError as error:
+        raise DesignError(f"{file}: {error}" if file else str(error)) from None
+
+
 Found = tuple[Design, str, bool]
 """A design, its file, and whether it was given itself, not a folder that holds it."""
 
@@ -134,15 +145,19 @@ def nearest(problem: Problem, designs: Iterable[Found], metric: str, count: int)
     """The `count` designs nearest to a problem with their distances; ties as in `start_of`, whose errors it raises."""
     unfit: DesignError | None = None
     ranked: list[tuple[Any, ...]] = []
-    for place, found in enumerate(designs):
+    every = list(designs)
+    some = len(every) > count or not all(named for _, _, named in every)  # else all are, and an error is one anyway
+    for place, found in enumerate(every):
         design, file, named = found
         try:
-            problem.space.transfer(design.batch, design.problem, np.random.default_rng(0))
-            near = nearness(design.problem.loops, problem.loops, metric)
+            with _about(file):
+                if some:
+                    problem.space.transfer(design.batch, design.problem, np.random.default_rng(0))
+                near = nearness(design.problem.loops, problem.loops, metric)
         except DesignError as error:
-            unfit = DesignError(f"{file}: {error}" if file else str(error))
+            unfit = error
             if named:
-                raise unfit from None
+                raise
             continue
         ranked.append((*near, -place, found))
     if not ranked and unfit is not None:
