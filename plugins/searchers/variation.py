@@ -16,6 +16,8 @@ from sparsemap import Space
 from sparsemap.pieces.boundary import crossed, mutated
 from sparsemap.pieces.contracts import Array, Context, Crossover, Genomes, Mutation, PerDesign
 
+from .operators.segments import SegmentMove
+
 AGAIN = 0.45
 """Chance that a genome mutates once more after each mutation."""
 FLOOR = 0.06
@@ -29,6 +31,7 @@ class Variation:
         self.crossover, self.rate = crossover, rate
         parts = [part for mutation in mutations for part in mutation.parts(space)]
         self.mutations = [mutation for mutation, _ in parts]
+        self.segments = places_of(self.mutations, space)
         weights = np.array([weight for _, weight in parts], dtype=np.float64)
         self.prior = weights / weights.sum() if parts else weights
         self.tried = 20.0 * self.prior
@@ -64,6 +67,10 @@ class Variation:
             times[now, active] += 1
             active = active[rng.random(active.size) < AGAIN]
             now = ends.searchsorted(rng.random(active.size), side="right")
+        if self.segments is not None:
+            moves = np.zeros((len(context.space.slices), len(genomes)), dtype=np.int64)
+            moves[self.segments] = times
+            return context.space.varied(genomes, moves, rng), used
         for mutation, count in zip(self.mutations, times, strict=True):
             for again in range(count.max(initial=0)):
                 rows = np.flatnonzero(count > again)
@@ -76,3 +83,10 @@ class Variation:
             mine = used == index
             self.tried[index] = 0.9 * self.tried[index] + mine.sum() + 0.1
             self.worked[index] = 0.9 * self.worked[index] + worked[mine].sum() + 0.05
+
+
+def places_of(mutations: Sequence[Mutation], space: Space) -> list[int] | None:
+    """Which segments of the space these mutations move, if each is the moves of one, in the order of the space."""
+    names = [mutation.segment for mutation in mutations if type(mutation) is SegmentMove]
+    places = [place for place, name in enumerate(space.slices) if name in names]
+    return places if len(names) == len(mutations) and names == [[*space.slices][place] for place in places] else None
