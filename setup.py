@@ -92,6 +92,7 @@ setup(
         compiled("analytic", "units"),
         compiled("densities", "chances"),
         compiled("encodings", "moves"),
+        compiled("searchers", "breeding"),
         compiled("searchers", "gaussian"),
     ],
     cmdclass={"build": BuildElsewhere, "build_py": BuildWithSchemas},

@@ -11,14 +11,12 @@ import numpy as np
 
 from sparsemap import Problem
 from sparsemap.errors import DesignError, SpecError
-from sparsemap.native import loaded
 from sparsemap.pieces.boundary import eliminated_of, filters_of
 from sparsemap.pieces.contracts import ALL_OPERANDS, Array, Format, Genes, Piece, Segment, naming
-from sparsemap.problem.designs import Designs, slots_used
+from sparsemap.problem.designs import Designs
 from sparsemap.problem.levels import Place
 
-compiled: Any = loaded(__package__, "moves")
-"""Moves and repair in C (`moves.c`), or None."""
+from .steps import Column, CompiledSegment
 
 Candidate = str | Mapping[str, Any]
 """The name of a piece, or its table."""
@@ -89,7 +87,7 @@ def moving(problem: Problem) -> Array:
 
 
 @attrs.frozen(kw_only=True)
-class Choices(Segment):
+class Choices(CompiledSegment):
     """A segment whose genes choose from its candidates, without an order between them."""
 
     chosen: ClassVar[str]
@@ -151,6 +149,7 @@ class RankFormats(Choices):
     """
 
     type_name: ClassVar[str] = "rank-formats"
+    plain: ClassVar[str] = "plain_formats"
     provides: ClassVar[tuple[str, ...]] = ("formats",)
     chosen: ClassVar[str] = "format"
     canonical_needs: ClassVar[tuple[str, ...]] = ("bounds",)
@@ -205,28 +204,20 @@ class RankFormats(Choices):
             moved[own] = by_name(column[given, slots], there, here, guess[own])
         return moved.reshape(-1, count)
 
+    def record(self, problem: Problem) -> tuple[Any, ...] | None:
+        if problem.hardware.units is not None:  # genes may stand for others
+            return None
+        return "formats", np.array([self.slots]), *self.kinds(problem), moving(problem)
+
+    def column(self, problem: Problem) -> Column:
+        return "formats", (len(problem.tensors), self.slots), np.int8
+
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
         """One tensor changes: one slot, one format from some slot inwards, one format above it, or another tensor's."""
-        flags, _ = problem.remember((RankFormats._kinds, self), lambda: self._kinds(problem))
-        tensors, batch, changed = len(problem.tensors), genes.shape[1], genes.copy()
-        kind = rng.random(batch)
-        ends = (0, tensors), (0, self.slots), (0, len(flags)), (1, max(2, tensors))
-        chosen, position, value, step = (rng.integers(low, high, size=batch) for low, high in ends)
-        drawn = kind, chosen, position, value, step
-        if compiled is not None and compiled.varied(changed, flags, *drawn, tensors) is not None:
-            return changed
-        slots, rows = genes.reshape(tensors, self.slots, batch), np.arange(batch)
-        mine = slots[chosen, :, rows].T  # (slots, B)
-        place = np.arange(self.slots)[:, None]
-        here, inside = place == position, place >= position
-        fill = np.where(flags[value], inside, ~inside | (position == 0))
-        other = slots[(chosen + step) % tensors, :, rows].T
-        mine = np.where(kind < 0.4, np.where(here, value, mine), np.where(fill, value, mine))
-        mine = np.where(kind > 0.9, other, mine)
-        changed.reshape(slots.shape)[chosen, :, rows] = mine.T
-        return changed
+        once = np.ones((1, genes.shape[1]), dtype=np.int64)
+        return self.step("vary", problem, (genes.T, once, rng), (genes, problem, rng))
 
-    def _kinds(self, problem: Problem) -> tuple[Array, Array]:
+    def kinds(self, problem: Problem) -> tuple[Array, Array]:
         """(F,) bool each: which formats compress, and which may not be below these."""
         formats = self.choices(problem)["format"]
         compressed = compressing(formats)
@@ -234,41 +225,18 @@ class RankFormats(Choices):
 
     def guess(self, count: int, problem: Problem, rng: np.random.Generator) -> Array:
         """Every tensor has one format on its innermost ranks, mostly on the last one only, and one on those above."""
-        flags = compressing(self.choices(problem)["format"])
-        shape = (len(problem.tensors), 1, count)
-        inner = rng.integers(0, len(flags), size=shape)
-        plain = np.flatnonzero(~flags)
-        above = plain[rng.integers(0, len(plain), size=shape)] if plain.size else inner
-        first = np.where(rng.random(shape) < 0.5, self.slots - 1, rng.integers(0, self.slots, size=shape))
-        slots = np.where(np.arange(self.slots)[:, None] >= first, inner, above)
-        return slots.reshape(len(problem.tensors) * self.slots, count)
+        return self.step("guess", problem, (count, rng), (count, problem, rng))
 
     def repair(self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator) -> Array:
         """An uncompressed format below a compressed one is invalid unless it says otherwise: slots above become its like.
 
         The innermost slot stays, so that a tensor remains compressed or not.
         """
-        genes = self.built(genes, problem).copy()
-        compressed, strict = problem.remember((RankFormats._kinds, self), lambda: self._kinds(problem))
-        if compiled is not None and compiled.ordered(genes, compressed, strict, len(problem.tensors)) is not None:
-            return genes
-        slots = genes.reshape(len(problem.tensors), self.slots, -1)
-        inner = slots[:, -1].copy()  # the nearest strict format inside, or any other if there is none
-        for slot in range(self.slots - 2, -1, -1):
-            slots[:, slot] = np.where(compressed[slots[:, slot]] & strict[inner], inner, slots[:, slot])
-            inner = np.where(strict[inner] & ~strict[slots[:, slot]], inner, slots[:, slot])
-        return slots.reshape(genes.shape)
+        return self.step("repair", problem, (genes.T, rng), (genes, problem))
 
     def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
         """Slots further out than a tensor has ranks, that is loops with a bound above one that move it, are zero."""
-        genes, bounds = self.built(genes, problem).copy(), columns["bounds"]
-        moves = problem.remember((moving,), lambda: moving(problem))
-        if compiled is not None and compiled.used(genes, bounds, moves) is not None:
-            return genes
-        busy = (bounds > 1.0).sum(axis=0)  # (D, B)
-        for mine, dims in zip(genes.reshape(len(moves), self.slots, -1), moves, strict=True):
-            mine *= slots_used(self.slots, busy[dims].sum(axis=0))
-        return genes
+        return self.step("canonical", problem, (genes.T, columns["bounds"]), (genes, problem, columns))
 
 
 @attrs.frozen(kw_only=True)
@@ -280,6 +248,7 @@ class GateSkip(Choices):
     """
 
     type_name: ClassVar[str] = "gate-skip"
+    plain: ClassVar[str] = "plain_mechanisms"
     provides: ClassVar[tuple[str, ...]] = ("mechanisms",)
     chosen: ClassVar[str] = "mechanism"
 
@@ -328,40 +297,25 @@ class GateSkip(Choices):
                 moved[own] = by_name(designs.columns["mechanisms"][names.index(place.name)], there, here, moved[own])
         return moved
 
+    def record(self, problem: Problem) -> tuple[Any, ...] | None:
+        if problem.hardware.units is not None:  # genes may stand for others
+            return None
+        return "mechanisms", self.needs(problem), self.first_alike(problem)
+
+    def column(self, problem: Problem) -> Column:
+        return "mechanisms", (len(problem.places),), np.int8
+
     def repair(self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator) -> Array:
         """A mechanism that needs metadata of a tensor without any gives way to a random one that does not."""
-        compressed = compressed_tensors(problem, columns)
-        if compressed is None:
-            return genes
-        decoded = columns.get("decoded")
-        needs = problem.remember((GateSkip._needs, self), lambda: self._needs(problem))
-        changed = self.built(genes, problem).copy()
-        owned = problem.remember((GateSkip.owned, self), lambda: self.owned(problem))
-        for place, table in enumerate(needs):
-            packed = compressed
-            if decoded is not None:
-                level = problem.places[place].storage
-                packed = packed & (decoded > (len(problem.levels) - 1 if level is None else level))
-            lacking = np.flatnonzero((table[changed[place]].T & ~packed).any(axis=0))
-            if not lacking.size:
-                continue
-            possible = ~(table[:, :, None] & ~packed[None, :, lacking]).any(axis=1)
-            if owned is not None:
-                possible &= owned[place][:, None]
-            keys = np.where(possible, rng.random(possible.shape), -1.0)
-            best = keys.argmax(axis=0)
-            found = keys[best, np.arange(len(lacking))] >= 0.0
-            changed[place, lacking[found]] = best[found]
-        return changed
+        from .plain_mechanisms import repair
+
+        return repair(self, genes, problem, columns, rng)
 
     def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
         """At the compute unit only the action of a mechanism counts, and which metadata it needs."""
-        table = problem.remember((GateSkip._first_alike, self), lambda: self._first_alike(problem))
-        genes = self.built(genes, problem)
-        alike = np.take_along_axis(table, genes, axis=1)
-        return np.where(self.built(alike, problem) == alike, alike, genes)
+        return self.step("canonical", problem, (genes.T,), (genes, problem))
 
-    def _first_alike(self, problem: Problem) -> Array:
+    def first_alike(self, problem: Problem) -> Array:
         """(A, M) int64: per place, the first candidate that does the same as each."""
         table = np.tile(np.arange(len(self.all_candidates(problem))), (len(problem.places), 1))
         for row, place in zip(table, problem.places, strict=True):
@@ -370,17 +324,15 @@ class GateSkip(Choices):
                 row[:] = [does.index(one) for one in does]
         return table
 
-    def _needs(self, problem: Problem) -> list[Array]:
-        """Per place (M, T) bool: the candidate needs metadata of the tensor."""
-        tables = []
-        for place in problem.places:
-            table = np.zeros((len(self.all_candidates(problem)), len(problem.tensors)), dtype=bool)
+    def needs(self, problem: Problem) -> Array:
+        """(A, M, T) bool: by place, whether a candidate needs metadata of a tensor."""
+        table = np.zeros((len(problem.places), len(self.all_candidates(problem)), len(problem.tensors)), dtype=bool)
+        for a, place in enumerate(problem.places):
             for m, mechanism in enumerate(self.choices(problem)["mechanism"]):
                 if mechanism.needs_metadata(place):
                     for _, _, leaders in problem.filters(mechanism, place):
-                        table[m, list(leaders)] = True
-            tables.append(table)
-        return tables
+                        table[a, m, list(leaders)] = True
+        return table
 
 
 def led(base: str, roles: Sequence[str], name: str) -> Candidate:

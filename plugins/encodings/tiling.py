@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import accumulate, groupby, pairwise
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
 
 from sparsemap import Problem
-from sparsemap.errors import DesignError
-from sparsemap.pieces.contracts import Array, Genes, Segment
-from sparsemap.primes import Divisors, prime_factors
+from sparsemap.pieces.contracts import Array, Genes
+from sparsemap.primes import prime_factors
 from sparsemap.problem.designs import Designs
 
+from .choices import compressed_tensors
 from .padding import Padding, chosen, next_composite, next_smooth
-from .tile_moves import compiled, guess_tiling, repair_tiling, vary_tiling
+from .steps import Column, CompiledSegment
 
 
 @attrs.frozen(kw_only=True)
-class LoopTiling(Segment):
+class LoopTiling(CompiledSegment):
     """A segment of loop bounds: column `bounds` (L, D, B) float64."""
 
     provides: ClassVar[tuple[str, ...]] = ("bounds",)
@@ -46,6 +45,7 @@ class PrimeFactors(LoopTiling):
     """
 
     type_name: ClassVar[str] = "prime-factors"
+    plain: ClassVar[str] = "plain_tiling"
 
     padding: str = attrs.field(default="prime", validator=attrs.validators.in_(("prime", "smooth", "none", "auto")))
     """`prime`, the paper's rule: a prime size goes to the next composite one. `smooth`: any size with a prime factor
@@ -87,45 +87,42 @@ class PrimeFactors(LoopTiling):
         counts = ", ".join(f"{len(prime_factors(size))} of {dim}" for dim, size in problem.sizes.items())
         return f"one mapping level per prime factor ({counts})"
 
+    def record(self, problem: Problem) -> tuple[Any, ...] | None:
+        from .tile_figures import figures_of
+
+        return "tiling", *self.factors(problem), *figures_of(problem)
+
+    def column(self, problem: Problem) -> Column:
+        return "bounds", (len(problem.mapping_levels), len(problem.dims)), np.float64
+
     def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
-        levels, (dims, primes) = len(problem.mapping_levels), self._factors(problem)
-        bounds = np.empty((levels, len(problem.dims), genes.shape[1]))
-        if compiled is None or compiled.bounds(bounds, genes, dims, primes) is None:
-            bounds[:] = 1.0
-            for gene, dim, prime in zip(genes, dims, primes, strict=True):
-                bounds[:, dim] *= np.where(gene == np.arange(1, levels + 1)[:, None], prime, 1.0)
-        return {"bounds": bounds}
+        return self.step("decode", problem, (genes.T,), (genes, problem))
 
     def encode(self, designs: Designs, problem: Problem) -> Array:
-        bounds = designs.columns["bounds"]
-        self._check(bounds, problem)
-        groups, found = self._groups(problem), []
-        for dim, size in enumerate(problem.sizes.values()):
-            # by prime, from the outermost level
-            found += list(Divisors.of(size).within(bounds[:-1, dim]).cumsum(axis=1))
-        genes = np.ones((groups[-1].stop if groups else 0, bounds.shape[-1]), dtype=np.int64)
-        for group, held in zip(groups, found, strict=True):
-            place = np.arange(group.stop - group.start)[:, None, None]
-            genes[group] += (held <= place).sum(axis=1)
-        return genes
+        return self.step("encode", problem, (designs.columns["bounds"],), (designs, problem))
 
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
-        return vary_tiling(genes, problem, *self._factors(problem), rng)
+        """A factor moves to another level, or swaps with one there; so do whole loops; or factors from anywhere fill a spatial
+        level; or a tensor stays where it is during the loops of a level."""
+        once = np.ones((1, genes.shape[1]), dtype=np.int64)
+        return self.step("vary", problem, (genes.T, once, rng), (genes, problem, rng))
 
     def guess(self, count: int, problem: Problem, rng: np.random.Generator) -> Array:
-        return guess_tiling(count, problem, *self._factors(problem), rng)
+        """Dimensions have loops on one to three levels, spatial levels are mostly full, and some tensor stays."""
+        return self.step("guess", problem, (count, rng), (count, problem, rng))
 
     def repair(self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator) -> Array:
-        return repair_tiling(genes, problem, columns, *self._factors(problem), rng)
+        """Factors leave spatial levels that exceed their fan-out, then buffers whose tiles do not fit, in random order."""
+        packed = compressed_tensors(problem, columns)
+        if packed is not None:
+            packed = np.ascontiguousarray(packed)
+        return self.step("repair", problem, (genes.T, rng, packed), (genes, problem, packed, rng))
 
     def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
         """Equal factors of a dimension have ascending levels."""
-        sorted_genes = genes.copy()
-        for group in self._groups(problem):
-            sorted_genes[group].sort(axis=0)
-        return sorted_genes
+        return self.step("canonical", problem, (genes.T,), (genes, problem, columns))
 
-    def _factors(self, problem: Problem) -> tuple[Array, Array]:
+    def factors(self, problem: Problem) -> tuple[Array, Array]:
         """(g,) dimension and (g,) prime of every gene, float64."""
 
         def make() -> tuple[Array, Array]:
@@ -133,27 +130,4 @@ class PrimeFactors(LoopTiling):
             dims, primes = np.array(pairs, dtype=np.int64).reshape(-1, 2).T.copy()
             return dims, primes.astype(np.float64)
 
-        return problem.shared.remember((PrimeFactors._factors, *problem.sizes.values()), make)
-
-    def _groups(self, problem: Problem) -> list[slice]:
-        """The genes of equal prime factors of one dimension."""
-        runs = [len(list(same)) for _, same in groupby(zip(*self._factors(problem), strict=True))]
-        return [slice(start, stop) for start, stop in pairwise(accumulate(runs, initial=0))]
-
-    def _check(self, bounds: Array, problem: Problem) -> None:
-        """`DesignError` unless the bounds are whole numbers that multiply up to the sizes."""
-        sizes = np.array(list(problem.sizes.values()), dtype=np.float64)
-        products = bounds.prod(axis=0)
-        whole = ((bounds >= 1) & (bounds == np.floor(bounds))).all(axis=0)
-        wrong = ~whole | (products != sizes[:, None])
-        if not wrong.any():
-            return
-        dim, row = (int(i) for i in np.argwhere(wrong)[0])
-        name, size = problem.dims[dim], int(sizes[dim])
-        given = int(problem.loops.sizes[name])
-        padded = f" (padded from {given})" if given != size else ""
-        found = " * ".join(f"{bound:g}" for bound in bounds[:, dim, row])
-        raise DesignError(
-            f"design {row}: bounds of dimension '{name}' are {found} = {products[dim, row]:g}, "
-            f"expected whole numbers that multiply up to {size}{padded}"
-        )
+        return problem.shared.remember((PrimeFactors.factors, *problem.sizes.values()), make)

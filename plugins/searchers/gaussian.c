@@ -1,5 +1,7 @@
-/* Features, kernel and elimination of `forecast.py`, the same to the last bit: every number has its sums in NumPy's order. */
+/* Forecasts (`forecast.py`, `screening.py`), the same as those of `plain_forecast.py` to the last bit: every number has its sums in
+ * NumPy's order. */
 #include "../../sparsemap/native.h"
+#include "../../sparsemap/loops.h"
 
 #include <math.h>
 
@@ -32,18 +34,31 @@ static inline void four(double *restrict a, double *restrict b, double *restrict
     }
 }
 
-/* `factor` has room for n * n + n numbers. */
+/* Rows (m, n), of which the first n are a positive definite L L', times the inverse of L'; what is above their diagonal changes as
+ * well. `factor` has room for n * n + n numbers. */
 WIDE static void eliminate(double *rows, double *factor, Py_ssize_t m, Py_ssize_t n) {
     double *root = factor + n * n;
-    for (Py_ssize_t i = 0; i < n; i++) {
-        double *row = rows + i * n;
+    for (Py_ssize_t i = 0; i < n; i += TOGETHER) {
+        Py_ssize_t some = i + TOGETHER < n ? TOGETHER : n - i;
+        double *own[TOGETHER];
+        for (int r = 0; r < TOGETHER; r++) own[r] = rows + (i + (r < some ? r : 0)) * n;
         for (Py_ssize_t k = 0; k < i; k++) {
             double *column = factor + k * n; /* of L */
-            column[i] = row[k] = row[k] / root[k];
-            less(row, row[k], column, k + 1, i + 1);
+            for (int r = 0; r < some; r++) column[i + r] = own[r][k] = own[r][k] / root[k];
+            if (some == TOGETHER)
+                four(own[0], own[1], own[2], own[3], k, column, i + some);
+            else
+                for (int r = 0; r < some; r++) less(own[r], own[r][k], column, k + 1, i + some);
         }
-        root[i] = sqrt(row[i]);
-        row[i] = row[i] / root[i];
+        for (int r = 0; r < some; r++) {
+            Py_ssize_t at = i + r;
+            root[at] = sqrt(own[r][at]);
+            own[r][at] = own[r][at] / root[at];
+            for (int s = r + 1; s < some; s++) {
+                factor[at * n + i + s] = own[s][at] = own[s][at] / root[at];
+                less(own[s], own[s][at], factor + at * n, at + 1, i + s + 1);
+            }
+        }
     }
     for (Py_ssize_t i = n; i < m; i += TOGETHER) {
         Py_ssize_t some = i + TOGETHER < m ? TOGETHER : m - i;
@@ -59,27 +74,60 @@ WIDE static void eliminate(double *rows, double *factor, Py_ssize_t m, Py_ssize_
     }
 }
 
-/* reduced(rows): rows (m, n), the first n symmetric and positive definite, A = L L': all are multiplied by the inverse of L'.
- * What lies above the diagonal of the first ones is left as it is. */
-static PyObject *reduced(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
-    Views views = {.count = 0};
-    Py_buffer *given = nargs == 1 ? view(&views, args[0], "d", 2, 1) : NULL;
-    if (!given || given->shape[0] < given->shape[1] || !given->shape[1]) return none(&views);
-    Py_ssize_t m = given->shape[0], n = given->shape[1];
-    double *factor = malloc((size_t)(n * n + n) * sizeof *factor);
-    if (!factor) return none(&views);
-    eliminate(given->buf, factor, m, n);
-    free(factor);
-    return done(&views, m);
+/* NumPy's sum of numbers in one piece. */
+static double summed(const double *a, Py_ssize_t n) {
+    double sums[8], total = -0.0;
+    if (n < 8) {
+        for (Py_ssize_t i = 0; i < n; i++) total += a[i];
+        return total;
+    }
+    if (n > 128) {
+        Py_ssize_t half = n / 2 - n / 2 % 8;
+        return summed(a, half) + summed(a + half, n - half);
+    }
+    for (int j = 0; j < 8; j++) sums[j] = a[j];
+    for (Py_ssize_t i = 8; i < n - n % 8; i += 8)
+        for (int j = 0; j < 8; j++) sums[j] += a[i + j];
+    total = ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+    for (Py_ssize_t i = n - n % 8; i < n; i++) total += a[i];
+    return total;
 }
 
-/* What `alike` compares: N designs, of which the first n are `known` columns of features (F, n). */
+/* The sum of products of two rows (n,), for which there is room. */
+static double dot(const double *a, const double *b, double *room, Py_ssize_t n) {
+    for (Py_ssize_t i = 0; i < n; i++) room[i] = a[i] * b[i];
+    return summed(room, n);
+}
+
+/* What is compared: N designs, of which the first n are known, with F features and G other genes. */
 typedef struct {
     Py_ssize_t N, n, F, G;
-    const double *features, *columns, *lengths;
-    const int16_t *genes;
-    double apart, reach, *far, *product;
+    double *features, *columns, *lengths, *kernel; /* (N, F), (F, n) of the known ones, (N,), (N + 1, n) */
+    int16_t *genes;                                /* (G, N) */
+    double reach, apart;
+    Ufunc exp;
 } Compared;
+
+/* Features in standard deviations of the known ones, over the root of their number. */
+static void standardized(const Compared *x, double *mean, double *spread) {
+    for (Py_ssize_t f = 0; f < x->F; f++) mean[f] = spread[f] = 0.0;
+    for (Py_ssize_t i = 0; i < x->n; i++)
+        for (Py_ssize_t f = 0; f < x->F; f++) mean[f] += x->features[i * x->F + f];
+    for (Py_ssize_t f = 0; f < x->F; f++) mean[f] /= (double)x->n;
+    for (Py_ssize_t i = 0; i < x->n; i++)
+        for (Py_ssize_t f = 0; f < x->F; f++) {
+            double off = x->features[i * x->F + f] - mean[f];
+            spread[f] += off * off;
+        }
+    for (Py_ssize_t f = 0; f < x->F; f++) spread[f] = positive(sqrt(spread[f] / (double)x->n)) * sqrt((double)x->F);
+    for (Py_ssize_t i = 0; i < x->N; i++)
+        for (Py_ssize_t f = 0; f < x->F; f++) x->features[i * x->F + f] = (x->features[i * x->F + f] - mean[f]) / spread[f];
+}
+
+static void columns_of(const Compared *x) {
+    for (Py_ssize_t i = 0; i < x->n; i++)
+        for (Py_ssize_t f = 0; f < x->F; f++) x->columns[f * x->n + i] = x->features[i * x->F + f];
+}
 
 /* Four rows += each its own number times a column. */
 static inline void products(double *restrict a, double *restrict b, double *restrict c, double *restrict d, double w, double x,
@@ -93,8 +141,8 @@ static inline void products(double *restrict a, double *restrict b, double *rest
 }
 
 /* From products, lengths and how many genes differ to the distance. */
-static inline void apart(double *restrict far, const double *restrict product, const double *restrict lengths,
-                         const int16_t *restrict others, double own, double gene, double reach, Py_ssize_t n) {
+static inline void distances(double *restrict far, const double *restrict product, const double *restrict lengths,
+                             const int16_t *restrict others, double own, double gene, double reach, Py_ssize_t n) {
     for (Py_ssize_t j = 0; j < n; j++) {
         double squared = own + lengths[j] - 2.0 * product[j] + gene * (double)others[j];
         far[j] = -(sqrt(squared > 0.0 ? squared : 0.0) / reach);
@@ -105,80 +153,110 @@ static inline void differing(int16_t *restrict others, const int16_t *restrict g
     for (Py_ssize_t j = 0; j < n; j++) others[j] += gene[j] != own;
 }
 
-WIDE static void compare(const Compared *x) {
+static inline void likeness(double *restrict kernel, const double *restrict far, Py_ssize_t n) {
+    for (Py_ssize_t j = 0; j < n; j++) kernel[j] = kernel[j] * (1.0 - far[j]);
+}
+
+static inline void linear(double *restrict kernel, const double *restrict product, double F, Py_ssize_t n) {
+    for (Py_ssize_t j = 0; j < n; j++) kernel[j] = kernel[j] + (product[j] + 1.0) / F;
+}
+
+/* How alike the scores of all designs and the known ones are; of these, up to the diagonal. `sloped`: with a linear kernel. */
+WIDE static void compare(const Compared *x, int sloped) {
+    double product[TOGETHER][KNOWN], far[KNOWN];
     for (Py_ssize_t i = 0; i < x->N; i += TOGETHER) {
-        Py_ssize_t rows = i + TOGETHER < x->N ? TOGETHER : x->N - i;
+        Py_ssize_t rows = i + TOGETHER < x->N ? TOGETHER : x->N - i, n = i + rows < x->n ? i + rows : x->n;
         const double *own[TOGETHER];
-        double *into[TOGETHER], spare[TOGETHER][KNOWN];
-        for (int r = 0; r < TOGETHER; r++) {
-            own[r] = x->features + (i + (r < rows ? r : 0)) * x->F;
-            into[r] = r < rows ? x->product + (i + r) * x->n : spare[r];
-            for (Py_ssize_t j = 0; j < x->n; j++) into[r][j] = 0.0;
-        }
+        for (int r = 0; r < TOGETHER; r++) own[r] = x->features + (i + (r < rows ? r : 0)) * x->F;
+        for (int r = 0; r < TOGETHER; r++)
+            for (Py_ssize_t j = 0; j < n; j++) product[r][j] = 0.0;
         for (Py_ssize_t f = 0; f < x->F; f++)
-            products(into[0], into[1], into[2], into[3], own[0][f], own[1][f], own[2][f], own[3][f], x->columns + f * x->n, x->n);
-        for (Py_ssize_t at = i; at < i + rows; at++) {
+            products(product[0], product[1], product[2], product[3], own[0][f], own[1][f], own[2][f], own[3][f],
+                     x->columns + f * x->n, n);
+        for (Py_ssize_t r = 0, at = i; r < rows; r++, at++) {
             int16_t others[KNOWN] = {0};
-            for (Py_ssize_t g = 0; g < x->G; g++) differing(others, x->genes + g * x->N, x->genes[g * x->N + at], x->n);
-            apart(x->far + at * x->n, x->product + at * x->n, x->lengths, others, x->lengths[at], x->apart, x->reach, x->n);
+            for (Py_ssize_t g = 0; g < x->G; g++) differing(others, x->genes + g * x->N, x->genes[g * x->N + at], n);
+            distances(far, product[r], x->lengths, others, x->lengths[at], x->apart, x->reach, n);
+            all_one(&x->exp, far, n, x->kernel + at * x->n);
+            likeness(x->kernel + at * x->n, far, n);
+            if (sloped) linear(x->kernel + at * x->n, product[r], (double)x->F, n);
         }
     }
 }
 
-/* alike(far, product, features, lengths, genes, apart, reach): distances below 0 and products (N, n) of designs with the first n;
- * features (N, F), their squared lengths (N,), genes (G, N). */
+/* alike(kernel, features, lengths, genes, reach, apart, exp): kernel (n, n) of designs with features (n, F), their squared lengths
+ * (n,) and genes (G, n). */
 static PyObject *alike(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     Views views = {.count = 0};
-    Py_buffer *far, *product, *features, *lengths, *genes;
-    if (nargs != 7 || !(far = view(&views, args[0], "d", 2, 1)) || !(product = view(&views, args[1], "d", 2, 1)) ||
-        !(features = view(&views, args[2], "d", 2, 0)) || !(lengths = view(&views, args[3], "d", 1, 0)) ||
-        !(genes = view(&views, args[4], "h", 2, 0)))
+    Py_buffer *kernel, *features, *lengths, *genes;
+    Compared x;
+    if (nargs != 7 || !(kernel = view(&views, args[0], "d", 2, 1)) || !(features = view(&views, args[1], "d", 2, 0)) ||
+        !(lengths = view(&views, args[2], "d", 1, 0)) || !(genes = view(&views, args[3], "h", 2, 0)) || !ufunc(args[6], 1, &x.exp))
         return none(&views);
-    double by_gene = PyFloat_AsDouble(args[5]), reach = PyFloat_AsDouble(args[6]);
+    x.reach = PyFloat_AsDouble(args[4]), x.apart = PyFloat_AsDouble(args[5]);
     if (PyErr_Occurred()) PyErr_Clear();
-    Compared x = {far->shape[0], far->shape[1], features->shape[1], genes->shape[0], features->buf, NULL, lengths->buf, genes->buf,
-                  by_gene, reach, far->buf, product->buf};
-    if (x.n > x.N || product->shape[0] != x.N || product->shape[1] != x.n || features->shape[0] != x.N ||
-        lengths->shape[0] != x.N || genes->shape[1] != x.N || !x.F || !x.n || x.n > KNOWN)
+    x.N = x.n = kernel->shape[0], x.F = features->shape[1], x.G = genes->shape[0];
+    if (kernel->shape[1] != x.n || features->shape[0] != x.n || lengths->shape[0] != x.n || genes->shape[1] != x.n || x.n > KNOWN)
         return none(&views);
-    double *columns = malloc((size_t)(x.F * x.n) * sizeof *columns);
-    if (!columns) return none(&views);
-    for (Py_ssize_t j = 0; j < x.n; j++)
-        for (Py_ssize_t f = 0; f < x.F; f++) columns[f * x.n + j] = x.features[j * x.F + f];
-    x.columns = columns;
-    compare(&x);
-    free(columns);
-    return done(&views, x.N);
+    x.features = features->buf, x.lengths = lengths->buf, x.kernel = kernel->buf, x.genes = genes->buf;
+    if (!(x.columns = malloc((size_t)(x.F * x.n + 1) * sizeof *x.columns))) return none(&views);
+    columns_of(&x);
+    compare(&x, 0);
+    free(x.columns);
+    for (Py_ssize_t i = 0; i < x.n; i++)
+        for (Py_ssize_t j = 0; j < i; j++) x.kernel[j * x.n + i] = x.kernel[i * x.n + j];
+    return done(&views, x.n);
 }
 
-/* told(out, bounds, order, moves, spatial): out (F, n) of logarithms (L, D, n) of loop bounds and orders (L, D, n); moves (T, D),
- * spatial (L,). */
-static PyObject *told(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+/* reduced(rows): rows (m, n) in place, see `eliminate`. */
+static PyObject *reduced(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     Views views = {.count = 0};
-    Py_buffer *out, *bounds, *orders, *moves, *spatials;
-    if (nargs != 5 || !(out = view(&views, args[0], "d", 2, 1)) || !(bounds = view(&views, args[1], "d", 3, 0)) ||
-        !(orders = view(&views, args[2], "b", 3, 0)) || !(moves = view(&views, args[3], "?", 2, 0)) ||
-        !(spatials = view(&views, args[4], "?", 1, 0)))
-        return none(&views);
-    Py_ssize_t L = bounds->shape[0], D = bounds->shape[1], n = bounds->shape[2], T = moves->shape[0], times = 0;
-    const char *moved = moves->buf, *spatial = spatials->buf;
-    const int8_t *order = orders->buf;
-    for (Py_ssize_t l = 0; l < spatials->shape[0]; l++) times += !spatial[l];
-    if (L > LEVELS || D > DIMS || T > TENSORS || orders->shape[0] != L || orders->shape[1] != D || orders->shape[2] != n ||
-        moves->shape[1] != D || spatials->shape[0] != L || out->shape[1] != n || !times ||
-        out->shape[0] != L * D + (L - times) + (2 * times - 1) * T)
-        return none(&views);
-    for (Py_ssize_t i = 0; i < L * D * n; i++)
-        if (order[i] < 0 || order[i] >= D) return none(&views);
+    Py_buffer *given = nargs == 1 ? view(&views, args[0], "d", 2, 1) : NULL;
+    if (!given || given->shape[0] < given->shape[1] || !given->shape[1]) return none(&views);
+    Py_ssize_t m = given->shape[0], n = given->shape[1];
+    double *factor = malloc((size_t)(n * n + n) * sizeof *factor);
+    if (!factor) return none(&views);
+    eliminate(given->buf, factor, m, n);
+    free(factor);
+    return done(&views, m);
+}
+
+/* Loops: logarithms of bounds (L, D, n), orders (L, D, n), which dimensions move a tensor (T, D), levels over instances (L,). */
+typedef struct {
+    Py_buffer *bounds, *orders, *moves, *spatials;
+    Py_ssize_t n, F;
+} Loops;
+
+static int loops_of(Loops *x, Views *views, PyObject *const *args) {
+    if (!(x->bounds = view(views, args[0], "d", 3, 0)) || !(x->orders = view(views, args[1], "b", 3, 0)) ||
+        !(x->moves = view(views, args[2], "?", 2, 0)) || !(x->spatials = view(views, args[3], "?", 1, 0)))
+        return 0;
+    Py_ssize_t L = x->bounds->shape[0], D = x->bounds->shape[1], T = x->moves->shape[0], times = 0;
+    x->n = x->bounds->shape[2];
+    if (L > LEVELS || D > DIMS || T > TENSORS || x->orders->shape[0] != L || x->orders->shape[1] != D || x->orders->shape[2] != x->n ||
+        x->moves->shape[1] != D || x->spatials->shape[0] != L)
+        return 0;
+    for (Py_ssize_t l = 0; l < L; l++) times += !((const char *)x->spatials->buf)[l];
+    for (Py_ssize_t i = 0; i < L * D * x->n; i++)
+        if (((const int8_t *)x->orders->buf)[i] < 0 || ((const int8_t *)x->orders->buf)[i] >= D) return 0;
+    x->F = L * D + (L - times) + (2 * times - 1) * T;
+    return times > 0;
+}
+
+/* The features (n, F) of designs. */
+static void tell(const Loops *x, double *out) {
+    Py_ssize_t L = x->bounds->shape[0], D = x->bounds->shape[1], T = x->moves->shape[0], n = x->n;
+    const char *moved = x->moves->buf, *spatial = x->spatials->buf;
+    const int8_t *order = x->orders->buf;
     for (Py_ssize_t b = 0; b < n; b++) {
-        const double *own = (const double *)bounds->buf + b;
-        double *put = (double *)out->buf + b, over[TENSORS][LEVELS], words[TENSORS][LEVELS];
-        for (Py_ssize_t i = 0; i < L * D; i++, put += n) *put = own[i * n] / 2.0;
+        const double *own = (const double *)x->bounds->buf + b;
+        double *put = out + b * x->F, over[TENSORS][LEVELS], words[TENSORS][LEVELS];
+        for (Py_ssize_t i = 0; i < L * D; i++) *put++ = own[i * n] / 2.0;
         for (Py_ssize_t l = 0; l < L; l++) {
             if (!spatial[l]) continue;
             double sum = 0.0;
             for (Py_ssize_t d = 0; d < D; d++) sum += own[(l * D + d) * n];
-            *put = sum, put += n;
+            *put++ = sum;
         }
         for (Py_ssize_t t = 0; t < T; t++)
             for (Py_ssize_t l = L - 1; l >= 0; l--) {
@@ -204,13 +282,82 @@ static PyObject *told(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
                 for (Py_ssize_t l = 0; l < level; l++)
                     if (spatial[l]) shared += over[t][l];
                 brought += shared;
-                if (level < L) put[t * n] = words[t][level], brought += words[t][level];
-                put[(level < L ? T + t : t) * n] = brought;
+                if (level < L) put[t] = words[t][level], brought += words[t][level];
+                put[level < L ? T + t : t] = brought;
             }
-            put += (level < L ? 2 * T : T) * n;
+            put += level < L ? 2 * T : T;
         }
     }
-    return done(&views, n);
 }
 
-MODULE(gaussian, DOOR(reduced), DOOR(alike), DOOR(told))
+/* told(out, bounds, orders, moves, spatials): out (n, F). */
+static PyObject *told(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    Views views = {.count = 0};
+    Loops loops;
+    Py_buffer *out;
+    if (nargs != 5 || !(out = view(&views, args[0], "d", 2, 1)) || !loops_of(&loops, &views, args + 1) ||
+        out->shape[0] != loops.n || out->shape[1] != loops.F)
+        return none(&views);
+    tell(&loops, out->buf);
+    return done(&views, loops.n);
+}
+
+/* promise(out, features, genes, scores, bounds, orders, moves, spatials, genomes, rest, figures, exp): out (n,) of designs with
+ * `genomes` (n, all), from the features (k, F), genes (k, g) and scores (k,) of known ones; the genes are those at `rest` (g,) of a
+ * genome. `figures`: reach, apart, noise, daring, and what promises are whole numbers of. */
+static PyObject *promise(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    Views views = {.count = 0};
+    Loops loops;
+    Compared x;
+    Py_buffer *out, *features, *genes, *scores, *genomes, *rest, *figures;
+    if (nargs != 12 || !(out = view(&views, args[0], "d", 1, 1)) || !(features = view(&views, args[1], "d", 2, 0)) ||
+        !(genes = view(&views, args[2], "lq", 2, 0)) || !(scores = view(&views, args[3], "d", 1, 0)) ||
+        !loops_of(&loops, &views, args + 4) || !(genomes = view(&views, args[8], "lq", 2, 0)) ||
+        !(rest = view(&views, args[9], "lq", 1, 0)) || !(figures = view(&views, args[10], "d", 1, 0)) ||
+        !ufunc(args[11], 1, &x.exp))
+        return none(&views);
+    const double *figure = figures->buf;
+    const int64_t *places = rest->buf;
+    Py_ssize_t k = x.n = features->shape[0], n = loops.n, F = x.F = loops.F, all = genomes->shape[1];
+    x.N = k + n, x.G = rest->shape[0];
+    if (k < 1 || k > KNOWN || features->shape[1] != F || scores->shape[0] != k || genes->shape[0] != k || genes->shape[1] != x.G ||
+        out->shape[0] != n || genomes->shape[0] != n || figures->shape[0] != 5)
+        return none(&views);
+    for (Py_ssize_t g = 0; g < x.G; g++)
+        if (places[g] < 0 || places[g] >= all) return none(&views);
+    x.reach = figure[0], x.apart = figure[1];
+    double *room = malloc((size_t)(x.N * F + F * k + x.N + (x.N + 1) * k + k * k + k + 2 * F + k + F) * sizeof *room);
+    x.genes = malloc((size_t)(x.G * x.N + 1) * sizeof *x.genes);
+    if (room && x.genes) {
+        x.features = room, x.columns = x.features + x.N * F, x.lengths = x.columns + F * k, x.kernel = x.lengths + x.N;
+        double *factor = x.kernel + (x.N + 1) * k, *mean = factor + k * k + k, *spread = mean + F, *spare = spread + F;
+        memcpy(x.features, features->buf, (size_t)features->len);
+        tell(&loops, x.features + k * F);
+        standardized(&x, mean, spread);
+        for (Py_ssize_t i = 0; i < x.N; i++) x.lengths[i] = dot(x.features + i * F, x.features + i * F, spare, F);
+        for (Py_ssize_t g = 0; g < x.G; g++)
+            for (Py_ssize_t i = 0; i < x.N; i++)
+                x.genes[g * x.N + i] = (int16_t)(i < k ? ((const int64_t *)genes->buf)[i * x.G + g]
+                                                       : ((const int64_t *)genomes->buf)[(i - k) * all + places[g]]);
+        columns_of(&x);
+        compare(&x, 1);
+        for (Py_ssize_t i = 0; i < k; i++) x.kernel[i * k + i] += figure[2];
+        double *last = x.kernel + x.N * k, middle = summed(scores->buf, k) / (double)k;
+        for (Py_ssize_t i = 0; i < k; i++) last[i] = ((const double *)scores->buf)[i] - middle;
+        double deviation = positive(sqrt(dot(last, last, spare, k) / (double)k));
+        for (Py_ssize_t i = 0; i < k; i++) last[i] = last[i] / deviation;
+        eliminate(x.kernel, factor, x.N + 1, k);
+        for (Py_ssize_t i = k; i < x.N; i++) {
+            const double *own = x.kernel + i * k;
+            double expected = dot(own, last, spare, k), known = dot(own, own, spare, k);
+            double left = 1.0 + (x.lengths[i] + 1.0) / (double)F - known;
+            expected -= figure[3] * sqrt(left > 0.0 ? left : 0.0);
+            ((double *)out->buf)[i - k] = rint(expected * figure[4]) / figure[4];
+        }
+    }
+    int fine = room && x.genes;
+    free(room), free(x.genes);
+    return fine ? done(&views, n) : none(&views);
+}
+
+MODULE(gaussian, DOOR(told), DOOR(promise), DOOR(alike), DOOR(reduced))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from sparsemap import Space
+from sparsemap.native import loaded
 from sparsemap.pieces.contracts import Genomes, PerDesign, PerGene, Rows
 
+breeding: Any = loaded(__package__, "breeding")
+"""How parents become children, in C, or None."""
 MAPPING = frozenset({"bounds", "order"})
 """Columns of designs that are loops."""
 
@@ -40,9 +45,11 @@ class Seen:
 
 
 def _hashes(genomes: Genomes) -> list[int]:
-    data = genomes.tobytes()
-    width = max(len(data) // max(len(genomes), 1), 1)
-    return [hash(data[row * width : (row + 1) * width]) for row in range(len(genomes))]
+    if not genomes.size:
+        return [0] * len(genomes)
+    return list(
+        map(hash, np.ascontiguousarray(genomes).view(f"V{genomes.itemsize * genomes.shape[1]}").ravel().tolist())
+    )
 
 
 def neighbourhood(space: Space, genome: PerGene) -> Genomes:

@@ -17,7 +17,7 @@ import numpy as np
 from sparsemap import Space
 from sparsemap.pieces.contracts import Array, Genomes, Rows, Scored
 
-from .forecast import likeness, reduced
+from .forecast import gaussian
 
 MOST = 200
 """Designs that anything is told from, the best ones."""
@@ -74,7 +74,7 @@ def likeliest(places: Array, genes: Array, scores: Array) -> tuple[Array, float]
     share that nothing explains: those by which the scores (k,) of the first ones are likeliest."""
     known, found = len(scores), list[tuple[float, Array, float]]()
     for reach, alone in product(REACHES, ALONE):
-        kernel = (1.0 - alone) * likeness(places, genes, len(places), reach, APART * reach**2)[0]
+        kernel = (1.0 - alone) * likeness(places, genes, reach, APART * reach**2)
         if alone:
             each = alone / (places.shape[1] + genes.shape[1])
             for place in places.T:
@@ -90,6 +90,30 @@ def likeliest(places: Array, genes: Array, scores: Array) -> tuple[Array, float]
             found.append((unlikely, kernel, noise))
     _, kernel, noise = min(found, key=lambda one: one[0])
     return kernel, noise
+
+
+def likeness(features: Array, genes: Array, reach: float, apart: float) -> Array:
+    """(n, n) how alike scores are by the distance of features (n, F); a gene (n, g) that differs adds `apart` to its square."""
+    found, length = np.empty((len(features), len(features))), (features**2).sum(axis=1)
+    given = (
+        np.ascontiguousarray(features),
+        length,
+        genes.T.astype(np.int16, order="C"),
+    )  # only whether they are alike matters
+    if gaussian is None or gaussian.alike(found, *given, reach, apart, np.exp) is None:
+        from .plain_forecast import likeness as plain
+
+        return plain(features, genes, len(features), reach, apart)[0]
+    return found
+
+
+def reduced(rows: Array) -> Array:
+    """Rows (m, n), of which the first n are a positive definite L L', times the inverse of L'; not above their diagonal."""
+    if gaussian is None or gaussian.reduced(rows) is None:
+        from .plain_forecast import reduced as plain
+
+        return plain(rows)
+    return rows
 
 
 def improvement(better: Array, spread: Array) -> Array:

@@ -16,6 +16,9 @@ from sparsemap import Space
 from sparsemap.pieces.boundary import crossed, mutated
 from sparsemap.pieces.contracts import Array, Context, Crossover, Genomes, Mutation, PerDesign
 
+from .genes import breeding
+from .operators.segments import SegmentMove
+
 AGAIN = 0.45
 """Chance that a genome mutates once more after each mutation."""
 FLOOR = 0.06
@@ -29,10 +32,12 @@ class Variation:
         self.crossover, self.rate = crossover, rate
         parts = [part for mutation in mutations for part in mutation.parts(space)]
         self.mutations = [mutation for mutation, _ in parts]
+        self.segments = places_of(self.mutations, space)
         weights = np.array([weight for _, weight in parts], dtype=np.float64)
         self.prior = weights / weights.sum() if parts else weights
         self.tried = 20.0 * self.prior
         self.worked = 20.0 * self.prior * 0.1
+        self._ends: Array | None = None
 
     @property
     def shares(self) -> Array:
@@ -41,6 +46,14 @@ class Variation:
         floor = min(FLOOR, 0.5 / len(rates))
         shares = floor + (1.0 - floor * len(rates)) * rates / rates.sum()
         return shares / shares.sum()
+
+    @property
+    def ends(self) -> Array:
+        """(mutations,) where these end, of a number below 1."""
+        if self._ends is None:
+            ends = self.shares.cumsum()
+            self._ends = ends / ends[-1]
+        return self._ends
 
     def cross(self, pairs: Genomes, context: Context) -> Genomes:
         """(n, 2, G) -> (n, G): copies of the first parent, or with probability `rate` children of both."""
@@ -53,26 +66,36 @@ class Variation:
     def mutate(self, genomes: Genomes, context: Context) -> tuple[Genomes, PerDesign]:
         """Genomes (n, G) after one mutation each or a few, and the index of the first one of each (n,). How often each mutates is
         drawn first, so that each mutation is asked for many genomes at once; one after the other, in their order."""
-        changed, rng = genomes.copy(), context.rng
+        rng, count = context.rng, len(genomes)
         if not self.mutations:  # no gene has a choice
-            return changed, np.zeros(len(genomes), dtype=np.int64)
-        ends = self.shares.cumsum()
-        ends /= ends[-1]
-        used = now = ends.searchsorted(rng.random(len(genomes)), side="right")
-        active, times = np.arange(len(genomes)), np.zeros((len(self.mutations), len(genomes)), dtype=np.int64)
-        while active.size:
-            times[now, active] += 1
-            active = active[rng.random(active.size) < AGAIN]
-            now = ends.searchsorted(rng.random(active.size), side="right")
-        for mutation, count in zip(self.mutations, times, strict=True):
-            for again in range(count.max(initial=0)):
-                rows = np.flatnonzero(count > again)
+            return genomes.copy(), np.zeros(count, dtype=np.int64)
+        times, used = np.zeros((len(self.mutations), count), dtype=np.int64), np.empty(count, dtype=np.int64)
+        if breeding is None or breeding.times(times, used, self.ends, AGAIN, rng) is None:
+            from .plain_breeding import times as drawn
+
+            times, used = drawn(self.ends, AGAIN, count, rng)
+        if self.segments is not None:
+            moves = np.zeros((len(context.space.slices), count), dtype=np.int64)
+            moves[self.segments] = times
+            return context.space.varied(genomes, moves, rng), used
+        changed = genomes.copy()
+        for mutation, often in zip(self.mutations, times, strict=True):
+            for again in range(often.max(initial=0)):
+                rows = np.flatnonzero(often > again)
                 changed[rows] = mutated(mutation, changed[rows], context)
         return changed, used
 
     def learn(self, used: PerDesign, worked: PerDesign) -> None:
         """Takes in whether the designs (n,) that `used` these mutations first turned out well."""
+        self._ends = None
         for index in range(len(self.mutations)):
             mine = used == index
             self.tried[index] = 0.9 * self.tried[index] + mine.sum() + 0.1
             self.worked[index] = 0.9 * self.worked[index] + worked[mine].sum() + 0.05
+
+
+def places_of(mutations: Sequence[Mutation], space: Space) -> list[int] | None:
+    """Which segments of the space these mutations move, if each is the moves of one, in the order of the space."""
+    names = [mutation.segment for mutation in mutations if type(mutation) is SegmentMove]
+    places = [place for place, name in enumerate(space.slices) if name in names]
+    return places if len(names) == len(mutations) and names == [[*space.slices][place] for place in places] else None

@@ -19,6 +19,7 @@ from .designs import SIZES, Decoded, Designs
 from .problem import Problem
 
 if TYPE_CHECKING:
+    from ..pieces.contracts.genome import GenomeSteps
     from .classes import ScoredClasses
 
 
@@ -155,6 +156,12 @@ class Space:
         """Decimal logarithm of the number of genomes."""
         return float(np.log10((self.high - self.low + 1).astype(np.float64)).sum())
 
+    @cached_property
+    def steps(self) -> GenomeSteps | None:
+        """What does steps of all segments in one call; None: one segment after the other."""
+        segments = tuple(self.segments.values())
+        return segments[0].steps(segments, self.problem) if segments else None
+
     def sample(self, count: int, rng: np.random.Generator) -> Array:
         """Uniform random genomes, (count, G) int64."""
         _check_draw(rng, count)
@@ -163,6 +170,8 @@ class Space:
     def guess(self, count: int, rng: np.random.Generator) -> Array:
         """Random genomes as the segments would start a search with, (count, G) int64."""
         _check_draw(rng, count)
+        if self.steps is not None and (made := self.steps.guess(count, rng)) is not None:
+            return made
         genomes = np.empty((count, len(self)), dtype=np.int64)
         for name, segment in sorted(self.segments.items(), key=lambda item: SIZES not in item[1].provides):
             for rows, problem in self._by_chip(genomes, count) if SIZES not in segment.provides else self._one(count):
@@ -214,10 +223,14 @@ class Space:
 
     def decode(self, genomes: Array) -> Designs:
         """(B, G) genomes -> designs."""
+        if self.steps is not None and (columns := self.steps.decode(genomes)) is not None:
+            return Designs(columns)
         return self.decoded(self.check(genomes))
 
     def decoded(self, genomes: Array) -> Designs:
         """The same of genomes that are known to be within bounds."""
+        if self.steps is not None and (found := self.steps.decode(genomes)) is not None:
+            return Designs(found)
         by_gene = np.ascontiguousarray(genomes.T)
         columns: dict[str, Array] = {}
         for name, segment in self.segments.items():
@@ -265,6 +278,18 @@ class Space:
         changed[:, part] = self._genes(self.segments[segment], "vary", genes.shape, locked(genes), self.problem, rng).T
         return changed
 
+    def varied(self, genomes: Array, times: Array, rng: np.random.Generator) -> Array:
+        """Genomes (n, G) after so many moves within each segment, `times` (segments, n) int64, one segment after the other."""
+        _check_draw(rng)
+        if self.steps is not None and (varied := self.steps.vary(genomes, times, rng)) is not None:
+            return varied
+        changed = self.check(genomes).copy()
+        for name, count in zip(self.slices, times, strict=True):
+            for again in range(count.max(initial=0)):
+                rows = np.flatnonzero(count > again)
+                changed[rows] = self.vary(changed[rows], name, rng)
+        return changed
+
     @cached_property
     def canonical_order(self) -> tuple[str, ...]:
         """Names of the segments; each comes after those whose columns tell which of its genes are canonical."""
@@ -284,6 +309,8 @@ class Space:
 
         `segments`: only the genes of these are rewritten.
         """
+        if self.steps is not None and segments is None and (names := self.steps.canonical(genomes)) is not None:
+            return names
         by_gene, decoded = np.array(self.check(genomes).T, order="C"), dict[str, Mapping[str, Array]]()
         for name in self.canonical_order if segments is None else segments:
             segment, part = self.segments[name], self.slices[name]
@@ -304,6 +331,8 @@ class Space:
     def repaired(self, genomes: Genomes, rng: np.random.Generator) -> Decoded:
         """Like `repair`, with the designs that the genomes then decode to."""
         _check_draw(rng)
+        if self.steps is not None and (changed := self.steps.repair(genomes, rng)) is not None:
+            return Decoded(changed, self.decoded(changed))
         genomes = self.check(genomes)
         parts = self._by_chip(genomes, len(genomes))
         found = [self._repaired_on(problem, genomes[rows], rng) for rows, problem in parts]

@@ -13,6 +13,8 @@ import numpy as np
 from sparsemap import Space
 from sparsemap.pieces.contracts import Context, Crossover, Genomes, Mutation, Scored, Selection
 
+from ..genes import breeding
+
 
 class SegmentMoves(Mutation):
     """The moves that the segments of a space offer: two factors or whole loops swap levels, a tensor changes its formats.
@@ -56,13 +58,13 @@ class SegmentCrossover(Crossover):
     type_name: ClassVar[str] = "segment-crossover"
 
     def cross(self, pairs: Genomes, context: Context) -> Genomes:
-        rng, count, genes = context.rng, len(pairs), pairs.shape[2]
-        by_segment = np.zeros((count, genes), dtype=bool)
-        for part in context.space.slices.values():
-            by_segment[:, part] = (rng.random(count) < 0.5)[:, None]
-        by_gene = rng.random((count, genes)) < 0.5
-        whole = (rng.random(count) < 0.5)[:, None]
-        return np.where(np.where(whole, by_segment, by_gene), pairs[:, 0], pairs[:, 1])
+        ends = np.array([part.stop for part in context.space.slices.values()])
+        children = np.empty((len(pairs), pairs.shape[2]), dtype=np.int64)
+        if breeding is None or breeding.cross(children, pairs, ends, context.rng) is None:
+            from ..plain_breeding import cross
+
+            return cross(pairs, ends, context.rng)
+        return children
 
 
 @attrs.frozen(kw_only=True)
@@ -78,9 +80,13 @@ class GreedyRanking(Selection):
     """How strongly good parents are preferred: a parent's rank is drawn as u ** greed, u uniform in 0..1."""
 
     def pick(self, parents: Scored, count: int, context: Context) -> Genomes:
-        valid = int(np.isfinite(parents.scores).sum())
-        first, second = (valid * context.rng.random((2, count)) ** self.greed).astype(np.int64)
-        return np.stack([parents.genomes[first], parents.genomes[second]], axis=1)
+        valid = parents.genomes[: max(1, np.count_nonzero(np.isfinite(parents.scores)))]
+        pairs = np.empty((count, 2, valid.shape[1]), dtype=np.int64)
+        if breeding is None or breeding.pick(pairs, valid, self.greed, np.power, context.rng) is None:
+            from ..plain_breeding import pick
+
+            return pick(valid, count, self.greed, context.rng)
+        return pairs
 
     def survive(self, parents: Scored, children: Scored, size: int) -> Scored:
         pool = Scored.join([parents, children])

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from encoding_problems import matmul, problem
 from sparsemap_plugins.encodings.padding import next_composite, next_smooth
-from sparsemap_plugins.encodings.tile_moves import filled_levels, staying
+from sparsemap_plugins.encodings.plain_tiling import filled_levels, staying
 
 from sparsemap.errors import DesignError, SpecError
 from sparsemap.primes import prime_factors

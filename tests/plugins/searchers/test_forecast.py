@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 from sparsemap_plugins.searchers import forecast as module
-from sparsemap_plugins.searchers.forecast import FEWEST, MOST, Forecast, reduced
+from sparsemap_plugins.searchers import plain_forecast, screening
+from sparsemap_plugins.searchers.forecast import FEWEST, MOST, Forecast
 from sparsemap_plugins.searchers.genes import Seen
 
 from sparsemap import load_problem
@@ -75,8 +76,10 @@ def test_unseen_genomes_are_not_seen_by_being_asked_for():
 def test_a_promise_is_the_same_in_c(names, monkeypatch):
     problem = load_problem(*names, registry=REGISTRY)
     forecast = Forecast.of(problem.space)
-    forecast.receive(*tried(problem, 200, 0))
-    for count in (43, 1):
+    monkeypatch.setattr(plain_forecast, "DIGITS", 14)  # to nearly the last bit
+    monkeypatch.setattr(module, "FIGURES", np.append(module.FIGURES[:4], 1e14))
+    for known, count in ((200, 43), (1, 1), (60, 1)):
+        forecast.receive(*tried(problem, known, known))
         designs, _ = tried(problem, count, 1)
         found, told = forecast.promise(designs), forecast._told(designs)
         with monkeypatch.context() as without:
@@ -84,15 +87,52 @@ def test_a_promise_is_the_same_in_c(names, monkeypatch):
             assert np.array_equal(forecast._told(designs), told) and np.array_equal(forecast.promise(designs), found)
 
 
-@pytest.mark.parametrize("compiled", [True, False])
-def test_rows_are_divided_by_the_factor_of_a_matrix(compiled, monkeypatch):
+@pytest.mark.skipif(module.gaussian is None, reason="not compiled")
+def test_what_does_not_fit_together_is_left_to_numpy():
+    problem = load_problem("mm1", "cloud", registry=REGISTRY)
+    forecast = Forecast.of(problem.space)
+    forecast.receive(*tried(problem, 60, 0))
+    designs, _ = tried(problem, 7, 1)
+    columns, genomes = designs.designs.columns, designs.genomes
+    loops = [np.log2(columns["bounds"]), columns["order"], forecast.moves, forecast.is_spatial]
+    fine = [
+        np.empty(7),
+        forecast.features,
+        forecast.genes,
+        forecast.scores,
+        *loops,
+        genomes,
+        forecast.rest,
+        module.FIGURES,
+        np.exp,
+    ]
+    assert module.gaussian.promise(*fine) == 7
+    for place, given in enumerate(fine):
+        for other in (None, "", *([given[None], given[..., :-1]] if isinstance(given, np.ndarray) else [np.add])):
+            if (place, getattr(other, "ndim", 0)) != (8, 2):  # more genes than are asked for
+                assert module.gaussian.promise(*fine[:place], other, *fine[place + 1 :]) is None, place
+    for beyond in (forecast.rest + 1000, forecast.rest - 1000):
+        assert module.gaussian.promise(*fine[:9], beyond, *fine[10:]) is None
+    assert module.gaussian.promise(*fine[:5], loops[1] + np.int8(3), *fine[6:]) is None
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 67, 130])
+def test_rows_are_divided_by_the_factor_of_a_matrix(size, monkeypatch):
     """In C, to the last bit, as in NumPy."""
-    drawn, own = np.random.default_rng(0).normal(size=(2, 67, 67))
-    matrix = drawn @ drawn.T + 0.01 * np.eye(67)
+    drawn, own = np.random.default_rng(0).normal(size=(2, size, size))
+    matrix = drawn @ drawn.T + 0.01 * np.eye(size)
     rows = np.concatenate([matrix, own])
-    found = reduced(rows.copy())
-    if not compiled:
-        monkeypatch.setattr(module, "gaussian", None)
-    lower, again = np.linalg.cholesky(matrix), reduced(rows.copy())
-    assert np.allclose(np.tril(again[:67]), lower) and np.allclose(again[67:] @ lower.T, own)
-    assert np.array_equal(np.tril(again[:67]), np.tril(found[:67])) and np.array_equal(again[67:], found[67:])
+    found = screening.reduced(rows.copy())
+    monkeypatch.setattr(screening, "gaussian", None)
+    lower, again = np.linalg.cholesky(matrix), screening.reduced(rows.copy())
+    assert np.allclose(np.tril(again[:size]), lower) and np.allclose(again[size:] @ lower.T, own)
+    assert np.array_equal(np.tril(again[:size]), np.tril(found[:size])) and np.array_equal(again[size:], found[size:])
+
+
+@pytest.mark.parametrize(("count", "width"), [(1, 1), (37, 0), (60, 9), (130, 3)])
+def test_likeness_is_the_same_in_c(count, width, monkeypatch):
+    rng = np.random.default_rng(0)
+    given = rng.random((count, width)), rng.integers(0, 3, size=(count, 5)), 0.5, 0.04
+    found = screening.likeness(*given)
+    monkeypatch.setattr(screening, "gaussian", None)
+    assert np.array_equal(found, screening.likeness(*given))
