@@ -55,7 +55,7 @@ class Pairs:
 
     def at(self, rows: Rows) -> Pair:
         """Pairs by their rows."""
-        found = Pair(*self.table.data[rows].T)
+        found = Pair(*np.ascontiguousarray(self.table.data[rows].T))
         return found._replace(filled=found.filled.astype(np.int64), varies=found.varies > 0.0)
 
     def _pairs(self, tiles: Rows, shapes: Array, subs: Array) -> Pair:

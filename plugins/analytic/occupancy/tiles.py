@@ -62,7 +62,7 @@ class Tiles:
 
     def at(self, rows: Rows) -> Tile:
         """Tiles by their rows: places and numbers as integers."""
-        found = Tile(*self.table.data[rows].T)
+        found = Tile(*np.ascontiguousarray(self.table.data[rows].T))
         return found._replace(**{name: getattr(found, name).astype(np.int64) for name in WHOLE_NUMBERS})
 
     @property
