@@ -26,7 +26,7 @@ from . import native
 from .actions import Action
 from .charges.maxima import DEVIATIONS, LANES, NORMAL, NORMAL_MAXIMA, Maxima, Rowed, limits_of, maxima_of, rank_of
 from .layout import decoded_of
-from .occupancy import Ranks, RankUnits, TensorTables
+from .occupancy import Ranks
 from .occupancy.lookup import FACTORS, Number, Table, fingerprint
 from .prepared import COLUMNS, ModelTables
 from .prices import gated_extra, price, tree_sides
@@ -131,17 +131,15 @@ class Kernel:
             with ExitStack() as held:
                 for lock in self.locks:  # always in one order
                     held.enter_context(lock)
-                works = [known.figures for known, _ in self.work]
                 missing = native.kernel.evaluate(
-                    self.wholes, self.reals, functions, FACTORS, self._opened(), works, *columns, state, energy, cycles,
-                    found, told,
+                    self.wholes, self.reals, functions, FACTORS, self._opened(), *columns, state, energy, cycles, found,
+                    told,
                 )  # fmt: skip
             if missing is None:
                 self.knows = False
                 return None
-            units = [one for place, data in missing if (one := self._fill(place, np.frombuffer(data)))]
-            if units:
-                TensorTables.fill_units(units)
+            for place, data in missing:
+                self._fill(place, np.frombuffer(data))
             if state.all():
                 break
         left = np.flatnonzero(state != 1)  # 0: it lacks something, 2: unknown
@@ -175,36 +173,35 @@ class Kernel:
         return found
 
     def _opened(self) -> list[Any]:
-        """The tables in the order of `kernel.c`, as they are now: keys, rows, columns, and how many numbers each is asked for."""
-        changes = sum([table.changes for table, *_ in self.tables if table is not None])
+        """The tables in the order of `kernel.c`, as they are now: places, data, and how many numbers each is asked for."""
+        changes = sum([table.changes for table, _ in self.tables if table is not None])
         if changes != self.last[0]:
-            opened = [
-                None if table is None else (table._keys, table._row_of, tuple(table.columns[:columns]), width)
-                for table, width, columns in self.tables
-            ]
-            self.last = changes, opened
+            self.last = (
+                changes,
+                [None if table is None else (table.places, table.data, width) for table, width in self.tables],
+            )
         return self.last[1]
 
-    def _tables(self) -> Iterator[tuple[Table[Any] | None, int, int]]:
-        """All tables, the width of what each is asked for, and how many of its columns matter."""
+    def _tables(self) -> Iterator[tuple[Table[Any] | None, int]]:
+        """All tables, and the width of what each is asked for."""
         lay = self.known.layout
         for t, tables in enumerate(self.known.tables):
             n = self.parts[t]
-            yield tables.tiles.table, n, 4
-            yield tables._empty, n, 1
-            yield tables._largest_stored, 2 * n, 1
-            yield tables._longest, 2 * n + 1, 1
-            yield tables._units, 3 * n + 6 + (n if self.groups else 0), len(RankUnits._fields)
+            yield tables.tiles.table, n
+            yield tables._empty, n
+            yield tables._largest_stored, 2 * n
+            yield tables._longest, 2 * n + 1
+            yield tables._units, 3 * n + 6 + (n if self.groups else 0)
             for r in range(lay.D):
                 gap = self.gaps.get((t, r))
-                yield (None, 0, 0) if gap is None else (gap[0], 3 + 2 * len(lay.ranks[t][r]), 1)
+                yield (None, 0) if gap is None else (gap[0], 3 + 2 * len(lay.ranks[t][r]))
         for known, width in self.work:
-            yield known.table, width, 1
-        yield from [(None, 0, 0)] * (len(lay.operands) + 1 - len(self.work))
-        yield (None, 0, 0) if self.maxima is None else (self.maxima.table, self.ratio_width + 1, 1)
+            yield known.table, width
+        yield from [(None, 0)] * (len(lay.operands) + 1 - len(self.work))
+        yield (None, 0) if self.maxima is None else (self.maxima.table, self.ratio_width + 1)
 
-    def _fill(self, place: int, data: Array) -> tuple[TensorTables, Ranks] | None:
-        """Asks for the rows that a table lacks, which puts them there; or says of which ranks they are."""
+    def _fill(self, place: int, data: Array) -> None:
+        """Asks for the rows that a table lacks, which puts them there."""
         lay = self.known.layout
         kinds = 5 + lay.D
         t, kind = divmod(place, kinds)
@@ -221,13 +218,13 @@ class Kernel:
                 columns = _columns(data, 2 * n + 1)
                 tables.longest(columns[:n], columns[n : 2 * n], columns[-1])
             elif kind == 4:
-                return tables, _ranks(data, n, self.groups)
+                tables.units(_ranks(data, n, self.groups))
             else:
                 r = kind - 5
                 from .charges.holes import looked_up
 
                 looked_up(lay, t, r, np.stack(_columns(data, 3 + 2 * len(lay.ranks[t][r]))))
-            return None
+            return
         assert self.maxima is not None
         i = place - kinds * lay.T
         with self.maxima.lock:
@@ -235,10 +232,9 @@ class Kernel:
                 known, width = self.work[i]
                 columns = _columns(data, width)
                 known.rows(columns[0], np.stack(columns[1:]))
-                return None
+                return
             *keys, ratio = _columns(data, self.ratio_width + 1)  # which the kernel has found itself
             self.maxima.table.rows(fingerprint(keys), lambda rows: Number(ratio[rows]))
-            return None
 
 
 def _columns(data: Array, width: int) -> list[Array]:

@@ -8,8 +8,7 @@
 
 #include <math.h>
 
-/* One number of an array with one dimension, whatever lies between them. */
-#define AT(type, of, i) (*(const type *)((const char *)(of)->buf + (Py_ssize_t)(i) * (of)->strides[0]))
+#include "lookup.h"
 
 /* fingerprint(out, odd, first, parts): keys of rows of whole numbers (lookup.py). */
 static PyObject *fingerprint(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
@@ -49,99 +48,55 @@ static PyObject *fingerprint(PyObject *self, PyObject *const *args, Py_ssize_t n
     return done(&views, n);
 }
 
-/* probe(keys, table_keys, row_of, bits, mix, rows, missing): the row of every key, and which keys have none. */
-static PyObject *probe(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
-    Views views = {.count = 0};
-    Py_buffer *parts[7];
-    if (nargs != 7) return none(&views);
-    for (int i = 0; i < 7; i++)
-        if (i != 3 && i != 4 && !(parts[i] = i > 4 ? view(&views, args[i], "lq", 1, 1)
-                                                   : buffer(&views, args[i], "lq", 1, i ? PyBUF_STRIDES : PyBUF_C_CONTIGUOUS)))
-            return none(&views);
-    long bits = PyLong_AsLong(args[3]);
-    int64_t mix = PyLong_AsLongLong(args[4]);
-    if (PyErr_Occurred()) PyErr_Clear();
-    Py_ssize_t n = parts[0]->shape[0], size = parts[1]->shape[0], count = 0;
-    if (bits < 1 || bits > 40 || size != (Py_ssize_t)1 << bits || parts[2]->shape[0] != size || parts[5]->shape[0] != n ||
-        parts[6]->shape[0] != n)
-        return none(&views);
-    const int64_t *keys = parts[0]->buf;
-    const Py_buffer *table = parts[1], *row_of = parts[2];
-    int64_t *rows = parts[5]->buf, *missing = parts[6]->buf;
-    uint64_t mask = (uint64_t)size - 1;
-    for (Py_ssize_t i = 0; i < n; i++) {
-        uint64_t place = ((uint64_t)keys[i] * (uint64_t)mix) >> (64 - bits);
-        while (AT(int64_t, table, place) != keys[i] && AT(int64_t, table, place)) place = (place + 1) & mask;
-        rows[i] = AT(int64_t, row_of, place);
-        if (AT(int64_t, table, place) != keys[i]) missing[count++] = i;
-    }
-    return done(&views, count);
+/* The place of a key, or the first one that is free for it; -1: there is none. */
+static int64_t placed(const int64_t *places, int64_t size, int bits, int64_t key) {
+    uint64_t at = ((uint64_t)key * MIX) >> (64 - bits), mask = (uint64_t)size - 1;
+    for (int64_t tries = 0; tries < size; tries++, at = (at + 1) & mask)
+        if (places[2 * at] == key || !places[2 * at]) return (int64_t)at;
+    return -1;
 }
 
-/* place(table_keys, row_of, keys, rows, bits, mix): distinct new keys find their places. */
+/* enter(keys, places, count, rows, new): the row of every key; those that are new get the next rows from `count` on, and `new` says
+ * where each of them comes first. How many these are; where places got few, -1 less. */
+static PyObject *enter(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    enum { SPARSE = 4 };
+    Views views = {.count = 0};
+    Py_buffer *keys, *places, *rows, *new;
+    if (nargs != 5 || !(keys = view(&views, args[0], "lq", 1, 0)) || !(places = view(&views, args[1], "lq", 2, 1)) ||
+        !(rows = view(&views, args[3], "lq", 1, 1)) || !(new = view(&views, args[4], "lq", 1, 1)))
+        return none(&views);
+    Py_ssize_t count = PyLong_AsSsize_t(args[2]), n = keys->shape[0], size = places->shape[0], found = 0;
+    if (PyErr_Occurred()) PyErr_Clear();
+    int bits = bits_of(size);
+    if (!bits || places->shape[1] != 2 || count < 0 || rows->shape[0] != n || new->shape[0] > n) return none(&views);
+    int64_t *place = places->buf;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        int64_t key = ((const int64_t *)keys->buf)[i], at = placed(place, size, bits, key);
+        if (at < 0) return done(&views, -1 - found);
+        if (!place[2 * at]) {
+            if ((count + found + 1) * SPARSE > size || found == new->shape[0]) return done(&views, -1 - found);
+            place[2 * at] = key, place[2 * at + 1] = count + found;
+            ((int64_t *)new->buf)[found++] = i;
+        }
+        ((int64_t *)rows->buf)[i] = place[2 * at + 1];
+    }
+    return done(&views, found);
+}
+
+/* place(pairs, places): keys with their rows (n, 2) find their places. */
 static PyObject *place(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     Views views = {.count = 0};
-    Py_buffer *table, *row_of, *keys, *given;
-    if (nargs != 6 || !(table = buffer(&views, args[0], "lq", 1, PyBUF_STRIDES | PyBUF_WRITABLE)) ||
-        !(row_of = buffer(&views, args[1], "lq", 1, PyBUF_STRIDES | PyBUF_WRITABLE)) || !(keys = view(&views, args[2], "lq", 1, 0)) ||
-        !(given = view(&views, args[3], "lq", 1, 0)))
-        return none(&views);
-    int64_t mix = PyLong_AsLongLong(args[5]);
-    long bits = PyLong_AsLong(args[4]);
-    if (PyErr_Occurred()) PyErr_Clear();
-    Py_ssize_t n = keys->shape[0], size = table->shape[0];
-    if (bits < 1 || bits > 40 || size != (Py_ssize_t)1 << bits || row_of->shape[0] != size || given->shape[0] != n)
-        return none(&views);
+    Py_buffer *pairs, *places;
+    if (nargs != 2 || !(pairs = view(&views, args[0], "lq", 2, 0)) || !(places = view(&views, args[1], "lq", 2, 1))) return none(&views);
+    Py_ssize_t n = pairs->shape[0], size = places->shape[0];
+    int bits = bits_of(size);
+    if (!bits || places->shape[1] != 2 || pairs->shape[1] != 2) return none(&views);
     for (Py_ssize_t i = 0; i < n; i++) {
-        int64_t key = ((const int64_t *)keys->buf)[i];
-        uint64_t at = ((uint64_t)key * (uint64_t)mix) >> (64 - bits);
-        for (Py_ssize_t tries = 0; AT(int64_t, table, at); at = (at + 1) & ((uint64_t)size - 1))
-            if (++tries == size) return none(&views);
-        *(int64_t *)((char *)table->buf + at * table->strides[0]) = key;
-        *(int64_t *)((char *)row_of->buf + at * row_of->strides[0]) = ((const int64_t *)given->buf)[i];
+        const int64_t *own = (const int64_t *)pairs->buf + 2 * i;
+        int64_t at = placed(places->buf, size, bits, own[0]);
+        if (at < 0) return none(&views);
+        memcpy((int64_t *)places->buf + 2 * at, own, 2 * sizeof *own);
     }
-    return done(&views, n);
-}
-
-/* gather(out, rows, columns): out (k, n), some entries of k columns of float64. */
-static PyObject *gather(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
-    Views views = {.count = 0};
-    Py_buffer *out, *at;
-    if (nargs != 3 || !(out = view(&views, args[0], "d", 2, 1)) || !(at = view(&views, args[1], "lq", 1, 0)) ||
-        !PyTuple_Check(args[2]) || PyTuple_GET_SIZE(args[2]) != out->shape[0] || out->shape[1] != at->shape[0])
-        return none(&views);
-    const int64_t *rows = at->buf;
-    Py_ssize_t n = at->shape[0];
-    for (Py_ssize_t j = 0; j < out->shape[0]; j++) {
-        Py_buffer *column = buffer(&views, PyTuple_GET_ITEM(args[2], j), "d", 1, PyBUF_STRIDES);
-        if (!column) return none(&views);
-        double *to = (double *)out->buf + j * n;
-        for (Py_ssize_t i = 0; i < n; i++) {
-            if (rows[i] < 0 || rows[i] >= column->shape[0]) return none(&views);
-            to[i] = AT(double, column, rows[i]);
-        }
-        PyBuffer_Release(&views.held[--views.count]);
-    }
-    return done(&views, n);
-}
-
-/* sums(rank, p, columns, out): per rank the sum of p times a column (k, P), in the order of the points. */
-static PyObject *sums(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
-    Views views = {.count = 0};
-    Py_buffer *which, *chance, *column, *out;
-    if (nargs != 4 || !(which = view(&views, args[0], "lq", 1, 0)) || !(chance = view(&views, args[1], "d", 1, 0)) ||
-        !(column = view(&views, args[2], "d", 2, 0)) || !(out = view(&views, args[3], "d", 2, 1)))
-        return none(&views);
-    Py_ssize_t n = which->shape[0], k = column->shape[0], count = out->shape[1];
-    if (chance->shape[0] != n || column->shape[1] != n || out->shape[0] != k) return none(&views);
-    const int64_t *rank = which->buf;
-    const double *p = chance->buf, *values = column->buf;
-    double *found = out->buf;
-    for (Py_ssize_t i = 0; i < n; i++)
-        if (rank[i] < 0 || rank[i] >= count) return none(&views);
-    memset(found, 0, k * count * sizeof *found);
-    for (Py_ssize_t j = 0; j < k; j++)
-        for (Py_ssize_t i = 0; i < n; i++) found[j * count + rank[i]] += p[i] * values[j * n + i];
     return done(&views, n);
 }
 
@@ -401,4 +356,4 @@ static PyObject *ways(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     return done(&views, n);
 }
 
-MODULE(fast, DOOR(fingerprint), DOOR(probe), DOOR(place), DOOR(gather), DOOR(sums), DOOR(classes), DOOR(moved), DOOR(cheapest), DOOR(inside), DOOR(ways))
+MODULE(fast, DOOR(fingerprint), DOOR(enter), DOOR(place), DOOR(classes), DOOR(moved), DOOR(cheapest), DOOR(inside), DOOR(ways))

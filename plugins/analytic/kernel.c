@@ -105,38 +105,13 @@ static int model_of(Cursor *c, Model *m) {
     return 1;
 }
 
-/* A column of a table: where it begins, its length and the bytes from one number to the next. */
-static const char *column(Views *views, PyObject *array, const char *kinds, Py_ssize_t *count, intptr_t *step) {
-    const Py_buffer *found = known(buffer(views, array, kinds, 1, PyBUF_STRIDES));
-    if (!found) return NULL;
-    *count = found->shape[0];
-    *step = found->strides[0];
-    return found->buf;
-}
-
-/* A table from (keys, rows, a tuple of columns, width of what it is asked for). */
-static int table_of(Views *views, PyObject *from, Table *found) {
-    Py_ssize_t keys, rows;
+/* A table with so many columns from (places, data, width of what it is asked for). */
+static int table_of(Views *views, PyObject *from, int columns, Table *found) {
     memset(found, 0, sizeof *found);
     if (from == Py_None) return 1;
-    if (!PyTuple_Check(from) || PyTuple_GET_SIZE(from) != 4) return 0;
-    if (!(found->keys = column(views, PyTuple_GET_ITEM(from, 0), "lq", &keys, &found->key_step)) ||
-        !(found->rows = column(views, PyTuple_GET_ITEM(from, 1), "lq", &rows, &found->row_step)))
-        return 0;
-    PyObject *columns = PyTuple_GET_ITEM(from, 2);
-    if (keys != rows || !PyTuple_Check(columns) || PyTuple_GET_SIZE(columns) > COLUMNS) return 0;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(columns); i++) {
-        Py_ssize_t own;
-        intptr_t step;
-        if (!(found->column[i] = column(views, PyTuple_GET_ITEM(columns, i), "d", &own, &step))) return 0;
-        if (i && (own != found->count || step != found->column_step)) return 0;
-        found->count = own;
-        found->column_step = step;
-    }
-    found->width = (int)PyLong_AsLong(PyTuple_GET_ITEM(from, 3));
-    found->size = keys;
-    while (((int64_t)1 << found->bits) < keys) found->bits++;
-    return ((int64_t)1 << found->bits) == keys && found->bits && found->width > 0;
+    if (!PyTuple_Check(from) || PyTuple_GET_SIZE(from) != 3) return 0;
+    found->width = (int)PyLong_AsLong(PyTuple_GET_ITEM(from, 2));
+    return lookup(views, PyTuple_GET_ITEM(from, 0), PyTuple_GET_ITEM(from, 1), columns, &found->known) && found->width > 0;
 }
 
 /* One design, as far as the tables know it: the reasons against it, energy and cycles; OPEN where they lack something. */
@@ -224,13 +199,13 @@ static int listed(PyObject *lists, Table *table, int place) {
 }
 
 enum { KINDS = 5 }; /* tables of a tensor: tile, empty, largest, longest, unit */
+enum { TILE = 16, UNITS = 9 }; /* columns of the first and of the last */
 
-/* evaluate(wholes, reals, ufuncs, factors, tables, works, bounds, order, slots, genes; state, energy, cycles, reasons, told)
+/* evaluate(wholes, reals, ufuncs, factors, tables, bounds, order, slots, genes; state, energy, cycles, reasons, told)
  *
  * `tables`: five of every tensor, then one of every rank of every tensor (D places for each), then one of every operand,
- * that of meetings and that of ratios; `works`: the figures of operands and meetings. Evaluates the designs that are OPEN in
- * `state`, and returns what tables lack for those that stay so, and all new ratios; None: not a model that is known here.
- * `told` may be empty. */
+ * that of meetings and that of ratios. Evaluates the designs that are OPEN in `state`, and returns what tables lack for those
+ * that stay so, and all new ratios; None: not a model that is known here. `told` may be empty. */
 static PyObject *evaluate(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     static Views views; /* with the GIL held */
     static Model model;
@@ -241,8 +216,8 @@ static PyObject *evaluate(PyObject *self, PyObject *const *args, Py_ssize_t narg
     Cursor cursor;
     Py_ssize_t n, B, sizes[4], out[5];
     views.count = 0;
-    if (nargs != 15) {
-        PyErr_SetString(PyExc_TypeError, "evaluate takes 15 arguments");
+    if (nargs != 14) {
+        PyErr_SetString(PyExc_TypeError, "evaluate takes 14 arguments");
         return NULL;
     }
     run = calloc(1, sizeof *run);
@@ -262,41 +237,29 @@ static PyObject *evaluate(PyObject *self, PyObject *const *args, Py_ssize_t narg
     if (!(run->factors = piece(&views, args[3], "lq", &n, 0))) goto end;
     if (n < FACTORS || !PyList_Check(args[4]) || PyList_GET_SIZE(args[4]) != m->T * (KINDS + m->D) + m->operands + 2) goto unknown;
     Table *tables[TENSORS * (KINDS + DIMS) + TENSORS + 1];
-    int count = 0;
+    int count = 0, columns[TENSORS * (KINDS + DIMS) + TENSORS + 1];
     for (int t = 0; t < m->T; t++) {
-        tables[count++] = &run->tile[t];
-        tables[count++] = &run->empty[t];
-        tables[count++] = &run->largest[t];
-        tables[count++] = &run->longest[t];
-        tables[count++] = &run->unit[t];
-        for (int r = 0; r < m->D; r++) tables[count++] = &run->gap[t][r];
+        Table *own[KINDS] = {&run->tile[t], &run->empty[t], &run->largest[t], &run->longest[t], &run->unit[t]};
+        for (int i = 0; i < KINDS; i++) columns[count] = i == 0 ? TILE : i == 4 ? UNITS : 1, tables[count++] = own[i];
+        for (int r = 0; r < m->D; r++) columns[count] = 1, tables[count++] = &run->gap[t][r];
     }
-    for (int i = 0; i < m->operands; i++) tables[count++] = &run->work[i];
-    tables[count++] = &run->meeting;
-    tables[count++] = &run->ratio;
+    for (int i = 0; i < m->operands; i++) columns[count] = work_width(m), tables[count++] = &run->work[i];
+    columns[count] = m->lane_count, tables[count++] = &run->meeting;
+    columns[count] = 1, tables[count++] = &run->ratio;
     for (int i = 0; i < count; i++)
-        if (!table_of(&views, PyList_GET_ITEM(args[4], i), tables[i])) {
+        if (!table_of(&views, PyList_GET_ITEM(args[4], i), columns[i], tables[i])) {
             if (PyErr_Occurred()) goto end;
             goto unknown;
         }
-    if (!PyList_Check(args[5]) || (PyList_GET_SIZE(args[5]) && PyList_GET_SIZE(args[5]) != m->operands + 1)) goto unknown;
-    for (int i = 0; i < PyList_GET_SIZE(args[5]); i++) {
-        const double *figures = piece(&views, PyList_GET_ITEM(args[5], i), "d", &n, 0);
-        if (!figures) goto end;
-        if (i < m->operands)
-            run->work_known[i] = figures, run->work_rows[i] = n / work_width(m);
-        else
-            run->meeting_known = figures, run->meeting_rows = m->lane_count > 0 ? n / m->lane_count : 0;
-    }
-    const double *bounds = piece(&views, args[6], "d", &sizes[0], 0);
-    const int8_t *order = bounds ? piece(&views, args[7], "b", &sizes[1], 0) : NULL;
-    const int8_t *slots = order ? piece(&views, args[8], "b", &sizes[2], 0) : NULL;
-    const int8_t *genes = slots ? piece(&views, args[9], "b", &sizes[3], 0) : NULL;
-    int8_t *state = genes ? piece(&views, args[10], "b", &out[0], 1) : NULL;
-    double *energy = state ? piece(&views, args[11], "d", &out[1], 1) : NULL;
-    double *cycles = energy ? piece(&views, args[12], "d", &out[2], 1) : NULL;
-    uint64_t *reasons = cycles ? piece(&views, args[13], "LQ", &out[3], 1) : NULL;
-    double *rows = reasons ? piece(&views, args[14], "d", &out[4], 1) : NULL;
+    const double *bounds = piece(&views, args[5], "d", &sizes[0], 0);
+    const int8_t *order = bounds ? piece(&views, args[6], "b", &sizes[1], 0) : NULL;
+    const int8_t *slots = order ? piece(&views, args[7], "b", &sizes[2], 0) : NULL;
+    const int8_t *genes = slots ? piece(&views, args[8], "b", &sizes[3], 0) : NULL;
+    int8_t *state = genes ? piece(&views, args[9], "b", &out[0], 1) : NULL;
+    double *energy = state ? piece(&views, args[10], "d", &out[1], 1) : NULL;
+    double *cycles = energy ? piece(&views, args[11], "d", &out[2], 1) : NULL;
+    uint64_t *reasons = cycles ? piece(&views, args[12], "LQ", &out[3], 1) : NULL;
+    double *rows = reasons ? piece(&views, args[13], "d", &out[4], 1) : NULL;
     if (!rows) goto end;
     B = out[0];
     if (sizes[0] != m->L * m->D * B || sizes[1] != sizes[0] || sizes[2] != m->T * m->R * B || sizes[3] != m->A * B || out[1] != B ||

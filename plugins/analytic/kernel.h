@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "../../sparsemap/loops.h"
+#include "lookup.h"
 
 enum {
     DIMS = 12,
@@ -20,8 +21,6 @@ enum {
     GROUPS = 2 * LEVELS,
     LOOPS = DIMS * GROUPS + 1, /* and the rank of a tile of one word */
     ACTIONS = 64,
-    FACTORS = 64, /* components of a fingerprint */
-    COLUMNS = 9,  /* columns of a table */
     TAILS = 21,   /* thresholds of a tile's work (charges/maxima.py) */
 };
 enum { NONE, GATE, SKIP };
@@ -63,12 +62,9 @@ typedef struct {
     Action action[ACTIONS], at_unit; /* at_unit: what the compute unit does, if `unit` is not -1 */
 } Model;
 
-/* A hash table of `occupancy.lookup`, and the rows that it lacks: what Python needs to make them. */
+/* A table of `occupancy.lookup`, and the rows that it lacks: what Python needs to make them. */
 typedef struct {
-    const char *keys, *rows, *column[COLUMNS];
-    intptr_t key_step, row_step, column_step; /* bytes from one to the next */
-    int64_t count, size;
-    int bits;
+    Lookup known;
     double *lacking;
     int64_t lacks, room;
     int width;
@@ -78,8 +74,6 @@ typedef struct {
     const int64_t *factors;
     Table tile[TENSORS], empty[TENSORS], largest[TENSORS], longest[TENSORS], unit[TENSORS], gap[TENSORS][DIMS];
     Table work[TENSORS], meeting, ratio;
-    const double *work_known[TENSORS], *meeting_known; /* rows of figures, of which there are so many: */
-    int64_t work_rows[TENSORS], meeting_rows;
     Ufunc power, log2, exp, hypot, log1p, log;
     uint64_t *asked; /* keys that are on a list already */
     int64_t asked_count;
@@ -199,9 +193,6 @@ static inline void prefetch(const char *place) {
 #endif
 }
 
-static inline double cell(const Table *table, int column, int64_t row) {
-    return *(const double *)(table->column[column] + row * table->column_step);
-}
 static inline double less(double count, double share) { return count - floor(count * share); }
 
 /* Powers: NumPy's too are exact where the exponent is 1 or the base is 0 or 1. */
@@ -225,7 +216,6 @@ static inline int saves(const Model *m, const Effect *e) { return !(m->option[GA
 
 /* tables.c */
 uint64_t fingerprint(const Run *run, Design *x, const double *values, int count, int first);
-int64_t row_of(const Table *table, uint64_t key);
 void coming(const Table *table, uint64_t key);
 void noted(Run *run, Design *x, Table *table, uint64_t key, const double *values, int count);
 void lacks(Run *run, Design *x, Table *table, uint64_t key, const double *values, int count);

@@ -123,7 +123,7 @@ def _check_codecs(formats: Iterable[Format], problem: Problem) -> None:
 def _links(form: Format, outer: Outer | None) -> bool:
     """Whether it has payload with bits."""
     fiber = Fiber.of(np.ones(1), 4.0, np.full(1, 2.0), 16.0)
-    shape = fiber.length, fiber.coord_bits, fiber.offset_bits, fiber.usual
+    shape = fiber.length, fiber.offset_bits
     if outer is not None and hasattr(form, "lists_of") and form.lists_of(outer, *shape) is not None:
         return False  # lists of positions are all metadata
     units = units_of(form, fiber, outer)

@@ -4,41 +4,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const uint64_t MIX = 0x9E3779B97F4A7C15u;
-
 uint64_t fingerprint(const Run *run, Design *x, const double *values, int count, int first) {
     uint64_t key = 0;
     if (first + count > FACTORS) {
         x->odd = 1;
         return 1;
     }
-    for (int i = 0; i < count; i++) {
-        if (!(values[i] > -9.2e18 && values[i] < 9.2e18)) {
-            x->odd = 1; /* numbers that no int64 holds are NumPy's business */
+    for (int i = 0; i < count; i++)
+        if (!component(&key, values[i], (uint64_t)run->factors[first + i])) {
+            x->odd = 1; /* which is NumPy's business */
             return 1;
         }
-        key += (uint64_t)(int64_t)values[i] * (uint64_t)run->factors[first + i];
-    }
     return key | 1;
-}
-
-int64_t row_of(const Table *table, uint64_t key) {
-    if (!table->size) return -1;
-    uint64_t mask = (uint64_t)table->size - 1, place = (key * MIX) >> (64 - table->bits);
-    for (int64_t tries = 0; tries < table->size; tries++, place = (place + 1) & mask) {
-        uint64_t there = *(const uint64_t *)(table->keys + place * table->key_step);
-        if (there == key) {
-            int64_t row = *(const int64_t *)(table->rows + place * table->row_step);
-            return row >= 0 && row < table->count ? row : -1;
-        }
-        if (!there) return -1;
-    }
-    return -1;
 }
 
 /* A key will be looked up soon. */
 void coming(const Table *table, uint64_t key) {
-    if (table->size) prefetch(table->keys + ((key * MIX) >> (64 - table->bits)) * table->key_step);
+    const Lookup *known = &table->known;
+    if (known->size) prefetch((const char *)(known->places + 2 * ((key * MIX) >> (64 - known->bits))));
 }
 
 /* Whether a key of a table is on no list yet; it is from then on. */
@@ -93,8 +76,8 @@ void lacks(Run *run, Design *x, Table *table, uint64_t key, const double *values
 /* The number of a table of single numbers for these whole ones; 1 where it has none yet. */
 double number(Run *run, Design *x, Table *table, const double *values, int count) {
     uint64_t key = fingerprint(run, x, values, count, 0);
-    int64_t row = x->odd ? -1 : row_of(table, key);
-    if (row >= 0) return cell(table, 0, row);
+    int64_t row = x->odd ? -1 : row_of(&table->known, key);
+    if (row >= 0) return cell(&table->known, 0, row);
     lacks(run, x, table, key, values, count);
     return 1.0;
 }

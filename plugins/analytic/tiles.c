@@ -111,12 +111,12 @@ void stored(const Model *m, Run *run, Design *x) {
             const double *key = m->by_shape[t] ? x->width[t][s] : &x->words[t][s];
             int count = m->by_shape[t] ? ranks : 1;
             uint64_t print = fingerprint(run, x, key, count, 0);
-            int64_t row = x->odd ? -1 : row_of(&run->tile[t], print);
+            int64_t row = x->odd ? -1 : row_of(&run->tile[t].known, print);
             if (row < 0) {
                 lacks(run, x, &run->tile[t], print, key, count);
                 continue;
             }
-            const Table *tile = &run->tile[t]; /* density, occupied, density of these, largest */
+            const Lookup *tile = &run->tile[t].known; /* density, occupied, density of these, largest */
             x->most[t][s] = cell(tile, 3, row);
             x->occupied[t][s] = drops ? cell(tile, 1, row) : 1.0;
             x->held[t][s] = cell(tile, drops ? 2 : 0, row);
@@ -544,9 +544,9 @@ void metadata(const Model *m, Run *run, Design *x) {
     if (x->odd) return;
     for (int i = 0; i < asked; i++) {
         Asked *a = &x->asked[i];
-        a->row = row_of(&run->unit[a->t], a->key);
+        a->row = row_of(&run->unit[a->t].known, a->key);
         if (a->row >= 0)
-            prefetch(run->unit[a->t].column[0] + a->row * run->unit[a->t].column_step);
+            prefetch((const char *)(run->unit[a->t].known.data + a->row * run->unit[a->t].known.width));
         else
             unit_lacks(m, run, x, a, m->by_shape[a->t] && m->ranks[a->t] ? (int)m->ranks[a->t] : 1);
     }
@@ -554,7 +554,7 @@ void metadata(const Model *m, Run *run, Design *x) {
     double sums[TENSORS][LEVELS] = {{0}};
     for (int i = 0; i < asked; i++) {
         const Asked *a = &x->asked[i];
-        const Table *units = &run->unit[a->t];
+        const Lookup *units = &run->unit[a->t].known;
         Entry *e = &x->entry[entries];
         if (!a->place) x->begin[a->t][a->s] = entries;
         x->end[a->t][a->s] = ++entries;

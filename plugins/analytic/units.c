@@ -1,7 +1,8 @@
-/* Units of ranks (6.2) whose formats are lists of positions (`declarative/codes.py`): the sums over the occupancies of a tile
- * in one pass, with the numbers of `occupancy/expected.py` to the last bit. Logarithms and exponentials are NumPy's own loops.
+/* Units of ranks (6.2) whose formats are lists of positions (`declarative/codes.py`): what the tables lack for them, and the sums over
+ * the occupancies of a tile in one pass, with the numbers of `occupancy/expected.py` to the last bit. Logarithms and exponentials are
+ * NumPy's own loops.
  *
- * Every function takes arrays that `occupancy/listed.py` has made; it returns None where one is not what it knows, or where
+ * Every function takes arrays that `occupancy/units.py` has made; it returns None where one is not what it knows, or where
  * units are no numbers from 0 on: NumPy then says what is wrong.
  */
 #include "../../sparsemap/native.h"
@@ -9,6 +10,7 @@
 #include <math.h>
 
 #include "../../sparsemap/loops.h"
+#include "lookup.h"
 
 enum { BLOCK = 128 }; /* points at once */
 enum { ALL, MASK, COORDINATES, RUNS }; /* as `LISTS` has them */
@@ -16,14 +18,18 @@ enum { NOTHING, MARKER, SAME, EVEN, COUNT, PARENT }; /* what tells where a fiber
 /* what a format is */
 enum { GROUPED, UPPER, UPPER_END, LIST, END, TOLD, PADDED, COMPRESSED, CODES };
 /* what is known of a rank at any occupancy; those of the list of groups, and of the list in a group or fiber */
-enum { SLOTS, LENGTH, LONGEST, GROUPS_OF, UPPER_WIDTH, UPPER_COUNT, INNER, WIDTH, COUNT_BITS, MOST, USUAL, COORD_BITS,
-       READABLE, READABLE_EVEN, NUMBERS };
-/* where numbers of its tile begin, and how many there are; those of its largest occupancy */
-enum { AT_P, AT_BOX, AT_BELOW, AT_GROUP, SIZE, MERGED, FORMAT, PLACES };
-enum { BOX, BELOW, GROUP, LARGEST };
+enum { UPPER_WIDTH, UPPER_COUNT, INNER, WIDTH, COUNT_BITS, MOST, COORD_BITS, READABLE, READABLE_EVEN, NUMBERS };
+enum { SLOTS = NUMBERS, LENGTH, LONGEST, GROUPS_OF, USUAL, ALL_NUMBERS };
+/* columns of tiles, of pairs of a tile and its part, and of what is found (`Tile`, `Pair`, `RankUnits`) */
+enum { LARGEST = 3, POINTS, AT_K, AT_P, LEFT_OUT, AT_P_SENT, GRAIN, STEP, ORIGIN, SAMPLES, EDGES, SUMS, AT_ALL_P, TILE };
+enum { FILLED, FILLED_LARGEST, VARIES, PAIR };
+enum { METADATA, PAYLOAD, LARGEST_METADATA, LARGEST_PAYLOAD, METADATA_BITS, PAYLOAD_BITS, OFFSETS, LARGEST_OFFSETS, NARROW, UNITS };
+/* numbers of a rank behind its shapes (`Ranks`) */
+enum { OF_LENGTH, ABOVE, FORMAT, POSITIONS, DROPS, SINGLE };
+enum { BOX, BELOW, GROUP, PARTS };
 
 typedef struct {
-    Ufunc exp, expm1, log1p;
+    Ufunc exp, expm1, log1p, log2;
 } Loops;
 
 /* Bits of what tells the ends of fibers, of so many bits an entry and a count (`Counted.header`). */
@@ -159,135 +165,299 @@ static int add(Sum *sum, const double *p, const double *column, int n, int start
 
 static double of(int actual, double held, double there) { return actual ? min2(1.0, held / positive(there)) : held; }
 
+/* Ranks in rows: shapes of so many `parts` each of tile, box and below, `SINGLE` numbers, that of a group, and the fullest fiber. */
 typedef struct {
-    Py_buffer *chances, *lists, *places, *numbers, *largest;
+    const double *rows, *chances, *lists, *group;
+    const int64_t *codes, *factors;
+    Py_ssize_t count, width, chance_count, list_count, formats, one;
+    int parts, groups, actual, pointers, usual;
+    Lookup tile, pair, told, empty;
+    Loops loops;
 } Given;
 
-/* The arrays that all functions take; whether they fit each other. */
-static int given(Views *views, PyObject *const *args, Given *g) {
-    if (!(g->chances = view(views, args[0], "d", 1, 0)) || !(g->lists = view(views, args[1], "d", 1, 0)) ||
-        !(g->places = view(views, args[2], "lq", 2, 0)) || !(g->numbers = view(views, args[3], "d", 2, 0)) ||
-        !(g->largest = view(views, args[4], "d", 2, 0)))
+enum { COMMON = 20 };
+
+/* The arguments that all doors take first; whether they fit each other. */
+static int given(Views *views, PyObject *const *args, Py_ssize_t nargs, int more, Given *g) {
+    memset(g, 0, sizeof *g);
+    if (nargs != COMMON + more) return 0;
+    Py_buffer *rows = view(views, args[0], "d", 2, 0), *chances, *lists, *codes, *group, *factors;
+    g->parts = (int)PyLong_AsLong(args[1]);
+    g->groups = PyObject_IsTrue(args[2]), g->actual = PyObject_IsTrue(args[3]), g->pointers = PyObject_IsTrue(args[4]);
+    g->usual = args[11] != Py_None;
+    g->one = PyLong_AsSsize_t(args[15]);
+    if (PyErr_Occurred()) PyErr_Clear();
+    if (!rows || g->parts < 1 || (3 + g->groups) * g->parts + SINGLE + 1 != rows->shape[1] || 2 * g->parts > FACTORS ||
+        !lookup(views, args[5], args[6], TILE, &g->tile) || !lookup(views, args[7], args[8], PAIR, &g->pair) ||
+        !lookup(views, args[9], args[10], NUMBERS, &g->told) || (g->usual && !lookup(views, args[11], args[12], 1, &g->empty)) ||
+        !(chances = view(views, args[13], "d", 1, 0)) || !(lists = view(views, args[14], "d", 1, 0)) ||
+        !(codes = view(views, args[16], "lq", 2, 0)) || !(group = view(views, args[17], "d", 1, 0)) ||
+        !(factors = view(views, args[18], "lq", 1, 0)))
         return 0;
-    Py_ssize_t n = g->places->shape[0];
-    if (g->places->shape[1] != PLACES || g->numbers->shape[0] != n || g->numbers->shape[1] != NUMBERS || g->largest->shape[0] != n ||
-        g->largest->shape[1] != LARGEST)
+    Loops *f = &g->loops;
+    if (!PyTuple_Check(args[19]) || PyTuple_GET_SIZE(args[19]) != 4 || !ufunc(PyTuple_GET_ITEM(args[19], 0), 1, &f->exp) ||
+        !ufunc(PyTuple_GET_ITEM(args[19], 1), 1, &f->expm1) || !ufunc(PyTuple_GET_ITEM(args[19], 2), 1, &f->log1p) ||
+        !ufunc(PyTuple_GET_ITEM(args[19], 3), 1, &f->log2))
         return 0;
-    for (Py_ssize_t i = 0; i < n; i++) {
-        const int64_t *at = (const int64_t *)g->places->buf + i * PLACES;
-        if (at[SIZE] < 0 || at[AT_P] < 0 || at[AT_P] + at[SIZE] > g->chances->shape[0]) return 0;
-        for (int j = AT_BOX; j <= AT_GROUP; j++)
-            if (at[j] < 0 || at[j] + at[SIZE] > g->lists->shape[0]) return 0;
+    g->rows = rows->buf, g->count = rows->shape[0], g->width = rows->shape[1];
+    g->chances = chances->buf, g->chance_count = chances->shape[0], g->lists = lists->buf, g->list_count = lists->shape[0];
+    g->codes = codes->buf, g->formats = codes->shape[0], g->group = group->buf, g->factors = factors->buf;
+    return codes->shape[1] == CODES && group->shape[0] == g->formats && factors->shape[0] >= FACTORS && g->one >= 0 &&
+           g->one < g->chance_count;
+}
+
+/* ceil(log2) of a number, 2 at least, rounded up to a power of two (`name_bits`). */
+static double name_bits(const Loops *f, double positions) {
+    int bits = 1;
+    double names = 1.0;
+    if (positions < 1099511627776.0) /* from there on a double rounds it */
+        for (int64_t reach = 2; (double)reach < positions; reach *= 2) bits++;
+    else
+        bits = (int)ceil(one(&f->log2, positions));
+    while (names < bits) names *= 2.0;
+    return names;
+}
+
+/* The row of a table for some numbers; -1: there is none; -2: they have no key. */
+static int64_t row_for(const Given *g, const Lookup *table, const double *values, int count) {
+    uint64_t key = 0;
+    for (int i = 0; i < count; i++)
+        if (!component(&key, values[i], (uint64_t)g->factors[i])) return -2;
+    return row_of(table, key | 1);
+}
+
+/* What tables are asked for of a rank: tile and part of it, for each, and the three numbers that a format is told. */
+typedef struct {
+    double pair[PARTS][FACTORS], told[3];
+    int parts;
+} Asked;
+
+static void asked(const Given *g, const double *row, Asked *a) {
+    int n = g->parts;
+    const double *rest = row + 3 * n;
+    a->parts = GROUP + g->groups;
+    for (int j = 0; j < a->parts; j++) {
+        memcpy(a->pair[j], row, n * sizeof *row);
+        memcpy(a->pair[j] + n, j == GROUP ? rest + SINGLE : row + (1 + j) * n, n * sizeof *row);
+    }
+    a->told[0] = rest[FORMAT], a->told[1] = rest[OF_LENGTH], a->told[2] = name_bits(&g->loops, rest[POSITIONS] + 1.0);
+}
+
+typedef struct {
+    double *values;
+    size_t count, room;
+} List;
+
+static int append(List *list, const double *values, int count) {
+    if (!count) return 1;
+    if (list->count + count > list->room) {
+        size_t room = 2 * (list->count + count) + FACTORS;
+        double *more = realloc(list->values, room * sizeof *more);
+        if (!more) return 0;
+        list->values = more, list->room = room;
+    }
+    memcpy(list->values + list->count, values, count * sizeof *values);
+    list->count += count;
+    return 1;
+}
+
+static PyObject *bytes_of(const List *list) {
+    return PyBytes_FromStringAndSize((const char *)list->values, (Py_ssize_t)(list->count * sizeof *list->values));
+}
+
+/* lacking(GIVEN): what tables lack for ranks, as bytes of rows of numbers: tiles, pairs of a tile and its part, fibers of a format, parts
+ * that may be empty. */
+static PyObject *lacking(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    enum { TILES, PAIRS, TOLD_OF, EMPTY, LISTS };
+    Views views = {.count = 0};
+    Given g;
+    List lists[LISTS] = {{NULL, 0, 0}};
+    int good = given(&views, args, nargs, 0, &g);
+    for (Py_ssize_t i = 0; good && i < g.count; i++) {
+        const double *row = g.rows + i * g.width;
+        Asked a;
+        asked(&g, row, &a);
+        int64_t rows[2 + PARTS] = {row_for(&g, &g.tile, row, g.parts), row_for(&g, &g.told, a.told, 3)};
+        if (rows[0] == -1) good &= append(&lists[TILES], row, g.parts);
+        if (rows[1] == -1) good &= append(&lists[TOLD_OF], a.told, 3);
+        for (int j = 0; j < a.parts; j++) {
+            rows[2 + j] = row_for(&g, &g.pair, a.pair[j], 2 * g.parts);
+            if (rows[2 + j] == -1) good &= append(&lists[PAIRS], a.pair[j], 2 * g.parts);
+        }
+        if (g.usual && row_for(&g, &g.empty, row + 2 * g.parts, g.parts) == -1)
+            good &= append(&lists[EMPTY], row + 2 * g.parts, g.parts);
+        for (int j = 0; j < 2 + a.parts; j++) good &= rows[j] != -2;
+    }
+    PyObject *found = good ? PyTuple_New(LISTS) : Py_NewRef(Py_None);
+    for (int j = 0; j < LISTS; j++) {
+        PyObject *bytes = found && good ? bytes_of(&lists[j]) : NULL;
+        if (bytes)
+            PyTuple_SET_ITEM(found, j, bytes);
+        else if (good)
+            Py_CLEAR(found);
+        free(lists[j].values);
+    }
+    release(&views);
+    return found;
+}
+
+/* A rank with what tables know of it. */
+typedef struct {
+    const double *tile, *chance, *filled[PARTS];
+    double largest[PARTS], numbers[ALL_NUMBERS];
+    const int64_t *code;
+    int64_t size;
+    int merged, inside; /* inside: a merged window in which what lies below varies */
+} Rank;
+
+/* Whether tables know all of a rank. */
+static int known(const Given *g, Py_ssize_t i, Rank *r) {
+    const double *row = g->rows + i * g->width, *rest = row + 3 * g->parts;
+    Asked a;
+    asked(g, row, &a);
+    int64_t tile = row_for(g, &g->tile, row, g->parts), told = row_for(g, &g->told, a.told, 3);
+    if (tile < 0 || told < 0 || !(rest[FORMAT] >= 0.0 && rest[FORMAT] < (double)g->formats)) return 0;
+    int format = (int)rest[FORMAT], drops = rest[DROPS] != 0.0, varies = 0;
+    r->tile = g->tile.data + tile * TILE;
+    r->code = g->codes + format * CODES;
+    r->merged = r->tile[GRAIN] > 0.0;
+    double out = drops ? r->tile[LEFT_OUT] : 0.0, size = r->tile[POINTS] - out, at = r->tile[drops ? AT_P_SENT : AT_P];
+    if (!(size >= 0.0 && out >= 0.0 && at >= 0.0 && at + size <= (double)g->chance_count)) return 0;
+    for (int j = 0; j < PARTS; j++) {
+        int64_t pair = row_for(g, &g->pair, a.pair[j < a.parts ? j : BOX], 2 * g->parts);
+        if (pair < 0) return 0;
+        const double *own = g->pair.data + pair * PAIR;
+        double from = own[FILLED] + out;
+        if (!(from >= 0.0 && from + size <= (double)g->list_count)) return 0;
+        r->filled[j] = g->lists + (int64_t)from;
+        r->largest[j] = own[FILLED_LARGEST];
+        varies |= own[VARIES] != 0.0;
+        if (j == BELOW) r->inside = r->merged && own[VARIES] != 0.0;
+    }
+    r->size = (int64_t)size;
+    r->chance = g->chances + (int64_t)at;
+    if (r->merged && !varies && r->size > 1) r->size = 1, r->chance = g->chances + g->one;
+    memcpy(r->numbers, g->told.data + told * NUMBERS, NUMBERS * sizeof(double));
+    r->numbers[SLOTS] = rest[ABOVE], r->numbers[LENGTH] = rest[OF_LENGTH], r->numbers[LONGEST] = row[g->width - 1];
+    r->numbers[GROUPS_OF] = g->groups ? ceil(rest[OF_LENGTH] / g->group[format]) : rest[OF_LENGTH];
+    r->numbers[USUAL] = 0.0;
+    if (g->usual) {
+        int64_t empty = row_for(g, &g->empty, row + 2 * g->parts, g->parts);
+        if (empty < 0) return 0;
+        r->numbers[USUAL] = 1.0 - g->empty.data[empty];
     }
     return 1;
 }
 
-/* rises(chances, lists, places, numbers, largest, actual, tail, cuts, inside, rank_bin, values): where `occupied` passes a whole number
- * between two bins of the ranks `inside` (`RankPoints.rising`): rank_bin (2, P) and values (3, P): rises, and occupied in both. */
-static PyObject *rises(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+/* steps(GIVEN, tail, cuts): where `occupied` passes a whole number between two bins: bytes of rank and bin (2, P) and of values (3, P):
+ * how many it passes, and `occupied` in both. */
+static PyObject *steps(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     Views views = {.count = 0};
     Given g;
-    Py_buffer *inside, *at, *values;
-    if (nargs != 11 || !given(&views, args, &g) || !(inside = view(&views, args[8], "?", 1, 0)) ||
-        !(at = view(&views, args[9], "lq", 2, 1)) || !(values = view(&views, args[10], "d", 2, 1)))
-        return none(&views);
-    int actual = PyObject_IsTrue(args[5]);
-    double tail = PyFloat_AsDouble(args[6]), cuts = PyFloat_AsDouble(args[7]);
+    List lists[5] = {{NULL, 0, 0}};
+    int good = given(&views, args, nargs, 2, &g);
+    double tail = good ? PyFloat_AsDouble(args[COMMON]) : 0.0, cuts = good ? PyFloat_AsDouble(args[COMMON + 1]) : 0.0;
     if (PyErr_Occurred()) PyErr_Clear();
-    Py_ssize_t n = g.places->shape[0], room = at->shape[1], count = 0;
-    if (inside->shape[0] != n || at->shape[0] != 2 || values->shape[0] != 3 || values->shape[1] != room) return none(&views);
-    int64_t *rank = at->buf, *bin = rank + room;
-    double *rise = values->buf, *first = rise + room, *second = first + room;
-    for (Py_ssize_t i = 0; i < n; i++) {
-        if (!((const char *)inside->buf)[i]) continue;
-        const int64_t *own = (const int64_t *)g.places->buf + i * PLACES;
-        const double *p = (const double *)g.chances->buf + own[AT_P], *box = (const double *)g.lists->buf + own[AT_BOX];
-        const double *below = (const double *)g.lists->buf + own[AT_BELOW];
-        double length = ((const double *)g.numbers->buf)[i * NUMBERS + LENGTH], all = 0.0;
-        Py_ssize_t start = count;
-        for (int64_t j = 0; j + 1 < own[SIZE]; j++) {
-            double here = length * of(actual, below[j], box[j]), next = length * of(actual, below[j + 1], box[j + 1]);
-            double steps = ceil(next) - ceil(here);
-            if (!(steps > 0.0) || !(p[j] + p[j + 1] > tail)) continue;
-            if (count == room) return none(&views);
-            rank[count] = i, bin[count] = j, rise[count] = steps, first[count] = here, second[count++] = next;
-            all += steps;
+    for (Py_ssize_t i = 0; good && i < g.count; i++) {
+        Rank r;
+        if (!(good = known(&g, i, &r))) break;
+        double length = r.numbers[LENGTH], all = 0.0;
+        size_t before = lists[0].count;
+        for (int64_t j = 0; good && r.inside && j + 1 < r.size; j++) {
+            double here = length * of(g.actual, r.filled[BELOW][j], r.filled[BOX][j]);
+            double next = length * of(g.actual, r.filled[BELOW][j + 1], r.filled[BOX][j + 1]);
+            double rises = ceil(next) - ceil(here), values[5];
+            if (!(rises > 0.0) || !(r.chance[j] + r.chance[j + 1] > tail)) continue;
+            int64_t place[2] = {i, j};
+            memcpy(values, place, sizeof place);
+            values[2] = rises, values[3] = here, values[4] = next;
+            for (int k = 0; k < 5; k++) good &= append(&lists[k], values + k, 1);
+            all += rises;
         }
-        if (!(all <= cuts)) count = start;
+        for (int k = 0; k < 5 && !(all <= cuts); k++) lists[k].count = before;
     }
-    return done(&views, count);
+    PyObject *found = NULL;
+    for (int k = 1; good && k < 5; k++) good &= k == 2 || append(&lists[k < 2 ? 0 : 2], lists[k].values, (int)lists[k].count);
+    if (good) found = Py_BuildValue("(NN)", bytes_of(&lists[0]), bytes_of(&lists[2]));
+    for (int k = 0; k < 5; k++) free(lists[k].values);
+    release(&views);
+    return good ? found : Py_NewRef(Py_None);
 }
 
-/* units(chances, lists, places, numbers, largest, actual, loops, codes, cut, pieces, out): out (n, 7), of bits and of offsets the sum,
- * the one at the largest occupancy, and the steady one of merged windows, and whether the code cannot be read; `cut` (2, m): rank, ascending, and bin of pieces in place of
- * bins; `pieces` (4, m): fibers, occupied, groups and probability. */
+/* The sum of p times `units` over all occupancies of a merged window (`expected._total`). */
+static double total_of(const Given *g, const double *tile, double units) {
+    int exponent;
+    double total = frexp(units, &exponent), from = tile[AT_ALL_P], samples = tile[SAMPLES];
+    if (from > 0.0 && samples > 0.0 && from + samples <= (double)g->chance_count) {
+        const double *p = g->chances + (int64_t)from;
+        double mantissa = total;
+        total = p[0] * mantissa;
+        for (int64_t i = 1; i < (int64_t)samples; i++) total += p[i] * mantissa;
+    }
+    return ldexp(total, exponent);
+}
+
+/* units(GIVEN, cut, pieces, out): `out` (n, UNITS); `cut` (2, m): rank, ascending, and bin of pieces in place of bins; `pieces` (4, m):
+ * fibers, occupied, groups and probability. */
 static PyObject *units(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     Views views = {.count = 0};
     Given g;
-    Loops f;
-    Py_buffer *codes, *cut, *pieces, *out;
-    if (nargs != 11 || !given(&views, args, &g) || !PyTuple_Check(args[6]) || PyTuple_GET_SIZE(args[6]) != 3 ||
-        !ufunc(PyTuple_GET_ITEM(args[6], 0), 1, &f.exp) || !ufunc(PyTuple_GET_ITEM(args[6], 1), 1, &f.expm1) ||
-        !ufunc(PyTuple_GET_ITEM(args[6], 2), 1, &f.log1p) || !(codes = view(&views, args[7], "lq", 2, 0)) ||
-        !(cut = view(&views, args[8], "lq", 2, 0)) || !(pieces = view(&views, args[9], "d", 2, 0)) ||
-        !(out = view(&views, args[10], "d", 2, 1)))
+    Py_buffer *cut, *pieces, *out;
+    if (!given(&views, args, nargs, 3, &g) || !(cut = view(&views, args[COMMON], "lq", 2, 0)) ||
+        !(pieces = view(&views, args[COMMON + 1], "d", 2, 0)) || !(out = view(&views, args[COMMON + 2], "d", 2, 1)))
         return none(&views);
-    int actual = PyObject_IsTrue(args[5]);
-    if (PyErr_Occurred()) PyErr_Clear();
-    Py_ssize_t n = g.places->shape[0], m = cut->shape[1], piece = 0;
-    if (codes->shape[1] != CODES || cut->shape[0] != 2 || pieces->shape[0] != 4 || pieces->shape[1] != m || out->shape[0] != n ||
-        out->shape[1] != 7)
+    Py_ssize_t m = cut->shape[1], piece = 0;
+    if (cut->shape[0] != 2 || pieces->shape[0] != 4 || pieces->shape[1] != m || out->shape[0] != g.count || out->shape[1] != UNITS)
         return none(&views);
     const int64_t *cut_rank = cut->buf, *cut_bin = cut_rank + m;
     double fibers[BLOCK], occupied[BLOCK], groups[BLOCK], p[BLOCK], bits[BLOCK], offsets[BLOCK];
-    for (Py_ssize_t i = 0; i < n; i++) {
-        const int64_t *at = (const int64_t *)g.places->buf + i * PLACES, *code;
-        double rank[NUMBERS];
-        const double *largest = (const double *)g.largest->buf + i * LARGEST;
-        const double *chance = (const double *)g.chances->buf + at[AT_P], *lists = g.lists->buf;
-        if (at[FORMAT] < 0 || at[FORMAT] >= codes->shape[0]) return none(&views);
-        code = (const int64_t *)codes->buf + at[FORMAT] * CODES;
-        memcpy(rank, (const double *)g.numbers->buf + i * NUMBERS, sizeof rank);
+    for (Py_ssize_t i = 0; i < g.count; i++) {
+        Rank r;
+        if (!known(&g, i, &r)) return none(&views);
+        double *rank = r.numbers;
         if (rank[WIDTH] < 0.0) { /* the best one of runs */
-            rank[WIDTH] = best_bits(&f, rank[INNER], rank[USUAL], rank[COORD_BITS]);
+            rank[WIDTH] = best_bits(&g.loops, rank[INNER], rank[USUAL], rank[COORD_BITS]);
             rank[MOST] = ldexp(1.0, (int)rank[WIDTH]) - 1.0;
         }
-        Sum sums[2] = {{0.0}, {0.0}};
+        Sum sums[2] = {{0.0, 0.0, 0.0}, {0.0, 0.0, 0.0}};
         Py_ssize_t stop = piece;
         int even = 0;
         while (stop < m && cut_rank[stop] == i) stop++;
-        for (int64_t start = 0; start <= at[SIZE]; start += BLOCK) {
-            int64_t some = at[SIZE] + 1 - start < BLOCK ? at[SIZE] + 1 - start : BLOCK;
-            int ends = start + some > at[SIZE];
+        for (int64_t start = 0; start <= r.size; start += BLOCK) {
+            int64_t some = r.size + 1 - start < BLOCK ? r.size + 1 - start : BLOCK;
+            int ends = start + some > r.size;
             for (int64_t j = 0; j < some; j++) {
                 int64_t k = start + j;
-                int last = k == at[SIZE];
-                double there = last ? largest[BOX] : lists[at[AT_BOX] + k], held = last ? largest[BELOW] : lists[at[AT_BELOW] + k];
-                p[j] = last ? 0.0 : chance[k];
+                int last = k == r.size;
+                double there = last ? r.largest[BOX] : r.filled[BOX][k], held = last ? r.largest[BELOW] : r.filled[BELOW][k];
+                p[j] = last ? 0.0 : r.chance[k];
                 fibers[j] = rank[SLOTS] * there;
-                occupied[j] = rank[LENGTH] * of(actual, held, there);
-                groups[j] = rank[GROUPS_OF] * (last ? largest[GROUP] : lists[at[AT_GROUP] + k]);
+                occupied[j] = rank[LENGTH] * of(g.actual, held, there);
+                groups[j] = rank[GROUPS_OF] * (last ? r.largest[GROUP] : r.filled[GROUP][k]);
             }
             for (Py_ssize_t j = piece; j < stop; j++)
                 if (cut_bin[j] >= start && cut_bin[j] < start + some) p[cut_bin[j] - start] = 0.0;
-            even = counted(&f, code, rank, (int)some, fibers, occupied, groups, bits, offsets);
+            even = counted(&g.loops, r.code, rank, (int)some, fibers, occupied, groups, bits, offsets);
             if (!add(&sums[0], p, bits, (int)some, !start, ends) || !add(&sums[1], p, offsets, (int)some, !start, ends))
                 return none(&views);
         }
         const double *of_pieces = pieces->buf;
         for (int some = 0; piece < stop; piece += some) {
             some = stop - piece < BLOCK ? (int)(stop - piece) : BLOCK;
-            counted(&f, code, rank, some, of_pieces + piece, of_pieces + m + piece, of_pieces + 2 * m + piece, bits, offsets);
+            counted(&g.loops, r.code, rank, some, of_pieces + piece, of_pieces + m + piece, of_pieces + 2 * m + piece, bits, offsets);
             if (!add(&sums[0], of_pieces + 3 * m + piece, bits, some, 0, 0) ||
                 !add(&sums[1], of_pieces + 3 * m + piece, offsets, some, 0, 0))
                 return none(&views);
         }
-        double *found = (double *)out->buf + i * 7;
-        for (int j = 0; j < 2; j++, found += 3)
-            found[0] = sums[j].total, found[1] = sums[j].largest, found[2] = at[MERGED] ? sums[j].steady : NAN;
-        *found = rank[even ? READABLE_EVEN : READABLE] == 0.0;
+        for (int j = 0; j < 2; j++) /* 0 is 0 already */
+            if (r.merged && sums[j].steady > 0.0) sums[j].total = total_of(&g, r.tile, sums[j].steady);
+        double *found = (double *)out->buf + i * UNITS;
+        memset(found, 0, UNITS * sizeof *found);
+        found[METADATA] = sums[0].total, found[LARGEST_METADATA] = sums[0].largest, found[METADATA_BITS] = 1.0;
+        if (g.pointers) found[OFFSETS] = sums[1].total, found[LARGEST_OFFSETS] = sums[1].largest;
+        found[NARROW] = rank[even ? READABLE_EVEN : READABLE] == 0.0;
     }
-    return piece == m ? done(&views, n) : none(&views);
+    return piece == m ? done(&views, g.count) : none(&views);
 }
 
 /* Merged windows of ranks (`bins.Windows`), by columns. */
@@ -410,4 +580,4 @@ static PyObject *cut(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     return done(&views, count);
 }
 
-MODULE(units, DOOR(rises), DOOR(units), DOOR(near), DOOR(cut))
+MODULE(units, DOOR(lacking), DOOR(steps), DOOR(units), DOOR(near), DOOR(cut))

@@ -156,8 +156,8 @@ static int64_t work_row(const Model *m, Run *run, Design *x, int i, double looks
     key[0] = looks;
     memcpy(key + 1, widths, (count - 1) * sizeof *key);
     uint64_t print = fingerprint(run, x, key, count, 0);
-    int64_t row = x->odd ? -1 : row_of(&run->work[i], print);
-    if (row >= 0 && row < run->work_rows[i]) return row;
+    int64_t row = x->odd ? -1 : row_of(&run->work[i].known, print);
+    if (row >= 0) return row;
     lacks(run, x, &run->work[i], print, key, count);
     return -1;
 }
@@ -245,12 +245,12 @@ static double with_meetings(const Model *m, Run *run, Design *x, double places, 
     if (!(apart > 0.0 && chance > 0.0 && chance < 1.0)) return excess;
     memcpy(bits, asked, sizeof bits);
     uint64_t key = ((uint64_t)bits[0] * (uint64_t)run->factors[0] + (uint64_t)bits[1] * (uint64_t)run->factors[1]) | 1;
-    int64_t row = row_of(&run->meeting, key);
-    if (row < 0 || row >= run->meeting_rows) {
+    int64_t row = row_of(&run->meeting.known, key);
+    if (row < 0) {
         lacks(run, x, &run->meeting, key, asked, 2);
         return excess;
     }
-    maxima_at(m, run, run->meeting_known + row * m->lane_count, &units, 1, &met);
+    maxima_at(m, run, run->meeting.known.data + row * m->lane_count, &units, 1, &met);
     double deviation = met - chance;
     share = share / (1.0 - chance) * apart;
     double spread = max2(two(&run->hypot, excess, sqrt(share) * deviation), 1e-300);
@@ -275,7 +275,7 @@ static double longest_of(const Model *m, Run *run, Design *x, const Work *w, con
             lacking = 1;
             continue;
         }
-        known[i] = run->work_known[i] + row * work_width(m);
+        known[i] = run->work[i].known.data + row * work_width(m);
         double own = known[i][m->lane_one], words = max2(product_of(widths, count), looks[i]);
         mean = mean * own;
         share = share * loose(own, known[i][m->lane_count], words);
@@ -366,8 +366,8 @@ static double ratio_of(const Model *m, Run *run, Design *x, const Work *w, const
     for (int i = 0; i < m->operands; i++)
         for (int j = i + 1; j < m->operands; j++) key[count++] = w->pairs[i][j];
     uint64_t print = fingerprint(run, x, key, count, 0);
-    int64_t row = x->odd ? -1 : row_of(&run->ratio, print);
-    if (row >= 0) return cell(&run->ratio, 0, row);
+    int64_t row = x->odd ? -1 : row_of(&run->ratio.known, print);
+    if (row >= 0) return cell(&run->ratio.known, 0, row);
     int lacked = x->lacking;
     x->lacking = 0;
     for (; parts < 4 && w->turns >= 1 << parts && (!parts || w->depth > 1); parts++) {
@@ -497,7 +497,7 @@ static void spread_of(const Model *m, Run *run, Design *x, const Work *w, const 
         different = finite == 1 ? w->lanes[i] : w->units;
         int64_t row = work_row(m, run, x, i, looks[i], w->box[i]);
         if (row < 0) continue;
-        const double *known = run->work_known[i] + row * work_width(m);
+        const double *known = run->work[i].known.data + row * work_width(m);
         double mean = known[m->lane_one], moment = known[m->lane_count], chance = known[m->lane_count + 1];
         square *= w->lanes[i] == 1.0 && mean > 0.0 ? moment / (mean * mean) : 1.0;
         double any_of = 1.0 - power(run, 1.0 - min2(chance, 1.0), w->lanes[i]);
@@ -552,7 +552,7 @@ static double uneven_words(const Model *m, Run *run, Design *x, int t, int h) {
         double whole_of = product_of(x->width[t][h], count);
         int64_t row = work_row(m, run, x, i, 1.0, m->by_shape[t] ? x->width[t][h] : &whole_of);
         if (row >= 0) {
-            const double *maxima = run->work_known[i] + row * work_width(m);
+            const double *maxima = run->work[i].known.data + row * work_width(m);
             double mean = maxima[m->lane_one], deviation = ROOT_OF_PI * (maxima[m->lane_two] - mean) / positive(mean);
             square = deviation * deviation;
         }

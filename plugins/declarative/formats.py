@@ -175,20 +175,19 @@ class ExpressionFormat(Format):
 
         return encoded(self, fiber, outer)
 
-    def lists_of(
-        self, outer: Outer, length: Array, coord_bits: Array, offset_bits: Array, usual: Array
-    ) -> tuple[Sequence[int], Sequence[Array]] | None:
-        """What `encoded` of fibers (N,) goes by, as `units.c` has it: the code in whole numbers, and (10, N) numbers that are the
+    def lists_of(self, outer: Outer, length: Array, offset_bits: Array) -> tuple[Sequence[int], Sequence[Array]] | None:
+        """What `encoded` of fibers (N,) goes by, as `units.c` has it: the code in whole numbers, and (9, N) numbers that are the
         same at all occupancies. None: it does not know the format."""
-        if type(self) is not ExpressionFormat or not self.decodable or self.groups == "runs":
+        entry = [text for text in (self._entry, self._group_entry) if "run_bits" in text and text != "run_bits"]
+        if type(self) is not ExpressionFormat or not self.decodable or self.groups == "runs" or entry:
             return None
         none, listed = np.zeros(len(length)), self._listed(outer)
         inner, upper, count = length, position_list("all", "", outer), none
         if self.group > 1:
             upper, count, inner = self._group_list(outer), np.ceil(length / self.group), np.minimum(length, self.group)
-            coord_bits = name_bits(inner)
-        lists = [self._numbers(upper, self._group_entry, count, name_bits(count), offset_bits, none)]
-        lists.append(self._numbers(listed, self._entry, inner, coord_bits, offset_bits, usual))
+        coord_bits = name_bits(inner)
+        lists = [self._numbers(upper, self._group_entry, count, name_bits(count), offset_bits)]
+        lists.append(self._numbers(listed, self._entry, inner, coord_bits, offset_bits))
         code = [list(LISTS.values()).index(type(one)) for one in (upper, listed)]
         ends = [ENDS.index(one.told) for one in (upper, listed)]
         told = listed.ended or listed.end != "length"
@@ -200,14 +199,17 @@ class ExpressionFormat(Format):
             pairs = zip((count, inner), lists, strict=True)
             outside, inside = (Expected(none, none, n, none, np.abs(own[0]), own[1], even) for n, own in pairs)
             readable.append(upper.readable(outside) & listed.readable(inside))
-        return tuple(map(int, flags)), [*lists[0], inner, *lists[1], most, usual, coord_bits, readable[0], readable[-1]]
+        return tuple(map(int, flags)), [*lists[0], inner, *lists[1], most, coord_bits, readable[0], readable[-1]]
 
-    def _numbers(self, listed: PositionList, entry: str, *shape: Array) -> list[Array]:
+    def _numbers(
+        self, listed: PositionList, entry: str, length: Array, coord_bits: Array, offset_bits: Array
+    ) -> list[Array]:
         """Bits of an entry and of a count, (N,), where they matter; -1: those of `runs.best_bits`."""
+        none, shape = np.zeros(len(length)), (length, coord_bits, offset_bits)
         if entry == "run_bits":
-            return [np.full(len(shape[0]), -1.0), self._numbers(listed, "1", *shape)[1]]
+            return [none - 1.0, self._numbers(listed, "1", *shape)[1]]
         texts = (entry if type(listed) is not All else "0", self._count(listed) if listed.told in COUNTS else "0")
-        return [self._widths(text, *shape) if text != "0" else np.zeros(len(shape[0])) for text in texts]
+        return [self._widths(text, *shape, none) if text != "0" else none for text in texts]
 
     def heeded(self, outer: Outer) -> Outer:
         if not self.decodable:

@@ -24,7 +24,8 @@ class StructuredOccupancy(Occupancy):
     n-of-m keeps both, so that x is exact whenever it is an integer.
     """
 
-    shape: tuple[int, ...]
+    shape: tuple[int, ...] = attrs.field(eq=False)
+    """Of drawn tensors; all else is equal whatever it is, and so tensors of one density share their tables."""
     numerator: float
     denominator: int = 1
     group: int = 1

@@ -19,7 +19,8 @@ from .volumes import share, volume, volumes
 class UniformOccupancy(Occupancy):
     """r of N words are nonzero, all placements equally likely: occupancies are hypergeometric. Only volumes matter."""
 
-    shape: tuple[int, ...]
+    shape: tuple[int, ...] = attrs.field(eq=False)
+    """Of drawn tensors."""
     words: int
     """N"""
     nonzeros: int

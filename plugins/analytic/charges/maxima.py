@@ -6,7 +6,7 @@ Everything is computed once per distinct tile, and once per distinct combination
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -33,33 +33,24 @@ SHAPES = 128
 
 
 class Rowed:
-    """A table that says in which row of `figures`, (rows, width), something is."""
+    """A table of which others take whole rows."""
 
     def __init__(self, width: int) -> None:
-        self.table = Table(Number, most=1 << 62)
-        self.figures = self._room = np.zeros((0, width))
+        self.table = Table(Number, most=1 << 62, width=width)
 
     @property
     def size(self) -> int:
         """Numbers kept."""
-        return self.table.size + self.figures.size
+        return self.table.size
+
+    @property
+    def figures(self) -> Array:
+        """(rows, width)"""
+        return self.table.data
 
     def rows(self, first: Array, others: Array) -> Rows:
         """Rows (n,) of what these numbers say, (n,) and (k, n)."""
         raise NotImplementedError
-
-    def find(self, keys: Array, make: Callable[[Rows], Sequence[Array]]) -> Rows:
-        """(n,) rows of these keys; `make`: the figures of those that are missing, one after the other."""
-
-        def fill(rows: Rows) -> Number:
-            found, start = np.stack(make(rows)), len(self.figures)
-            if start + len(found) > len(self._room):
-                self._room = np.concatenate([self.figures, found, np.zeros((start, found.shape[1]))])
-            self._room[start : start + len(found)] = found
-            self.figures = self._room[: start + len(found)]
-            return Number(np.zeros(len(rows)))
-
-        return self.table.rows(keys, fill)
 
 
 class WorkTiles(Rowed):
@@ -97,18 +88,19 @@ class WorkTiles(Rowed):
     def rows(self, looks: Array, widths: Array) -> Rows:
         """Rows for tiles by the words (n,) at which a skip looks, and by their shapes (ranks, n)."""
 
-        def make(rows: Rows) -> list[Array]:
+        def make(rows: Rows) -> Array:
             shapes = widths[:, rows].T.astype(np.int64).tolist()
-            return [self._row(int(look), tuple(shape)) for look, shape in zip(looks[rows], shapes, strict=True)]
+            found = [self._row(int(look), tuple(shape)) for look, shape in zip(looks[rows], shapes, strict=True)]
+            return np.array(found).T
 
-        return self.find(fingerprint([looks, *widths]), make)
+        return self.table.rows(fingerprint([looks, *widths]), make)
 
     def _row(self, looks: int, shape: tuple[int, ...]) -> Array:
         """Maxima of `lanes` units, moments, values and shares."""
         k, p = self._shape(shape)
         words, tails = float(max(math.prod(shape), looks)), TAILS * (1.0 - 1e-9)
         if native.maxima is not None:
-            found = np.empty(self.figures.shape[1])
+            found = np.empty(self.table.width)
             given = k, p, looks, words, float(self.lanes[0]), len(self.lanes), tails, (np.power, np.log1p, np.expm1)
             if native.maxima.work(*given, found) is not None:
                 return found
@@ -136,10 +128,11 @@ class MetPlaces(Rowed):
     def rows(self, places: Array, chance: Array) -> Rows:
         """Rows for so many places (n,) with this chance (1, n) each; keys are of their bits."""
 
-        def make(rows: Rows) -> list[Array]:
-            return [self._row(*one) for one in zip(places[rows].tolist(), chance[0, rows].tolist(), strict=True)]
+        def make(rows: Rows) -> Array:
+            found = [self._row(*one) for one in zip(places[rows].tolist(), chance[0, rows].tolist(), strict=True)]
+            return np.array(found).T
 
-        return self.find(fingerprint([part.view(np.int64) for part in (places, chance[0])]), make)
+        return self.table.rows(fingerprint([part.view(np.int64) for part in (places, chance[0])]), make)
 
     def _row(self, places: float, chance: float) -> Array:
         mean, spread = places * chance, math.sqrt(places * chance * (1.0 - chance))

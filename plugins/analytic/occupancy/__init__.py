@@ -1,17 +1,15 @@
 """Everything that depends on a tile and its density is computed once per tile, then looked up (sections 5 and 6).
 
 `tiles` knows the occupancies k of a tile and their probabilities, in large tiles merged to `bins`; `pairs` the
-probability that part of a tile is empty, for every k; `units` what formats need for a rank, at the occupancies that
-`points` lists. All of it lives in the hash maps of `lookup`; what they hold is bounded, and made again where it was
-dropped. A value depends on its key alone, not on what it is computed with. Tables depend on density and formats alone, so
-that problems on other chips share them (`shared`).
+probability that part of a tile is empty, for every k; `units` what formats need for a rank. All of it lives in the hash
+maps of `lookup`; what they hold is bounded, and made again where it was dropped. A value depends on its key alone, not
+on what it is computed with. Tables depend on density and formats alone, so that problems on other chips share them
+(`shared`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from contextlib import ExitStack
-from functools import partial
 from threading import RLock
 from typing import Any, NamedTuple, TypeVar
 
@@ -24,10 +22,9 @@ from sparsemap.pieces.contracts.sparsity import name_bits
 from .lookup import Number, Table, fingerprint, take
 from .methods import OccupancyMethods
 from .pairs import Pairs
-from .points import Ranks
 from .shared import SHARED
 from .tiles import Tiles
-from .units import AskedFormat, RankUnits, UnitTables, units_together
+from .units import AskedFormat, Ranks, RankUnits, UnitTables
 
 __all__ = ["AskedFormat", "RankUnits", "Ranks", "TensorTables"]
 
@@ -66,19 +63,19 @@ class TensorTables:
         self.asked.actual &= not usual  # codes count what all fibers hold, Timeloop those that are there (7.5)
         self.tiles = Tiles(self.asked)
         self.pairs = Pairs(self.tiles)
-        self.ranks = UnitTables(self.tiles, self.pairs, formats, self.empty if usual else None, pointers)
         self.lock = RLock()
         self._made: dict[Hashable, Any] = {}
         self._units = Table(RankUnits)
         self._empty, self._largest_stored, self._longest, self._filled, self._passes = (Table(Number) for _ in range(5))
+        empty = self.empty if usual else None
+        self.ranks = UnitTables(self.tiles, self.pairs, formats, self._empty, empty, pointers)
 
     @property
     def size(self) -> int:
         """Numbers kept."""
         own = (self._units, self._empty, self._largest_stored, self._longest, self._filled, self._passes)
         made = sum(getattr(one, "size", 1) for one in self._made.values())
-        asked = self.ranks.totals.size + self.ranks.told.size
-        return made + self.tiles.size + self.pairs.size + asked + sum(table.size for table in own)
+        return made + self.tiles.size + self.pairs.size + sum(table.size for table in own)
 
     @classmethod
     def shared(cls, *arguments: Any) -> TensorTables:
@@ -96,14 +93,13 @@ class TensorTables:
         if self.tiles.size + self.pairs.lists.size > KEPT:
             self.tiles.clear()
             self.pairs.clear()
-            self.ranks.totals.clear()
 
     def tile(self, parts: Sequence[Array]) -> TileFigures:
         """Densities and largest occupancies of tiles."""
         with self.lock:
             self._trim()
             rows = self.tiles.rows(parts)
-            return TileFigures(*(column[rows] for column in self.tiles.columns[: len(TileFigures._fields)]))
+            return TileFigures(*self.tiles.table.data[rows, : len(TileFigures._fields)].T)
 
     def empty(self, parts: Sequence[Array]) -> Array:
         """(N,) probability that a leader tile is empty (7.1)."""
@@ -141,20 +137,8 @@ class TensorTables:
 
         def fill(rows: Rows) -> RankUnits:
             self._trim()
-            return units_together([(self.ranks, take(ranks, rows))])[0]
+            return self.ranks.units(take(ranks, rows))
 
         with self.lock:
             found = self._units.find(ranks.fingerprint(), fill)
         return found if pointed is None else found.pointed(pointed, name_bits(ranks.positions + 1.0))
-
-    @staticmethod
-    def fill_units(asked: Sequence[tuple[TensorTables, Ranks]]) -> None:
-        """Puts ranks of several tensors of a problem into their tables, with the units that `units` would find."""
-        with ExitStack() as held:
-            for lock in sorted({tables.lock for tables, _ in asked}, key=id):  # always in one order
-                held.enter_context(lock)
-            for tables, _ in asked:
-                tables._trim()
-            found = units_together([(tables.ranks, ranks) for tables, ranks in asked])
-            for (tables, ranks), units in zip(asked, found, strict=True):
-                tables._units.rows(ranks.fingerprint(), partial(take, units))

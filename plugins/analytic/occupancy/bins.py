@@ -28,13 +28,10 @@ from sparsemap.pieces.contracts.base import Array
 
 from .. import native
 from .lookup import distinct
+from .tiles import TAIL
 
-WHOLE = 512
-"""Windows of up to this many occupancies are not merged."""
 BINS = 96
 """The most bins of a window, but for the tails."""
-TAIL = 1e-13
-"""Probability left to one bin at each end."""
 CUTS = 1 << 12
 """Ranks with more steps than this in one window are left uncut: at thousands of steps, none matters."""
 

@@ -1,11 +1,7 @@
-"""Expected units of ranks in NumPy: of any format, at the occupancies of the tile's list, and steps in between.
-
-`listed.py` has them in one pass of C, where it knows the formats.
-"""
+"""Expected units of ranks in NumPy: of any format, at the occupancies of the tile's list, and steps in between."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,13 +11,18 @@ from sparsemap.pieces.boundary import units_of
 from sparsemap.pieces.contracts.base import Array, Rows
 from sparsemap.pieces.contracts.sparsity import name_bits
 
-from .. import native
-from .bins import CUTS, TAIL
+from .bins import CUTS
 from .lookup import Lists, take
-from .pairs import Pairs
+from .pairs import POINTS_AT_ONCE, Pairs
 from .points import RankPoints, share_of
-from .tiles import Tiles
-from .units import RankUnits, UnitTables, steady
+from .tiles import TAIL, Tiles
+from .units import Ranks, RankUnits, UnitTables
+
+
+def expected(tables: UnitTables, ranks: Ranks) -> RankUnits:
+    """One call of every format for all k of its ranks, then expectations of all ranks; not too many at once."""
+    found = [expected_at(tables, part) for part in RankPoints.of(tables, ranks, POINTS_AT_ONCE)]
+    return RankUnits(*map(np.concatenate, zip(*found, strict=True)))
 
 
 class Points(NamedTuple):
@@ -106,28 +107,19 @@ def _pieces(listing: RankPoints, points: Points, starts: Array, ends: Array, til
     return take(points, starts[made.rank])._replace(**own)
 
 
-def expected_of_formats(parts: Sequence[tuple[UnitTables, RankPoints]]) -> RankUnits:
-    """One call of every format for all k of its ranks, then expectations of all ranks."""
-    formats, pointers = parts[0][0].formats, parts[0][0].pointers
-    listed, last, pieces, count, size = [], [], [], 0, 0
-    for tables, part in parts:
-        own, own_ends, cut = points_of(part, tables.tiles, tables.pairs)
-        listed.append(own._replace(rank=own.rank + count))
-        pieces.append(cut._replace(rank=cut.rank + count))
-        last.append(own_ends + size)
-        count, size = count + len(own_ends), size + len(own.p)
-    points = Points(*map(np.concatenate, zip(*listed, *pieces, strict=True)))
-    ends = np.concatenate(last)
-    format_of = np.concatenate([part.ranks.format for _, part in parts]).astype(np.int64)
+def expected_at(tables: UnitTables, listing: RankPoints) -> RankUnits:
+    points, ends, pieces = points_of(listing, tables.tiles, tables.pairs)
+    points = Points(*map(np.concatenate, zip(points, pieces, strict=True)))
+    count, form_of = len(ends), listing.ranks.format.astype(np.int64)
     found, columns = RankUnits.zeros(count), np.zeros((3, len(points.p)))
-    for number in np.flatnonzero(np.bincount(format_of)):
-        ranks = np.flatnonzero(format_of == number)
-        mine = np.flatnonzero((format_of == number)[points.rank])
-        form, outer = formats[number]
+    for number in np.flatnonzero(np.bincount(form_of)):
+        ranks = np.flatnonzero(form_of == number)
+        mine = np.flatnonzero((form_of == number)[points.rank])
+        form, outer = tables.formats[number]
         fiber = Fiber(*(column[mine] for column in points[:9]))
         units = units_of(form, fiber, outer)
         columns[0, mine], columns[1, mine] = units.metadata, units.payload
-        if pointers:
+        if tables.pointers:
             there = fiber.slots * fiber.occupied if form.compressed else fiber.fibers * fiber.length
             columns[2, mine] = fiber.fibers + there
         narrow = 0.0 if outer is None else np.logical_not(units.readable)
@@ -136,26 +128,28 @@ def expected_of_formats(parts: Sequence[tuple[UnitTables, RankPoints]]) -> RankU
             getattr(found, name)[ranks] = (
                 np.asarray(bits)[np.searchsorted(mine, ends[ranks])] if np.ndim(bits) else bits
             )
-    windows = np.concatenate([part.merged for _, part in parts])
-    merged = np.flatnonzero(windows[points.rank]) if windows.any() else ends[:0]
-    totals = _sums(points.rank, points.p, columns, count)
-    for name, column, total in zip(("metadata", "payload", "offsets"), columns, totals, strict=True):
-        if not column.any():
-            continue
-        getattr(found, name)[:] = total
+    merged = np.flatnonzero(listing.merged[points.rank])
+    for name, column in zip(("metadata", "payload", "offsets"), columns, strict=True):
+        total = getattr(found, name)
+        total[:] = np.bincount(points.rank, points.p * column, count)  # in order of k, as Timeloop forms it (5.5)
         getattr(found, f"largest_{name}")[:] = column[ends]
-        if len(merged):
-            same = np.where(windows, _same(column, points.rank, ends, merged), np.nan)
-            steady(parts, getattr(found, name), same)
+        same = np.where(listing.merged, _same(column, points.rank, ends, merged), np.nan)
+        for row in np.flatnonzero(same > 0.0):  # 0 is 0 already
+            total[row] = _total(tables, listing, int(row), same[row])
     return found
 
 
-def _sums(rank: Rows, p: Array, columns: Array, count: int) -> Array:
-    """(k, count) per rank the sum of p times a column (k, P), in order of k, in double, as Timeloop forms it (5.5)."""
-    found = np.empty((len(columns), count))
-    if native.fast is not None and native.fast.sums(rank, p, columns, found) is not None:
-        return found
-    return np.array([np.bincount(rank, p * column, count) for column in columns])
+def _total(tables: UnitTables, listing: RankPoints, row: int, units: float) -> float:
+    """Expectation of units that are the same for all occupancies of a merged window.
+
+    That is sum p_k u, as a sum in double, in order of k: its last bits decide what ceil makes of whole numbers, as in
+    Timeloop (5.5). They depend on the mantissa of u only. Where k are left out, the sum is u.
+    """
+    mantissa, exponent = np.frexp(units)
+    start, size = listing.tile.all_p[row], listing.tile.samples[row]
+    if start:
+        mantissa = np.cumsum(tables.tiles.lists.data[start : start + size] * mantissa)[-1]
+    return float(np.ldexp(mantissa, exponent))
 
 
 def _same(column: Array, rank: Rows, last: Rows, some: Rows) -> Array:

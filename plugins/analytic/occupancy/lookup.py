@@ -21,28 +21,14 @@ class Number(NamedTuple):
     value: Array
 
 
-class Told(NamedTuple):
-    """What a format's lists of positions go by, as `units.c` has it: of groups, and of the positions of one."""
-
-    group_entry: Array
-    groups: Array
-    positions: Array
-    entry: Array
-    entry_count: Array
-    most: Array
-    usual: Array
-    coord_bits: Array
-    readable: Array
-    readable_even: Array
-
-
-UNKNOWN = -1  # code of a format that is not known there
 ODD = [2 * int(x) + 1 - (1 << 63) for x in np.random.default_rng(20250101).integers(0, 1 << 63, 64)]
 """Fixed odd multipliers, one per component of a fingerprint."""
 FACTORS = np.array(ODD)
 MIX = 0x9E3779B97F4A7C15 - (1 << 64)
+FIRST = 1 << 10
+"""Places of an empty table."""
 SPARSE = 4
-"""Places per row, at least: nearly all keys are found at the first place."""
+"""Places per row, at least, as in `fast.c`: nearly all keys are found at the first place."""
 
 
 def take(named: Row, rows: Rows | slice) -> Row:
@@ -75,90 +61,82 @@ def fingerprint(parts: Array | Sequence[Array], first: int = 0) -> Array:
 class Table(Generic[Row]):
     """A growing hash map from fingerprints to rows, with linear probing; all lookups of a batch at once."""
 
-    def __init__(self, row: type[Row], most: int = 1 << 18) -> None:
-        """A table that would have more than `most` rows starts afresh."""
-        self.row, self.most = row, most
+    def __init__(self, row: type[Row], most: int = 1 << 18, width: int = 0) -> None:
+        """A table that would have more than `most` rows starts afresh. `width`: numbers of a row that has no names."""
+        self.row, self.most, self.width = row, most, width or len(row.__annotations__)
         self.changes = 0
         """How often rows came or went."""
         self.clear()
 
     @property
+    def columns(self) -> Row:
+        """(rows,) each, with room for more."""
+        return self.row(*self.data.T)
+
+    @property
     def size(self) -> int:
         """Numbers kept."""
-        return sum(len(column) for column in self.columns) + 2 * len(self._keys)
+        return self.data.size + self.places.size
 
     def clear(self) -> None:
         self.count = 0
         self.changes += 1
-        self.columns = self.row(*[np.zeros(0)] * len(self.row.__annotations__))
-        self._resize(10)
+        self.data = np.zeros((0, self.width))
+        self.places = np.zeros((FIRST, 2), dtype=np.int64)  # a key and its row each; 0 is no key
 
     def find(self, keys: Array, fill: Callable[[Rows], Row]) -> Row:
         """The rows of all keys (N,), as columns (N,). `fill(first)` gets one position in `keys` per missing distinct
         key, (n,), and returns their rows, as columns (n,)."""
         rows = self.rows(keys, fill)  # may make new columns
-        if native.fast is not None:
-            found = np.empty((len(self.columns), len(rows)))
-            if native.fast.gather(found, rows, tuple(self.columns)) is not None:
-                return self.row(*found)
-        return take(self.columns, rows)
+        return self.row(*np.ascontiguousarray(self.data.take(rows, axis=0).T))
 
-    def rows(self, keys: Array, fill: Callable[[Rows], Row]) -> Rows:
+    def rows(self, keys: Array, fill: Callable[[Rows], Row | Array]) -> Rows:
         """Where in `columns` the rows are that `find` returns, (N,)."""
-        rows, missing = self._probe(keys)
-        if len(missing):
-            distinct, first = np.unique(keys[missing], return_index=True)
-            wanted = missing[first]
-            if self.count and self.count + len(distinct) > self.most:
-                self.clear()
-                distinct, wanted = np.unique(keys, return_index=True)
-            self._insert(distinct, fill(wanted))
-            rows, _ = self._probe(keys)
+        rows, new = self._entered(keys)
+        if self.count and self.count + len(new) > self.most:
+            self.clear()
+            rows, new = self._entered(keys)
+        if len(new):
+            try:
+                self._add(fill(new), len(new))
+            except BaseException:
+                self.clear()  # of keys without rows
+                raise
         return rows
 
-    def _resize(self, bits: int) -> None:
-        self.bits = bits
-        places = np.zeros(1 << bits, dtype=[("key", np.int64), ("row", np.int64)])
-        self._keys, self._row_of = places["key"], places["row"]
+    def _entered(self, keys: Array) -> tuple[Rows, Rows]:
+        """The row of every key, and where those that are new come first, which have the next rows."""
+        (rows, new), count, full = np.empty((2, len(keys)), dtype=np.int64), 0, True
+        while full:
+            found = None
+            if native.fast is not None:
+                found = native.fast.enter(keys, self.places, self.count + count, rows, new[count:])
+            if found is None:
+                from .lookup_uncompiled import enter
 
-    def _probe(self, keys: Array) -> tuple[Array, Rows]:
-        """Row of every key, and which keys are missing."""
-        if native.fast is not None:
-            rows, lacking = np.empty((2, len(keys)), dtype=np.int64)
-            count = native.fast.probe(keys, self._keys, self._row_of, self.bits, MIX, rows, lacking)
-            if count is not None:
-                return rows, lacking[:count]
-        from .lookup_uncompiled import probed
+                found = enter(keys, self.places, self.count + count, rows, new[count:])
+            full = found < 0
+            count += -1 - found if full else found
+            if full:
+                self._spread()
+        return rows, new[:count]
 
-        return probed(keys, self._keys, self._row_of, self.bits, MIX)
-
-    def _insert(self, keys: Array, values: Row) -> None:
-        """Distinct new keys."""
-        start = self.count
-        self.count = start + len(keys)
-        self.changes += 1
-        if self.count > len(self.columns[0]) or not start:
-            fields = [(name, new.dtype) for name, new in zip(self.row.__annotations__, values, strict=True)]
-            rows = np.zeros(2 * self.count, dtype=np.dtype(fields, align=True))  # the columns of a row are near
-            for name, old in zip(self.row.__annotations__, self.columns, strict=True):
-                rows[name][:start] = old[:start]
-            self.columns = self.row(*(rows[name] for name in self.row.__annotations__))
-        for column, new in zip(self.columns, values, strict=True):
-            column[start : self.count] = new
-        if self.count * SPARSE > len(self._keys):
-            taken = np.flatnonzero(self._keys)
-            old_keys, old_rows = self._keys[taken], self._row_of[taken]
-            self._resize((2 * self.count * SPARSE - 1).bit_length())
-            self._place(old_keys, old_rows)
-        self._place(keys, np.arange(start, self.count))
-
-    def _place(self, keys: Array, rows: Rows) -> None:
-        """Distinct new keys."""
-        given = self._keys, self._row_of, keys, rows, self.bits, MIX
-        if native.fast is None or native.fast.place(*given) is None:
+    def _spread(self) -> None:
+        """Takes four times the places."""
+        taken, self.places = self.places[self.places[:, 0] != 0], np.zeros((4 * len(self.places), 2), dtype=np.int64)
+        if native.fast is None or native.fast.place(taken, self.places) is None:
             from .lookup_uncompiled import place
 
-            place(*given)
+            place(taken, self.places)
+
+    def _add(self, values: Row | Array, count: int) -> None:
+        start, self.count = self.count, self.count + count
+        if self.count > len(self.data):
+            grown = np.zeros((2 * self.count, self.width))
+            grown[:start] = self.data[:start]
+            self.data = grown
+        self.data[start : self.count] = np.asarray(values).T
+        self.changes += 1
 
 
 class Lists:

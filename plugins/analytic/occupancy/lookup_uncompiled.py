@@ -6,32 +6,35 @@ import numpy as np
 
 from sparsemap.pieces.contracts.base import Array, Rows
 
-
-def home(keys: Array, bits: int, mix: int) -> Array:
-    """(N,) the first place of each key."""
-    return ((keys * mix) >> (64 - bits)) & ((1 << bits) - 1)
+from .lookup import MIX, SPARSE
 
 
-def probed(keys: Array, table: Array, row_of: Array, bits: int, mix: int) -> tuple[Array, Rows]:
-    """Row of every key, and which keys are missing."""
-    place = home(keys, bits, mix)
-    wrong = np.flatnonzero(table[place] != keys)
-    missing = []
-    while len(wrong):
-        empty = table[place[wrong]] == 0
-        missing.append(wrong[empty])
-        wrong = wrong[~empty]
-        place[wrong] = (place[wrong] + 1) & ((1 << bits) - 1)
-        wrong = wrong[table[place[wrong]] != keys[wrong]]
-    return row_of[place], np.concatenate(missing) if missing else wrong
+def enter(keys: Array, places: Array, count: int, rows: Rows, new: Rows) -> int:
+    """Puts in the row of every key, those that are new from `count` on, and where each of these comes first. How many there are;
+    -1 less where there was no room for all."""
+    wanted, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    found = places[_placed(wanted, places)]
+    missing = np.flatnonzero(found[:, 0] == 0)
+    if (count + len(missing)) * SPARSE > len(places):
+        return -1
+    found[missing, 1] = count + np.arange(len(missing))
+    place(np.stack([wanted[missing], found[missing, 1]], axis=1), places)
+    rows[:], new[: len(missing)] = found[which, 1], first[missing]
+    return len(missing)
 
 
-def place(table: Array, row_of: Array, keys: Array, rows: Rows, bits: int, mix: int) -> None:
-    """Distinct new keys: all try their places at once, those that find theirs taken try the next one."""
-    at = home(keys, bits, mix)
-    while len(keys):
-        free = table[at] == 0
-        table[at[free]] = keys[free]  # of several keys for one place, any one stays
-        won = table[at] == keys
-        row_of[at[won]] = rows[won]
-        keys, rows, at = keys[~won], rows[~won], (at[~won] + 1) & ((1 << bits) - 1)
+def place(pairs: Array, places: Array) -> None:
+    """Distinct new keys, with their rows: all try their places at once, those that find theirs taken try the next one."""
+    while len(pairs):
+        at = _placed(pairs[:, 0], places)
+        places[at] = pairs  # of several keys for one place, any one stays
+        pairs = pairs[places[at, 0] != pairs[:, 0]]
+
+
+def _placed(keys: Array, places: Array) -> Array:
+    """(N,) where each key is, or the first place that is free for it."""
+    bits, last = len(places).bit_length() - 1, len(places) - 1
+    at = ((keys * MIX) >> (64 - bits)) & last
+    while (wrong := np.flatnonzero((places[at, 0] != keys) & (places[at, 0] != 0))).size:
+        at[wrong] = (at[wrong] + 1) & last
+    return at

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -40,23 +41,29 @@ class Pairs:
         """Numbers kept."""
         return self.lists.size + self.table.size
 
-    def find(self, tiles: Rows, shapes: Array, subs: Array) -> Pair:
-        """CountColumns (N,) for tiles (rows of `Tiles.columns`), their shapes and their sub-tiles, both (N, R) int64."""
+    def rows(self, tiles: Sequence[Array], subs: Sequence[Array]) -> Rows:
+        """Rows (N,) of `table` for tiles and sub-tiles, both (N,) words or a row per tensor rank."""
 
         def fill(rows: Rows) -> Pair:
-            sizes = self.tiles.columns.points[tiles[rows]]
-            parts = [rows[some] for some in chunks(sizes, POINTS_AT_ONCE)]
-            made = [self._pairs(tiles[part], shapes[part], subs[part]) for part in parts]
+            whole, parts = [part[rows] for part in tiles], [part[rows] for part in subs]
+            known, shapes = self.tiles.rows(whole), np.array([whole, parts], dtype=np.int64).transpose(0, 2, 1)
+            some = chunks(self.tiles.at(known).points, POINTS_AT_ONCE)
+            made = [self._pairs(known[part], *shapes[:, part]) for part in some]
             return Pair(*map(np.concatenate, zip(*made, strict=True)))
 
-        return self.table.find(fingerprint([tiles, *subs.T], 40), fill)
+        return self.table.rows(fingerprint([*tiles, *subs]), fill)
+
+    def at(self, rows: Rows) -> Pair:
+        """Pairs by their rows."""
+        found = Pair(*np.ascontiguousarray(self.table.data[rows].T))
+        return found._replace(filled=found.filled.astype(np.int64), varies=found.varies > 0.0)
 
     def _pairs(self, tiles: Rows, shapes: Array, subs: Array) -> Pair:
-        asked, known = self.tiles.occupancy, self.tiles.columns
-        sizes, merged, largest = known.points[tiles], known.grain[tiles] > 0.0, known.largest[tiles]
+        asked, known = self.tiles.occupancy, self.tiles.at(tiles)
+        sizes, merged, largest = known.points, known.grain > 0.0, known.largest
         inner = np.any(subs != shapes, axis=1) | asked.whole_too
         stops = np.cumsum(sizes)
-        k = self.tiles.lists.data[np.repeat(known.k[tiles] - (stops - sizes), sizes) + np.arange(stops[-1])]
+        k = self.tiles.lists.data[np.repeat(known.k - (stops - sizes), sizes) + np.arange(stops[-1])]
         empty, empty_largest = (k == 0.0).astype(np.float64), (largest == 0.0).astype(np.float64)  # of whole tiles
         ones = np.ones(inner.sum(), dtype=np.int64)
         empty_largest[inner] = asked.within_many(subs[inner], shapes[inner], largest[inner], ones)

@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 import numpy as np
 
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Rows
 
-from .bins import Windows, cut
-from .lookup import fingerprint
+from .. import native
+from .bins import CUTS, Windows, cut
+from .lookup import chunks, take
 from .pairs import Pair
-from .tiles import Tile, Tiles
+from .tiles import TAIL, Tile, Tiles
+from .units import NONE, Ranks
 
-
-class Ranks(NamedTuple):
-    """Ranks of tiles. Shapes are (1, N) words or, where the shape matters, (tensor ranks, N); all others (N,)."""
-
-    tile: Array
-    box: Array  # the part of the tile that one fiber of the rank covers
-    below: Array  # the part that one position of a fiber covers
-    length: Array  # L, positions of a fiber
-    above: Array  # maxf, fibers of the rank in the whole tile
-    format: Array
-    positions: Array  # of this rank and all inside: what an offset must be able to name
-    drop_empty: Array  # 1 where the parent sends no empty tiles, otherwise 0
-    longest: Array  # expected non-empty positions of the fullest fiber of the tensor, where the format is padded
-    group: Array  # the part that a group of positions covers, as `below`; without rows if no code has groups
-
-    def fingerprint(self) -> Array:
-        return fingerprint([*self.tile, *self.box, *self.below, *self[3:-2], *self.group], 8)
+if TYPE_CHECKING:
+    from .units import UnitTables
 
 
 @attrs.frozen(eq=False)
@@ -38,10 +26,7 @@ class RankPoints:
     """n ranks, with what is known of their tiles."""
 
     ranks: Ranks
-    tiles: Rows
-    """Rows of `Tiles.columns` .."""
     tile: Tile
-    """.. and the columns there."""
     box: Pair
     below: Pair
     usual: Array
@@ -50,6 +35,19 @@ class RankPoints:
     """Of groups of positions, where a code has any."""
     group_size: Array | None = None
     """(n,) positions of them."""
+
+    @classmethod
+    def of(cls, tables: UnitTables, ranks: Ranks, most: int) -> Iterator[RankPoints]:
+        """The ranks, in their order: no more than so many points at once."""
+        tile = tables.tiles.at(tables.tiles.rows(ranks.tile))
+        tiles, *subs = ([*part] for part in (ranks.tile, ranks.box, ranks.below, ranks.group) if len(part))
+        parts = [tables.pairs.rows(tiles, part) for part in subs]
+        usual = np.zeros(len(ranks.length)) if tables.empty is None else 1.0 - tables.empty(list(ranks.below))
+        size = tables.group[ranks.format.astype(np.int64)] if len(ranks.group) else None
+        for some in chunks(tile.points, most):
+            box, below, *group = (tables.pairs.at(part[some]) for part in parts)
+            sizes = None if size is None else size[some]
+            yield cls(take(ranks, some), take(tile, some), box, below, usual[some], group[0] if group else None, sizes)
 
     @property
     def merged(self) -> Array:
@@ -97,6 +95,19 @@ class RankPoints:
         listed = np.zeros(len(rank)) if self.group_size is None else self.groups_of(rank) * groups[0]
         fibers, occupied = ranks.above[rank] * there, ranks.length[rank] * share_of(held, there, tiles)
         return RankPieces(rank, found.bin, fibers, occupied, listed, found.p)
+
+
+def cut_bins(tables: UnitTables, ranks: Ranks, given: tuple[Any, ...]) -> tuple[Array, Array]:
+    """Pieces in place of bins, as `units.c` takes them: rank and bin (2, m), and fibers, occupied, groups and p (4, m)."""
+    steps = native.units.steps(*given, TAIL, float(CUTS))
+    rank, bin = np.frombuffer(steps[0], dtype=np.int64).reshape(2, -1)
+    rises, *occupied = np.frombuffer(steps[1]).reshape(3, -1)
+    some, place = np.unique(rank, return_inverse=True)
+    if not some.size:
+        return NONE
+    (part,) = RankPoints.of(tables, take(ranks, some), 1 << 62)
+    cut = part.pieces(tables.tiles, place, bin, rises, np.stack(occupied))
+    return np.stack([some[cut.rank], cut.bin]), np.stack([cut.fibers, cut.occupied, cut.groups, cut.p])
 
 
 class RankPieces(NamedTuple):

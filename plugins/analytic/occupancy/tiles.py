@@ -10,9 +10,13 @@ import numpy as np
 
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities, Rows
 
-from .bins import TAIL, WHOLE, Bins
 from .lookup import Lists, Table, fingerprint
 from .methods import OccupancyMethods
+
+WHOLE = 512
+"""Windows of up to this many occupancies are not merged."""
+TAIL = 1e-13
+"""Probability left to one bin at each end of those that are (`bins`)."""
 
 
 class Tile(NamedTuple):
@@ -36,6 +40,10 @@ class Tile(NamedTuple):
     all_p: Array  # and the place of the probabilities of all k; 0 where some are not listed
 
 
+WHOLE_NUMBERS = "points", "k", "p", "left_out", "p_sent", "samples", "edges", "sums", "all_p"
+"""Columns that are places or numbers of something."""
+
+
 class Tiles:
     """The tiles of one tensor. `parts` are words, or words per tensor rank where the shape matters, (N,) each."""
 
@@ -48,11 +56,14 @@ class Tiles:
         self.table.clear()
         self.lists = Lists()
         self.one = self.lists.add(np.ones(1))
+        self.merged = False
+        """Whether any window is."""
         """Place of a single probability, 1."""
 
-    @property
-    def columns(self) -> Tile:
-        return self.table.columns
+    def at(self, rows: Rows) -> Tile:
+        """Tiles by their rows: places and numbers as integers."""
+        found = Tile(*np.ascontiguousarray(self.table.data[rows].T))
+        return found._replace(**{name: getattr(found, name).astype(np.int64) for name in WHOLE_NUMBERS})
 
     @property
     def size(self) -> int:
@@ -60,16 +71,16 @@ class Tiles:
         return self.lists.size + len(Tile._fields) * self.table.count
 
     def rows(self, parts: Array | Sequence[Array]) -> Rows:
-        """Where in `columns` the tiles are."""
+        """The rows (N,) of tiles in `table`."""
 
         def fill(rows: Rows) -> Tile:
             shapes = zip(*(part[rows].astype(np.int64).tolist() for part in parts), strict=True)
-            return Tile(*map(np.array, zip(*(self._tile(shape) for shape in shapes), strict=True)))
+            return Tile(*np.array([self._tile(shape) for shape in shapes]).T)
 
         return self.table.rows(fingerprint(parts), fill)
 
     def _tile(self, shape: tuple[int, ...]) -> Tile:
-        """One row; columns of places and numbers are integers, all others floats."""
+        """One row."""
         k, p = self.occupancy.distribution(shape)
         k = np.asarray(k, dtype=np.float64)
         smallest = self.occupancy.smallest(shape, k)
@@ -89,6 +100,9 @@ class Tiles:
         grain = self.occupancy.grain(shape) if k.size > 1 and k[0] > 0 and p[0] < TAIL else 0
         if not (grain and (k.size > WHOLE or k[1] - k[0] > grain)):
             return row._replace(k=add(k), p=add(p), p_sent=add(sent))
+        from .bins import Bins
+
+        self.merged = True
         bins = Bins.of(k, p, grain)
         place = add(bins.p)
         return row._replace(

@@ -2,22 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from threading import Lock
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sparsemap import Format, Outer
-from sparsemap.pieces.contracts.base import Array, Rows
+from sparsemap.pieces.contracts.base import Array
 
 from .. import native
-from .lookup import Number, Table, Told, chunks, fingerprint, take
-from .pairs import POINTS_AT_ONCE, Pairs
-from .points import RankPoints, Ranks
+from .lookup import FACTORS, Number, Table, fingerprint, take
+from .pairs import Pairs
+from .shared import SHARED
 from .tiles import Tiles
 
 AskedFormat = tuple[Format, Outer | None]
 """A format that is asked for its units; or for those of its code, where ranks outside have told so much."""
+CALLS = 4
+"""For one lot of ranks, at most: tables that start afresh in between would be asked for again and again."""
+LOOPS = np.exp, np.expm1, np.log1p, np.log2
+NONE = np.zeros((2, 0), dtype=np.int64), np.zeros((4, 0))
+"""Pieces of bins where none are cut."""
+
+
+class Ranks(NamedTuple):
+    """Ranks of tiles. Shapes are (1, N) words or, where the shape matters, (tensor ranks, N); all others (N,)."""
+
+    tile: Array
+    box: Array  # the part of the tile that one fiber of the rank covers
+    below: Array  # the part that one position of a fiber covers
+    length: Array  # L, positions of a fiber
+    above: Array  # maxf, fibers of the rank in the whole tile
+    format: Array
+    positions: Array  # of this rank and all inside: what an offset must be able to name
+    drop_empty: Array  # 1 where the parent sends no empty tiles, otherwise 0
+    longest: Array  # expected non-empty positions of the fullest fiber of the tensor, where the format is padded
+    group: Array  # the part that a group of positions covers, as `below`; without rows if no code has groups
+
+    def fingerprint(self) -> Array:
+        return fingerprint([*self.tile, *self.box, *self.below, *self[3:-2], *self.group], 8)
 
 
 class RankUnits(NamedTuple):
@@ -48,99 +73,131 @@ class RankUnits(NamedTuple):
         return cls(*np.zeros((len(cls._fields), count)))
 
 
+class Told(NamedTuple):
+    """What a format's lists of positions go by, as `units.c` has it: of groups, and of the positions of one."""
+
+    group_entry: Array
+    groups: Array
+    positions: Array
+    entry: Array
+    entry_count: Array
+    most: Array
+    coord_bits: Array
+    readable: Array
+    readable_even: Array
+
+
+class ListedFormats:
+    """Those among some formats that are lists of positions from TOML, as `units.c` knows them."""
+
+    def __init__(self, *formats: AskedFormat) -> None:
+        self.formats, self.table, self.lock = formats, Table(Told), Lock()
+        codes = [self._asked(number, np.ones(1), np.ones(1)) for number in range(len(formats))]
+        self.known = np.array([code is not None for code in codes])
+        self.codes = np.array([(0,) * 8 if code is None else code[0] for code in codes], dtype=np.int64)
+
+    @property
+    def size(self) -> int:
+        """Numbers kept."""
+        return self.table.size
+
+    def _asked(self, number: int, length: Array, offset_bits: Array) -> tuple[Sequence[int], Sequence[Array]] | None:
+        form, outer = self.formats[number]
+        lists_of = None if outer is None else getattr(form, "lists_of", None)
+        return None if lists_of is None else lists_of(outer, length, offset_bits)
+
+    def tell(self, form: Array, length: Array, offset_bits: Array) -> None:
+        """Puts what fibers (N,) of so many positions go by into the table."""
+
+        def fill(rows: Array) -> Array:
+            found = np.zeros((len(Told._fields), len(rows)))
+            for number in np.flatnonzero(np.bincount(form[rows].astype(np.int64))):
+                mine = np.flatnonzero(form[rows] == number)
+                told = self._asked(int(number), length[rows[mine]], offset_bits[rows[mine]])
+                assert told is not None
+                found[:, mine] = told[1]
+            return found
+
+        self.table.rows(fingerprint([form, length, offset_bits]), fill)
+
+
 class UnitTables:
     """Asks the formats for the units of the ranks of one tensor."""
 
     def __init__(
-        self, tiles: Tiles, pairs: Pairs, formats: tuple[AskedFormat, ...],
+        self, tiles: Tiles, pairs: Pairs, formats: tuple[AskedFormat, ...], empties: Table[Number],
         empty: Callable[[Sequence[Array]], Array] | None, pointers: bool,
     ) -> None:  # fmt: skip
-        """`empty`: the chance that parts (N,) of the tensor are; None: no format asks. `pointers`: whether offsets count."""
+        """`empty`: the chance that parts (N,) of the tensor are, which `empties` keeps; None: no format asks. `pointers`:
+        whether offsets count."""
         self.tiles, self.pairs, self.formats, self.empty, self.pointers = tiles, pairs, formats, empty, pointers
-        self.totals, self.told, self.codes = Table(Number), Table(Told), np.zeros((len(formats), 8), dtype=np.int64)
-        self.group = np.array([float(form.group) for form, _ in formats])
+        self.empties, self.group = empties, np.array([float(form.group) for form, _ in formats])
 
-    def listed(self, ranks: Ranks) -> Iterator[RankPoints]:
-        """The ranks, in their order, with what is known of their tiles: not too many points at once."""
-        tiles = self.tiles.rows(ranks.tile)
-        tile, box, below = (shape.T.astype(np.int64) for shape in (ranks.tile, ranks.box, ranks.below))
-        parts = [box, below, *([ranks.group.T.astype(np.int64)] if len(ranks.group) else [])]
-        times = len(parts)
-        pairs = self.pairs.find(np.tile(tiles, times), np.concatenate([tile] * times), np.concatenate(parts))
-        columns = take(self.tiles.columns, tiles)
-        size = self.group[ranks.format.astype(np.int64)] if len(ranks.group) else None
-        usual = np.zeros(len(tiles)) if self.empty is None else 1.0 - self.empty(list(ranks.below))
-        for some in chunks(columns.points, POINTS_AT_ONCE):
-            places = range(some.start, len(pairs.filled), len(tiles))
-            box_of, below_of, *group_of = (take(pairs, slice(at, at + some.stop - some.start)) for at in places)
-            yield RankPoints(
-                take(ranks, some), tiles[some], take(columns, some), box_of, below_of, usual[some],
-                group_of[0] if group_of else None, None if size is None else size[some],
-            )  # fmt: skip
+    @cached_property
+    def listed(self) -> ListedFormats:
+        return SHARED.get(ListedFormats, *self.formats)
 
-    def total(self, listing: RankPoints, rows: Rows, units: Array) -> Array:
-        """Expectations of `units` (n,) that are the same for all occupancies of the merged windows `rows` (n,).
+    def units(self, ranks: Ranks) -> RankUnits:
+        """Units of ranks: in C where it knows their formats, else by the formats themselves."""
+        if native.units is not None:
+            known = self.listed.known[ranks.format.astype(np.int64)]
+            if known.all():
+                found = self._in_c(ranks)
+                if found is not None:
+                    return found
+            elif known.any():
+                found = RankUnits.zeros(len(known))
+                for some in (known, ~known):
+                    for column, own in zip(found, self.units(take(ranks, some)), strict=True):
+                        column[some] = own
+                return found
+        from .expected import expected
 
-        That is sum p_k u, as a sum in double, in order of k: its last bits decide what ceil makes of whole numbers, as
-        in Timeloop (5.5). They depend on the mantissa of u only. Where k are left out, the sum is u.
-        """
-        mantissa, exponent = np.frexp(units)
-        tile = take(listing.tile, rows)
+        return expected(self, ranks)
 
-        def fill(missing: Rows) -> Number:
-            totals = mantissa[missing]
-            for i, row in enumerate(missing):
-                start, size = int(tile.all_p[row]), int(tile.samples[row])
-                if start:
-                    totals[i] = np.cumsum(self.tiles.lists.data[start : start + size] * totals[i])[-1]
-            return Number(totals)
+    def _in_c(self, ranks: Ranks) -> RankUnits | None:
+        """By `units.c`; None: it does not know some numbers."""
+        rows = np.ascontiguousarray(
+            np.concatenate([*ranks[:3], np.stack(ranks[3:-2]), ranks.group, ranks.longest[None]]).T
+        )
+        n = len(ranks.tile)
+        for _ in range(CALLS):
+            with self.listed.lock:
+                given = self._given(rows, n, len(ranks.group) > 0)
+                lacks = native.units.lacking(*given)
+                if lacks is None:
+                    return None
+                tiles, pairs, told, empty = (np.frombuffer(part) for part in lacks)
+                if told.size:
+                    self.listed.tell(*columns_of(told, 3))
+                elif not any(map(len, lacks)):
+                    cut = NONE
+                    if self.tiles.merged:
+                        from .points import cut_bins
 
-        keys = fingerprint([listing.tiles[rows], mantissa * 2.0**53], 60)
-        return np.ldexp(self.totals.find(keys, fill).value, exponent)
+                        cut = cut_bins(self, ranks, given)
+                    out = np.empty((len(rows), len(RankUnits._fields)))
+                    return None if native.units.units(*given, *cut, out) is None else RankUnits(*out.T)
+            if tiles.size:
+                self.tiles.rows(columns_of(tiles, n))
+            if pairs.size:
+                both = columns_of(pairs, 2 * n)
+                self.pairs.rows(both[:n], both[n:])
+            if empty.size and self.empty is not None:
+                self.empty(columns_of(empty, n))
+        return None
 
-
-def units_together(asked: Sequence[tuple[UnitTables, Ranks]]) -> list[RankUnits]:
-    """Units of ranks of several tensors with the same formats, which are asked for all of them at once."""
-    parts = [(tables, listing) for tables, ranks in asked for listing in tables.listed(ranks)]
-    sizes = np.array([listing.tile.points.sum() for _, listing in parts])
-    found = [expected(parts[some]) for some in chunks(sizes, POINTS_AT_ONCE)]
-    joined = RankUnits(*map(np.concatenate, zip(*found, strict=True)))
-    counts = [len(ranks.length) for _, ranks in asked]
-    return [take(joined, slice(stop - n, stop)) for n, stop in zip(counts, np.cumsum(counts), strict=True)]
-
-
-def expected(parts: Sequence[tuple[UnitTables, RankPoints]]) -> RankUnits:
-    """Units of all ranks, not too many points at once."""
-    sums = None
-    if native.units is not None:
-        from .listed import expected_of_lists
-
-        sums = expected_of_lists(parts)
-    if sums is None:
-        from .expected import expected_of_formats
-
-        return expected_of_formats(parts)
-    found = RankUnits.zeros(sum(map(len, sums)))
-    rows = np.concatenate(sums).T
-    steady(parts, rows[0], rows[2])
-    found.metadata[:], found.largest_metadata[:], found.metadata_bits[:], found.narrow[:] = (
-        rows[0],
-        rows[1],
-        1.0,
-        rows[6],
-    )
-    if parts[0][0].pointers:
-        steady(parts, rows[3], rows[5])
-        found.offsets[:], found.largest_offsets[:] = rows[3], rows[4]
-    return found
+    def _given(self, rows: Array, n: int, groups: bool) -> tuple[Any, ...]:
+        """What all doors of `units.c` take, for ranks in rows, whose shapes are `n` numbers each."""
+        tables = [
+            table for one in (self.tiles, self.pairs, self.listed) for table in (one.table.places, one.table.data)
+        ]
+        empties = (self.empties.places, self.empties.data) if self.empty is not None else (None, None)
+        flags = n, groups, self.tiles.occupancy.actual, self.pointers
+        lists = self.tiles.lists.data, self.pairs.lists.data, self.tiles.one
+        return rows, *flags, *tables, *empties, *lists, self.listed.codes, self.group, FACTORS, LOOPS
 
 
-def steady(parts: Sequence[tuple[UnitTables, RankPoints]], totals: Array, same: Array) -> None:
-    """Puts in place (n,) expectations of units that are the `same` (n,) at all occupancies of a merged window; NaN: not so."""
-    first = 0
-    for tables, part in parts:
-        some = same[first : first + len(part.tiles)]
-        rows = np.flatnonzero(some > 0.0)  # 0 is 0 already
-        if rows.size:
-            totals[first + rows] = tables.total(part, rows, some[rows])
-        first += len(some)
+def columns_of(data: Array, width: int) -> list[Array]:
+    """(N,) each, of N rows of so many numbers."""
+    return list(np.ascontiguousarray(data.reshape(-1, width).T))

@@ -259,7 +259,9 @@ def test_tables_may_be_dropped_at_any_time(setting, kernel, monkeypatch):
     expected = evaluated(monkeypatch, None, problem, batches)
     plain = Table.__init__
     monkeypatch.setattr(
-        Table, "__init__", lambda self, row, most=1 << 18: plain(self, row, min(most, 200) if most < 1 << 40 else most)
+        Table,
+        "__init__",
+        lambda self, row, most=1 << 18, width=0: plain(self, row, most if most > 1 << 40 else 200, width),
     )
     monkeypatch.setattr(occupancy, "KEPT", 5000)
     assert evaluated(monkeypatch, kernel, problem, batches) == expected

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from native_settings import SETTINGS
 from sparsemap_plugins.analytic import bound_uncompiled, native
-from sparsemap_plugins.analytic.occupancy.expected import _sums
 from sparsemap_plugins.analytic.occupancy.lookup import FACTORS, Number, Table, fingerprint
 from sparsemap_plugins.analytic.occupancy.shared import SHARED
 
@@ -100,7 +99,7 @@ def test_bounds_are_the_same_to_the_last_bit(workload, compiled, monkeypatch, re
 
 
 def agree(fast, monkeypatch) -> bool:
-    """Whether look-ups and sums of random numbers are NumPy's, and the least of ways."""
+    """Whether look-ups of random numbers are NumPy's, and the least of ways."""
     rng, found = np.random.default_rng(0), []
     for module in (fast, None):
         monkeypatch.setattr(native, "fast", module)
@@ -109,10 +108,11 @@ def agree(fast, monkeypatch) -> bool:
         keys = fingerprint([part.copy() for part in parts] if module is not None else found[0], 3)
         found += [parts, keys] if module is not None else [keys]
         table = Table(Number)
-        for some in (keys[:40], keys, keys[::3].copy()):
-            found.append(table.find(some, lambda rows, some=some: Number(some[rows] * 0.1)).value)
-        rank, p, columns = np.sort(rng.integers(0, 9, 500)), rng.random(500), rng.random((3, 500))
-        found.append(_sums(rank, p, columns, 10))
+        for some in (keys[:40], keys, keys[::3].copy(), np.arange(1, 9999, 2)):
+            rows = table.rows(some, lambda rows, some=some: Number(some[rows] * 0.1))
+            found += [table.columns.value[rows], np.sort(table.places[:, 0])]
+        assert table.count == len({*keys.tolist(), *range(1, 9999, 2)})
+        p = rng.random(500)
         least, rows, parts = np.full((2, 40), np.inf), rng.permutation(50)[:40], rng.random((3, 3, 40))
         terms = [(i % 2, rng.random(50) < 0.7, rng.random(50) if i else None, *parts[i][: 1 + i]) for i in range(3)]
         if module is None or module.ways(least, p[:40], rows, terms) is None:
@@ -122,7 +122,7 @@ def agree(fast, monkeypatch) -> bool:
     return all(np.array_equal(a, b) for a, b in zip(found[1:half], found[half:], strict=True))
 
 
-def test_look_ups_and_sums_are_those_of_numpy(compiled, monkeypatch):
+def test_look_ups_are_those_of_numpy(compiled, monkeypatch):
     assert agree(compiled, monkeypatch)
 
 
@@ -141,17 +141,22 @@ def test_what_is_not_known_is_left_to_numpy(compiled):
     ):
         assert compiled.fingerprint(out, FACTORS, 0, parts) is None
     assert compiled.fingerprint(out, FACTORS, -1, [whole]) is None
-    table = np.zeros(1024, np.int64)
-    assert compiled.probe(keys, table, table, 10, 1, out, out.copy()) == 8
-    assert compiled.probe(keys, table, table, 9, 1, out, out.copy()) is None
-    assert compiled.probe(keys.astype(np.float64), table, table, 10, 1, out, out.copy()) is None
-    assert compiled.gather(np.empty((1, 8)), keys - 2, (whole,)) is None
-    assert compiled.gather(np.empty((1, 8)), keys, (whole,)) is None
-    assert compiled.gather(np.empty((1, 8)), keys - 1, (whole,)) == 8
-    readonly = np.empty((1, 8))
-    readonly.flags.writeable = False
-    assert compiled.gather(readonly, keys - 1, (whole,)) is None
-    assert compiled.sums(keys, whole, whole[None], np.empty((1, 8))) is None
+    rows, places = out.copy(), np.zeros((1024, 2), np.int64)
+    assert compiled.enter(keys, places, 3, rows, out) == 8 and rows.tolist() == list(range(3, 11))
+    assert compiled.enter(keys, places, 11, rows, out[:0]) == 0 and rows.tolist() == list(range(3, 11))
+    assert compiled.enter(keys + 8, places, 11, rows, out[:2]) == -3  # no room to say which are new
+    assert compiled.enter(keys + 8, places, 255, rows, out) == -2
+    assert compiled.enter(keys, np.ones((1024, 2), np.int64) * 99, 0, rows, out) == -1
+    fixed = places.copy()
+    fixed.flags.writeable = False
+    for wrong in (places[:1000], places[:1], places[:, :1], places[:, 0], places.astype(float), fixed):
+        assert compiled.enter(keys, wrong, 11, rows, out) is None
+    for given in ((keys[::2], rows, out), (keys * 1.0, rows, out), (keys, rows[1:], out), (keys, rows, np.arange(9))):
+        assert compiled.enter(given[0], places, 11, *given[1:]) is None
+    assert compiled.enter(keys, places, -1, rows, out) is None
+    pairs = np.stack([keys, keys], axis=1)
+    assert compiled.place(pairs, places) == 8 and compiled.place(pairs, places[:1000]) is None
+    assert compiled.place(pairs + 1000, np.ones((2, 2), np.int64)) is None and compiled.place(keys, places) is None
     least, some = np.full((1, 8), np.inf), np.ones(9, dtype=bool)
     assert compiled.ways(least, whole, keys, [(0, some, None, whole)]) == 8 and (least == 2.0 * whole).all()
     for way in (
@@ -172,14 +177,13 @@ def test_what_is_not_known_is_left_to_numpy(compiled):
 MUTANTS = [
     ("values[i] * factor);\n            }", "values[i] * factor + 1);\n            }"),
     ("keys[i] |= 1", "keys[i] |= 2"),
-    (">> (64 - bits)", ">> (63 - bits) & mask >> 1 >> 0 ^ 1"),
-    ("missing[count++] = i", "missing[count++] = 0"),
-    ("rows[i] = AT(int64_t, row_of, place)", "rows[i] = AT(int64_t, row_of, place) ^ (i == 7)"),
-    ("to[i] = AT(double, column, rows[i])", "to[i] = (float)AT(double, column, rows[i])"),
+    ("new->buf)[found++] = i", "new->buf)[found++] = 0"),
+    ("place[2 * at + 1] = count + found;", "place[2 * at + 1] = found;"),
+    ("rows->buf)[i] = place[2 * at + 1]", "rows->buf)[i] = place[2 * at + 1] ^ (i == 7)"),
+    ("2 * at, own, 2 * sizeof *own", "2 * at, own, sizeof *own"),
     ("pj < least[i]", "pj > least[i]"),
     ("pj += whole[rows[i]]", "pj += whole[i]"),
     ("if (!there[rows[i]]) continue", "if (i == 9) continue"),
-    ("p[i] * values[j * n + i]", "(float)p[i] * values[j * n + i]"),
 ]
 
 

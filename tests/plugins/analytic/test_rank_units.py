@@ -13,11 +13,13 @@ import numpy as np
 import pytest
 from native_settings import PRODUCT, SETTINGS
 from sparsemap_plugins.analytic import native
-from sparsemap_plugins.analytic.occupancy import listed
-from sparsemap_plugins.analytic.occupancy import units as unit_tables
+from sparsemap_plugins.analytic.occupancy import Ranks, TensorTables
 from sparsemap_plugins.analytic.occupancy.bins import Bins, Windows, cut
+from sparsemap_plugins.analytic.occupancy.lookup import FACTORS
 from sparsemap_plugins.analytic.occupancy.shared import SHARED
+from sparsemap_plugins.analytic.occupancy.units import NONE, UnitTables
 from sparsemap_plugins.declarative.formats import ExpressionFormat
+from sparsemap_plugins.densities.uniform import Uniform
 from test_native import COMPILER, built
 
 import sparsemap
@@ -45,20 +47,20 @@ def found(compiled, setting: str, formats=FORMATS, count: int = 60) -> tuple[byt
     problem = sparsemap.load_problem(workload, hardware, space, cost_model=model, registry=REGISTRY)
     rng, texts, known = np.random.default_rng(5), [], [0, 0]
 
-    def both(parts, own=listed.expected_of_lists):
-        sums = own(parts)
-        known[sums is not None] += 1
-        return sums
-
-    def told(parts, own=unit_tables.expected):
-        units = own(parts)
+    def asked(self, ranks, own=UnitTables.units):
+        units = own(self, ranks)
         texts.append(b"".join(column.tobytes() for column in units))
+        return units
+
+    def in_c(self, ranks, own=UnitTables._in_c):
+        units = own(self, ranks)
+        known[units is not None] += 1
         return units
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(native, "units", compiled)
-        patch.setattr(unit_tables, "expected", told)
-        patch.setattr(listed, "expected_of_lists", both)
+        patch.setattr(UnitTables, "units", asked)
+        patch.setattr(UnitTables, "_in_c", in_c)
         genomes = problem.space.repair(problem.space.guess(count, rng), rng)
         problem.evaluator.evaluate(genomes)
         problem.evaluator.evaluate(problem.space.repair(problem.space.sample(count, rng), rng))
@@ -94,44 +96,82 @@ def test_a_format_derived_from_that_of_toml_is_asked_itself():
             return attrs.evolve(super().encoded(fiber, outer), metadata_bits=2.0)
 
     ones = np.ones(1)
-    of_rank = sparsemap.Outer(), 4.0 * ones, 2.0 * ones, 2.0 * ones, 0.5 * ones
+    of_rank = sparsemap.Outer(), 4.0 * ones, 2.0 * ones
     assert ExpressionFormat(compressed=True, lists="mask").lists_of(*of_rank) is not None
     assert Twice(compressed=True, lists="mask").lists_of(*of_rank) is None
 
 
-def given(count: int = 3):
-    """Arguments of `units` for a rank of two occupancies and its largest one."""
-    places = np.array([[0, 0, 0, 0, count - 1, 0, 0]])
-    numbers = np.array([[2.0, 4.0, 4.0, 4.0, 0.0, 0.0, 4.0, 1.0, 0.0, 1.0, 0.5, 2.0, 1.0, 1.0]])
-    codes = np.array([[0, 0, 0, 1, 0, 0, 0, 1]])
-    loops = np.exp, np.expm1, np.log1p
-    none = np.zeros((2, 0), dtype=np.int64), np.zeros((4, 0))
-    lists = np.array([0.25, 0.75, 0.5])
-    return [lists, lists, places, numbers, np.ones((1, 3)), True, loops, codes, *none, np.empty((1, 7))]
+def given(compiled, shape: tuple[int, ...] = (64,)) -> tuple[list, np.ndarray]:
+    """Arguments of `lacking` for three ranks, all of which the tables know; and their units."""
+    formats = tuple((REGISTRY.get("format", name), sparsemap.Outer()) for name in ("bitmask", "run-length"))
+    tables = TensorTables(Uniform(density=0.3).occupancy(shape), frozenset(), formats, usual=True, pointers=True)
+    one = np.ones(3)
+    shapes = (size * np.ones((1, 3)) for size in (16.0, 8.0, 2.0))
+    ranks = Ranks(
+        *shapes, 4.0 * one, 2.0 * one, np.array([0.0, 1.0, 1.0]), 4.0 * one, np.arange(3.0) % 2, one, np.zeros((0, 3))
+    )
+    rows = np.ascontiguousarray(np.concatenate([*ranks[:3], np.stack(ranks[3:-2]), ranks.longest[None]]).T)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native, "units", compiled)
+        units = np.array(tables.units(ranks))
+    return list(tables.ranks._given(rows, 1, False)), units
+
+
+def test_doors_say_what_tables_lack_and_then_what_is_asked(compiled):
+    arguments, units = given(compiled)
+    out = np.empty((3, 9))
+    assert compiled.lacking(*arguments) == (b"",) * 4 and compiled.steps(*arguments, 1e-13, 9.0) == (b"", b"")
+    assert compiled.units(*arguments, *NONE, out) == 3 and np.array_equal(out.T, units)
+    empty = np.zeros((2, 2), dtype=np.int64)
+    asked = [[16.0], [16.0, 8.0, 16.0, 2.0], [0.0, 4.0, 4.0], [2.0]]
+    for place, of in ((5, 0), (7, 1), (9, 2), (11, 3)):
+        less = [*arguments[:place], empty, *arguments[place + 1 :]]
+        lacks = [np.frombuffer(part).tolist() for part in compiled.lacking(*less)]
+        assert lacks[of][: len(asked[of])] == asked[of] and not any(lacks[:of] + lacks[of + 1 :])
+        assert compiled.units(*less, *NONE, out) is None and compiled.steps(*less, 1e-13, 9.0) is None
 
 
 def test_arrays_that_do_not_fit_each_other_are_left_to_numpy(compiled):
-    assert compiled.units(*given()) == 1
+    out, (fine, _) = np.empty((3, 9)), given(compiled)
+    tiles, pairs, told = fine[6], fine[8], fine[10]
+
+    def changed(data: np.ndarray, column: int, value: float) -> np.ndarray:
+        data = data.copy()
+        data[:, column] = value
+        return data
+
     wrong = {
-        0: [np.zeros(1), np.zeros(3, np.float32), None],
-        1: [np.zeros(1)],
-        2: [np.array([[2, 0, 0, 0, 2, 0, 0]]), np.array([[0, -1, 0, 0, 2, 0, 0]]), np.array([[0, 0, 0, 0, 2, 0, 1]])],
-        3: [np.full((1, 14), np.nan), np.zeros((1, 9)), given()[3] - 3.0 * (np.arange(14) == 0)],
-        4: [np.zeros((2, 3))],
-        6: [(np.exp,), (np.exp, np.exp, 1), (np.exp, np.add, np.exp)],
-        7: [np.zeros((1, 7), dtype=np.int64)],
-        8: [np.zeros((2, 1), dtype=np.int64)],
-        10: [np.empty((1, 5))],
+        0: [
+            fine[0][:, :-1].copy(),
+            fine[0].astype(np.float32),
+            np.full_like(fine[0], np.inf),
+            changed(fine[0], 5, 2.0),
+            None,
+        ],
+        1: [0, 2, 99, None],
+        2: [True],
+        5: [fine[5][:1000], np.zeros((1024, 3), np.int64)],
+        6: [tiles[:, 1:].copy(), changed(tiles, 4, 1e9), changed(tiles, 4, np.nan), changed(tiles, 6, -1.0), tiles[:0]],
+        8: [pairs[:, 1:].copy(), changed(pairs, 0, 1e9), changed(pairs, 0, -1.0), changed(pairs, 0, np.nan)],
+        10: [told[:, 1:].copy(), changed(told, 2, np.nan), changed(told, 3, np.inf)],
+        12: [np.zeros((9, 2)), np.zeros((0, 1))],
+        13: [np.zeros(3), None],
+        14: [np.zeros(1), fine[14].astype(np.float32)],
+        15: [-1, 1 << 40, "1"],
+        16: [np.zeros((2, 7), dtype=np.int64), fine[16][:1]],
+        17: [np.ones(1), None],
+        18: [FACTORS[:63]],
+        19: [(np.exp,), (np.exp, np.exp, np.exp, 1), (np.exp, np.add, np.exp, np.log2)],
     }
     for place, values in wrong.items():
         for value in values:
-            arguments = given()
-            arguments[place] = value
-            assert compiled.units(*arguments) is None, place
-    far = [*given()[:8], np.array([[7], [0]]), np.ones((4, 1)), np.empty((1, 7))]
-    assert compiled.units(*far) is None
-    room = np.empty((2, 0), dtype=np.int64), np.empty((3, 0))
-    assert compiled.rises(*given()[:5], False, 1e-13, 9.0, np.array([True]), *room) is None
+            arguments = [*fine[:place], value, *fine[place + 1 :]]
+            assert compiled.units(*arguments, *NONE, out) is None, (place, value)
+            compiled.lacking(*arguments), compiled.steps(*arguments, 1e-13, 9.0)
+    far = np.array([[7], [0]]), np.ones((4, 1))
+    for bins, pieces, room in ((*far, out), (NONE[0], far[1], out), (*NONE, out[:2]), (*NONE, out[:, :5].copy())):
+        assert compiled.units(*fine, bins, pieces, room) is None
+    assert compiled.units(*fine) is None and compiled.lacking() is None and compiled.steps(*fine, None, 9.0) is not None
     one, place = np.ones(1), np.zeros(1, dtype=np.int64)
     steps = [one, place, one, np.ones((2, 1)), np.ones((2, 1)), place.copy(), one.copy(), one.copy(), np.ones(4)]
     for at, value in ((1, place + 1), (2, one * 2.0), (2, one * np.nan), (3, np.ones((1, 1))), (8, np.ones(3))):
@@ -161,6 +201,7 @@ module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
 for setting in sorted({*tests.CASES} - {"timeloop"}):
     tests.found(module, setting, count=40)
+tests.test_doors_say_what_tables_lack_and_then_what_is_asked(module)
 tests.test_arrays_that_do_not_fit_each_other_are_left_to_numpy(module)
 print("done")
 """
@@ -230,7 +271,14 @@ MUTANTS = [
     ("if (bits * found < least)", "if (bits * found <= least * 1.01)"),
     ("(all - there) * of_none", "all * of_none"),
     ("column[i] != sum->steady) sum->steady = NAN", "column[i] < sum->steady) sum->steady = NAN"),
-    ("if (!(all <= cuts)) count = start;", "if (all > 1.0) count = start;"),
+    ("k < 5 && !(all <= cuts); k++) lists[k].count = before;", "k < 5 && all > 1.0; k++) lists[k].count = before;"),
+    ("for (int64_t i = 1; i < (int64_t)samples; i++) total += p[i] * mantissa;", ""),
+    ("g.pointers) found[OFFSETS]", "!g.pointers) found[OFFSETS]"),
+    ("r->merged && !varies && r->size > 1", "0"),
+    ("while (names < bits) names *= 2.0;", "names = bits;"),
+    ("drops ? r->tile[LEFT_OUT] : 0.0", "0.0"),
+    ("drops ? AT_P_SENT : AT_P", "AT_P"),
+    ("ceil(rest[OF_LENGTH] / g->group[format])", "rest[OF_LENGTH] / g->group[format]"),
     ("p[cut_bin[j] - start] = 0.0;", ";"),
     ("passed += occupied[j] <= value;", "passed += occupied[j] < value;"),
     ("bin += y > edge(&w, rank, bin + 1);", ""),

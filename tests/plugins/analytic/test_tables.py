@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from sparsemap_plugins.analytic import occupancy as tables
-from sparsemap_plugins.analytic.occupancy import Ranks, TensorTables, bins, bins_uncompiled, pairs, tiles, units
+from sparsemap_plugins.analytic.occupancy import Ranks, TensorTables, bins, bins_uncompiled, expected, pairs, tiles
 from sparsemap_plugins.analytic.occupancy.lookup import Table
 from sparsemap_plugins.densities import hypergeometric
 from sparsemap_plugins.densities.banded import Banded
@@ -74,7 +74,7 @@ def whole(monkeypatch):
 
 
 def merged(table) -> bool:
-    return bool((table.tiles.columns.grain > 0).any())
+    return bool((table.tiles.table.columns.grain > 0).any())
 
 
 def wide_tiles(count: int, seed: int):
@@ -175,7 +175,7 @@ def test_an_entry_depends_on_its_key_alone(kind, monkeypatch):
         assert np.array_equal(run(one_by_one, [row])[:, 0], together[:, row])
     forgetful = make(occupancy)
     monkeypatch.setattr(tables, "KEPT", 3000)
-    for module in (pairs, units):
+    for module in (pairs, expected):
         monkeypatch.setattr(module, "POINTS_AT_ONCE", 700)
     for some in np.array_split(shuffled, 20):
         assert np.array_equal(run(forgetful, some), together[:, some])
