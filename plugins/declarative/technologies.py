@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -75,6 +76,13 @@ class ScalingRow:
     """Coefficient of the voltage."""
     c: float
     """The constant part."""
+
+
+@lru_cache(maxsize=256)
+def _scaled(scaling: tuple[ScalingRow, ...], nm: float, voltage: float) -> float:
+    """What energy at a node and voltage is proportional to."""
+    rows = sorted(scaling, key=lambda row: row.node_nm)
+    return _on_line(nm, [row.node_nm for row in rows], [row.a * voltage**2 + row.b * voltage + row.c for row in rows])
 
 
 @attrs.frozen(kw_only=True)
@@ -287,12 +295,11 @@ class TableTechnology(Technology):
         return [(table, bits) for bits in sizes if bits is not None]
 
     def _relative_energy(self, nm: float, voltage: float) -> float:
-        rows = sorted(self.scaling, key=lambda row: row.node_nm)
-        if not rows[0].node_nm <= nm <= rows[-1].node_nm:
-            span = f"{rows[0].node_nm:g} to {rows[-1].node_nm:g} nm"
+        nodes = [row.node_nm for row in self.scaling]
+        if not min(nodes) <= nm <= max(nodes):
+            span = f"{min(nodes):g} to {max(nodes):g} nm"
             raise SpecError.at(f"technology '{self.name}'", "scaling", f"spans {span}, which leaves out {nm:g} nm")
-        at_node = [row.a * voltage**2 + row.b * voltage + row.c for row in rows]
-        return _on_line(nm, [row.node_nm for row in rows], at_node)
+        return _scaled(tuple(self.scaling), nm, voltage)
 
     def _split(self, action: str) -> tuple[float, str]:
         """The share of a full access that an action costs, and the access: read, write or a metadata_ one."""

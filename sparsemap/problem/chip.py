@@ -124,7 +124,7 @@ def chip_of(
     def number(path: str, figure: Callable[[], Any], unit: str = "picojoules") -> float:
         with collecting(mistakes, path):
             value = figure()
-            if isinstance(value, bool) or not isinstance(value, SupportsFloat) or not 0 <= float(value) < math.inf:
+            if not (type(value) is float or _is_number(value)) or not 0 <= float(value) < math.inf:
                 raise SpecError.at("", "", f"is {value!r}, expected {unit}, finite and not negative")
             return float(value)
         return 0.0
@@ -173,6 +173,10 @@ def chip_of(
     if mistakes:
         raise SpecError(mistakes).within("", file)
     return chip
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, SupportsFloat) and not isinstance(value, bool)
 
 
 def units_mm2(levels: Sequence[Level], technology: Technology, hardware: Hardware, registry: Registry) -> float:

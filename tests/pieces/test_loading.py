@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 import sparsemap_specs
 from calls import at_most
+from quick import load_anew as load
 
 from sparsemap.errors import PluginError, SparseMapError, SpecError
 from sparsemap.pieces import contracts, hookspecs
 from sparsemap.pieces.contracts import Fiber
-from sparsemap.pieces.loading import load
 from sparsemap.pieces.registry import Plugin
 from sparsemap.spec import toml_io
 
