@@ -510,6 +510,13 @@ static PyObject *finished(Views *views, Room *room, int fine, Py_ssize_t n) {
     return fine ? done(views, n) : none(views);
 }
 
+/* holds(plan, genomes): the number of genomes if they are of this plan and within bounds. */
+static PyObject *holds(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    Views views = {.count = 0};
+    Genomes x;
+    return nargs == 2 && begun(&views, args, &x, 1, 0) ? done(&views, x.n) : none(&views);
+}
+
 /* vary(plan, genomes, times, rng): genomes change in place so many `times` (segments, n) by moves of each segment. */
 static PyObject *vary(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     Views views = {.count = 0};
@@ -723,4 +730,4 @@ static PyObject *encode(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
     return done(&views, x.n);
 }
 
-MODULE(moves, DOOR(plan), DOOR(vary), DOOR(guess), DOOR(repair), DOOR(canonical), DOOR(decode), DOOR(encode))
+MODULE(moves, DOOR(plan), DOOR(holds), DOOR(vary), DOOR(guess), DOOR(repair), DOOR(canonical), DOOR(decode), DOOR(encode))

@@ -30,6 +30,9 @@ class CompiledSteps:
     genes: int
     columns: tuple[Column, ...]
 
+    def holds(self, genomes: Any) -> bool:
+        return type(genomes) is np.ndarray and compiled.holds(self.plan, genomes) is not None
+
     def decode(self, genomes: Array) -> Mapping[str, Array] | None:
         if getattr(genomes, "ndim", 0) != 2:
             return None

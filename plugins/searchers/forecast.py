@@ -13,7 +13,7 @@ import numpy as np
 
 from sparsemap import Space
 from sparsemap.native import loaded
-from sparsemap.pieces.contracts import Array, Scores
+from sparsemap.pieces.contracts import Array, Rows, Scores
 from sparsemap.problem.designs import Decoded
 
 from .genes import MAPPING
@@ -64,18 +64,17 @@ class Forecast:
         genes = np.concatenate([self.genes, tried.genomes[valid][:, self.rest]])
         self.features, self.genes, self.scores = told[best], genes[best], own[best]
 
-    def promise(self, designs: Decoded) -> Array:
-        """(n,) what each may well score, lower is better: so many standard deviations below what is expected."""
-        found, columns = np.empty(len(designs)), designs.designs.columns
+    def promise(self, designs: Decoded, rows: Rows) -> Array:
+        """(rows,) what designs at these rows may well score, lower is better: so many deviations below what is expected."""
+        found, columns = np.empty(len(rows)), designs.designs.columns
         loops = np.log2(columns["bounds"]), columns["order"], self.moves, self.is_spatial
         known = self.features, self.genes, self.scores
-        if (
-            gaussian is None
-            or gaussian.promise(found, *known, *loops, designs.genomes, self.rest, FIGURES, np.exp) is None
-        ):
+        genes = designs.genomes, self.rest
+        if gaussian is None or gaussian.promise(found, rows, *known, *loops, *genes, FIGURES, np.exp) is None:
             from .plain_forecast import promise
 
-            return promise(*known, self._told(designs), designs.genomes[:, self.rest])
+            some = designs.take(rows)
+            return promise(*known, self._told(some), some.genomes[:, self.rest])
         return found
 
     def _told(self, designs: Decoded) -> Array:

@@ -243,14 +243,15 @@ static int loops_of(Loops *x, Views *views, PyObject *const *args) {
     return times > 0;
 }
 
-/* The features (n, F) of designs. */
-static void tell(const Loops *x, double *out) {
+/* The features (count, F) of designs at some rows; NULL: the first ones. */
+static void tell(const Loops *x, const int64_t *rows, Py_ssize_t count, double *out) {
     Py_ssize_t L = x->bounds->shape[0], D = x->bounds->shape[1], T = x->moves->shape[0], n = x->n;
     const char *moved = x->moves->buf, *spatial = x->spatials->buf;
     const int8_t *order = x->orders->buf;
-    for (Py_ssize_t b = 0; b < n; b++) {
+    for (Py_ssize_t at = 0; at < count; at++) {
+        Py_ssize_t b = rows ? rows[at] : at;
         const double *own = (const double *)x->bounds->buf + b;
-        double *put = out + b * x->F, over[TENSORS][LEVELS], words[TENSORS][LEVELS];
+        double *put = out + at * x->F, over[TENSORS][LEVELS], words[TENSORS][LEVELS];
         for (Py_ssize_t i = 0; i < L * D; i++) *put++ = own[i * n] / 2.0;
         for (Py_ssize_t l = 0; l < L; l++) {
             if (!spatial[l]) continue;
@@ -298,33 +299,35 @@ static PyObject *told(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     if (nargs != 5 || !(out = view(&views, args[0], "d", 2, 1)) || !loops_of(&loops, &views, args + 1) ||
         out->shape[0] != loops.n || out->shape[1] != loops.F)
         return none(&views);
-    tell(&loops, out->buf);
+    tell(&loops, NULL, loops.n, out->buf);
     return done(&views, loops.n);
 }
 
-/* promise(out, features, genes, scores, bounds, orders, moves, spatials, genomes, rest, figures, exp): out (n,) of designs with
- * `genomes` (n, all), from the features (k, F), genes (k, g) and scores (k,) of known ones; the genes are those at `rest` (g,) of a
- * genome. `figures`: reach, apart, noise, daring, and what promises are whole numbers of. */
+/* promise(out, rows, features, genes, scores, bounds, orders, moves, spatials, genomes, rest, figures, exp): out (n,) of the designs
+ * at `rows` (n,), from the features (k, F), genes (k, g) and scores (k,) of known ones; the genes are those at `rest` (g,) of
+ * `genomes` (all designs, G). `figures`: reach, apart, noise, daring, and what promises are whole numbers of. */
 static PyObject *promise(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     Views views = {.count = 0};
     Loops loops;
     Compared x;
-    Py_buffer *out, *features, *genes, *scores, *genomes, *rest, *figures;
-    if (nargs != 12 || !(out = view(&views, args[0], "d", 1, 1)) || !(features = view(&views, args[1], "d", 2, 0)) ||
-        !(genes = view(&views, args[2], "lq", 2, 0)) || !(scores = view(&views, args[3], "d", 1, 0)) ||
-        !loops_of(&loops, &views, args + 4) || !(genomes = view(&views, args[8], "lq", 2, 0)) ||
-        !(rest = view(&views, args[9], "lq", 1, 0)) || !(figures = view(&views, args[10], "d", 1, 0)) ||
-        !ufunc(args[11], 1, &x.exp))
+    Py_buffer *out, *chosen, *features, *genes, *scores, *genomes, *rest, *figures;
+    if (nargs != 13 || !(out = view(&views, args[0], "d", 1, 1)) || !(chosen = view(&views, args[1], "lq", 1, 0)) ||
+        !(features = view(&views, args[2], "d", 2, 0)) || !(genes = view(&views, args[3], "lq", 2, 0)) ||
+        !(scores = view(&views, args[4], "d", 1, 0)) || !loops_of(&loops, &views, args + 5) ||
+        !(genomes = view(&views, args[9], "lq", 2, 0)) || !(rest = view(&views, args[10], "lq", 1, 0)) ||
+        !(figures = view(&views, args[11], "d", 1, 0)) || !ufunc(args[12], 1, &x.exp))
         return none(&views);
     const double *figure = figures->buf;
-    const int64_t *places = rest->buf;
-    Py_ssize_t k = x.n = features->shape[0], n = loops.n, F = x.F = loops.F, all = genomes->shape[1];
+    const int64_t *places = rest->buf, *rows = chosen->buf;
+    Py_ssize_t k = x.n = features->shape[0], n = chosen->shape[0], F = x.F = loops.F, all = genomes->shape[1];
     x.N = k + n, x.G = rest->shape[0];
     if (k < 1 || k > KNOWN || features->shape[1] != F || scores->shape[0] != k || genes->shape[0] != k || genes->shape[1] != x.G ||
-        out->shape[0] != n || genomes->shape[0] != n || figures->shape[0] != 5)
+        out->shape[0] != n || genomes->shape[0] != loops.n || figures->shape[0] != 5)
         return none(&views);
     for (Py_ssize_t g = 0; g < x.G; g++)
         if (places[g] < 0 || places[g] >= all) return none(&views);
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (rows[i] < 0 || rows[i] >= loops.n) return none(&views);
     x.reach = figure[0], x.apart = figure[1];
     double *room = malloc((size_t)(x.N * F + F * k + x.N + (x.N + 1) * k + k * k + k + 2 * F + k + F) * sizeof *room);
     x.genes = malloc((size_t)(x.G * x.N + 1) * sizeof *x.genes);
@@ -332,13 +335,13 @@ static PyObject *promise(PyObject *self, PyObject *const *args, Py_ssize_t nargs
         x.features = room, x.columns = x.features + x.N * F, x.lengths = x.columns + F * k, x.kernel = x.lengths + x.N;
         double *factor = x.kernel + (x.N + 1) * k, *mean = factor + k * k + k, *spread = mean + F, *spare = spread + F;
         memcpy(x.features, features->buf, (size_t)features->len);
-        tell(&loops, x.features + k * F);
+        tell(&loops, rows, n, x.features + k * F);
         standardized(&x, mean, spread);
         for (Py_ssize_t i = 0; i < x.N; i++) x.lengths[i] = dot(x.features + i * F, x.features + i * F, spare, F);
         for (Py_ssize_t g = 0; g < x.G; g++)
             for (Py_ssize_t i = 0; i < x.N; i++)
                 x.genes[g * x.N + i] = (int16_t)(i < k ? ((const int64_t *)genes->buf)[i * x.G + g]
-                                                       : ((const int64_t *)genomes->buf)[(i - k) * all + places[g]]);
+                                                       : ((const int64_t *)genomes->buf)[rows[i - k] * all + places[g]]);
         columns_of(&x);
         compare(&x, 1);
         for (Py_ssize_t i = 0; i < k; i++) x.kernel[i * k + i] += figure[2];

@@ -31,7 +31,7 @@ import attrs
 import numpy as np
 
 from sparsemap import Budget, Space
-from sparsemap.pieces.boundary import picked, survivors
+from sparsemap.pieces.boundary import locked, picked, survivors
 from sparsemap.pieces.contracts import (
     Array,
     Context,
@@ -114,7 +114,7 @@ class Deme:
         self.stalled += 1
         if not len(scored):
             return
-        self.parents = survivors(self.selection, self.parents, scored, self.size)
+        self.parents = locked(survivors(self.selection, self.parents, scored, self.size))  # once, for all that get them
         if self.parents.scores[0] < (1.0 - PROGRESS) * self.mark:
             self.stalled, self.swept, self.mark = 0, False, self.parents.scores[0]
 
@@ -280,9 +280,10 @@ class _Run:
             fresh = self._promising(repaired, fresh, owner, wanted)
         self.seen.add(names[fresh])
         self.stale = 0 if fresh.size else self.stale + 1
-        scored: Scored = yield repaired.take(fresh)
+        batch = repaired.take(fresh)
+        scored: Scored = yield batch
         self.best = min(self.best, scored.scores.min(initial=np.inf))
-        owner, tried = owner[fresh][: len(scored)], repaired.take(fresh[: len(scored)])
+        owner, tried = owner[fresh][: len(scored)], batch.take(np.arange(len(scored)))
         if self.given is None:  # they are in place of the worst of the first batch
             theirs = (scored.genomes != tried.genomes).any(axis=1)
             self.given, owner = scored.take(np.flatnonzero(theirs)), np.where(theirs, -1, owner)
@@ -300,7 +301,7 @@ class _Run:
         assert self.forecast is not None
         if not rows.size:
             return rows
-        rows = rows[self.forecast.promise(proposed.take(rows)).argsort(kind="stable")]
+        rows = rows[self.forecast.promise(proposed, rows).argsort(kind="stable")]
         return np.sort(np.concatenate([rows[owner[rows] == place][:most] for place, most in enumerate(wanted)]))
 
     def _proposed(self, deme: Deme, share: int, demes: int, many: int, context: Context) -> tuple[Genomes, int]:

@@ -64,29 +64,34 @@ T = TypeVar("T")
 
 def locked(given: T) -> T:
     """Arrays, or an attrs object with arrays, as pieces get them: views that cannot be written, no copies; what cannot be
-    written already is as it is.
+    written already is as it is. What follows from costs remains to be worked out.
 
     A piece that writes to what it is given would change numbers that others compute with.
     """
     value: Any = given
-    if isinstance(value, np.ndarray) and value.flags.writeable:
-        view: Any = value.view()
-        view.flags.writeable = False
-        return view
-    if isinstance(value, Mapping):
-        return {key: locked(item) for key, item in value.items()}  # type: ignore[return-value]
-    if not attrs.has(type(value)):
+    if isinstance(value, np.ndarray):
+        if value.flags.writeable:
+            value = value.view()
+            value.flags.writeable = False
         return value
-    names = _array_fields(type(value))  # type: ignore[arg-type]
-    fields = {name: getattr(value, name) for name in names}
-    found = {name: locked(item) for name, item in fields.items() if item is not None}
-    return attrs.evolve(value, **found) if any(item is not fields[name] for name, item in found.items()) else value
+    if isinstance(value, dict):
+        return {key: locked(item) for key, item in value.items()}  # type: ignore[return-value]
+    if isinstance(value, Mapping):
+        each = getattr(value, "each", None)
+        return {key: locked(item) for key, item in value.items()} if each is None else each(locked)  # type: ignore[return-value]
+    changed = {}
+    for name in _array_fields(type(value)):  # type: ignore[arg-type]
+        item = getattr(value, name)
+        if item is not None and (own := locked(item)) is not item:
+            changed[name] = own
+    return attrs.evolve(value, **changed) if changed else value
 
 
 @cache
 def _array_fields(cls: Any) -> tuple[str, ...]:
     kinds = ("Array", "Genomes", "Scores", "Values", "Mapping", "Costs")
-    return tuple(field.name for field in attrs.fields(cls) if str(field.type).startswith(kinds))
+    fields = attrs.fields(cls) if attrs.has(cls) else ()
+    return tuple(field.name for field in fields if str(field.type).startswith(kinds))
 
 
 def numbers(

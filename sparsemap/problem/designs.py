@@ -41,6 +41,8 @@ class Designs:
 
     def take(self, rows: Array | slice) -> Designs:
         """The designs at these batch positions."""
+        if isinstance(rows, np.ndarray) and rows.dtype.kind == "i":
+            return Designs({name: column.take(rows, axis=-1) for name, column in self.columns.items()})
         return Designs({name: np.ascontiguousarray(column[..., rows]) for name, column in self.columns.items()})
 
     def batch_first(self, name: str) -> Array:

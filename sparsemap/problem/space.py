@@ -212,6 +212,8 @@ class Space:
     def check(self, genomes: Array) -> Array:
         """Genomes, (B, G) or one (G,), as (B, G) int64; `EvaluationError` if the shape, the type or a value is wrong. All
         that takes genomes checks them so, `decoded` aside."""
+        if self.steps is not None and self.steps.holds(genomes):
+            return genomes
         genomes = np.asarray(genomes)
         genomes = genomes[None, :] if genomes.ndim == 1 else genomes
         right = genomes.shape[1:] == self.low.shape and genomes.dtype.kind in "iu"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import attrs
 import numpy as np
@@ -49,6 +49,10 @@ def neighbours(genes: Array, bounds: Genes, rng: np.random.Generator) -> Array:
 class GenomeSteps(Protocol):
     """What the segments of a space do one after the other, for whole genomes (n, G) in one call: the same genes, by the same
     random numbers. None, where it cannot: then nothing has been drawn. It checks genes itself; nobody checks what it returns."""
+
+    def holds(self, genomes: Any) -> bool:
+        """Whether these are genomes (n, G) int64 within bounds, for sure."""
+        ...
 
     def decode(self, genomes: Array) -> Mapping[str, Array] | None: ...
 
