@@ -40,6 +40,8 @@ class Forecast:
         problem, levels = space.problem, space.problem.mapping_levels
         self.moves = np.array([[dim in tensor.dims for dim in problem.dims] for tensor in problem.tensors])
         self.is_spatial = np.array([level.spatial for level in levels], dtype=bool)
+        times = np.count_nonzero(~self.is_spatial)
+        self.width = len(levels) * len(problem.dims) + len(levels) - times + (2 * times - 1) * len(problem.tensors)
         parts = [part for name, part in space.slices.items() if not MAPPING & {*space.segments[name].provides}]
         self.rest = np.array([gene for part in parts for gene in range(part.start, part.stop)], dtype=np.int64)
         self.features, self.genes, self.scores = np.zeros((0, 1)), np.zeros((0, len(self.rest)), np.int64), np.zeros(0)
@@ -58,10 +60,10 @@ class Forecast:
         valid = np.flatnonzero(np.isfinite(scores) & (scores > 0.0))
         if not valid.size:
             return
-        told, own = self._told(tried.take(valid)), np.concatenate([self.scores, np.log(scores[valid])])
+        told, own = self._told(tried, valid), np.concatenate([self.scores, np.log(scores[valid])])
         told = np.concatenate([self.features, told]) if len(self.scores) else told
         best = np.argsort(own, kind="stable")[:MOST]
-        genes = np.concatenate([self.genes, tried.genomes[valid][:, self.rest]])
+        genes = np.concatenate([self.genes, tried.genomes[valid[:, None], self.rest]])
         self.features, self.genes, self.scores = told[best], genes[best], own[best]
 
     def promise(self, designs: Decoded, rows: Rows) -> Array:
@@ -73,18 +75,17 @@ class Forecast:
         if gaussian is None or gaussian.promise(found, rows, *known, *loops, *genes, FIGURES, np.exp) is None:
             from .plain_forecast import promise
 
-            some = designs.take(rows)
-            return promise(*known, self._told(some), some.genomes[:, self.rest])
+            return promise(*known, self._told(designs, rows), designs.genomes[rows][:, self.rest])
         return found
 
-    def _told(self, designs: Decoded) -> Array:
-        """(n, F) logarithms: loop bounds at half weight; instances in use; by level and tensor the words of its tile, and all
+    def _told(self, designs: Decoded, rows: Rows) -> Array:
+        """(rows, F) logarithms: loop bounds at half weight; instances in use; by level and tensor the words of its tile, and all
         that are brought, where a tile stays during the innermost loops that do not move it."""
         bounds, order = np.log2(designs.designs.columns["bounds"]), designs.designs.columns["order"]
-        (levels, dims, count), times = bounds.shape, len(self.is_spatial) - np.count_nonzero(self.is_spatial)
-        found = np.empty((count, levels * dims + levels - times + (2 * times - 1) * len(self.moves)))
-        if gaussian is None or gaussian.told(found, bounds, order, self.moves, self.is_spatial) is None:
+        found = np.empty((len(rows), self.width))
+        if gaussian is None or gaussian.told(found, rows, bounds, order, self.moves, self.is_spatial) is None:
             from .plain_forecast import features
 
-            found = np.concatenate(list(features(bounds, order.astype(np.intp), self.moves, self.is_spatial))).T.copy()
+            given = bounds[..., rows], order[..., rows].astype(np.intp), self.moves, self.is_spatial
+            found = np.concatenate(list(features(*given))).T.copy()
         return found

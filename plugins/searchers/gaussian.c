@@ -243,13 +243,13 @@ static int loops_of(Loops *x, Views *views, PyObject *const *args) {
     return times > 0;
 }
 
-/* The features (count, F) of designs at some rows; NULL: the first ones. */
+/* The features (count, F) of designs at some rows. */
 static void tell(const Loops *x, const int64_t *rows, Py_ssize_t count, double *out) {
     Py_ssize_t L = x->bounds->shape[0], D = x->bounds->shape[1], T = x->moves->shape[0], n = x->n;
     const char *moved = x->moves->buf, *spatial = x->spatials->buf;
     const int8_t *order = x->orders->buf;
     for (Py_ssize_t at = 0; at < count; at++) {
-        Py_ssize_t b = rows ? rows[at] : at;
+        Py_ssize_t b = rows[at];
         const double *own = (const double *)x->bounds->buf + b;
         double *put = out + at * x->F, over[TENSORS][LEVELS], words[TENSORS][LEVELS];
         for (Py_ssize_t i = 0; i < L * D; i++) *put++ = own[i * n] / 2.0;
@@ -291,16 +291,28 @@ static void tell(const Loops *x, const int64_t *rows, Py_ssize_t count, double *
     }
 }
 
-/* told(out, bounds, orders, moves, spatials): out (n, F). */
+/* Rows (count,) of designs that there are; NULL if they are none. */
+static const int64_t *rows_of(Views *views, PyObject *array, const Loops *x, Py_ssize_t *count) {
+    Py_buffer *given = view(views, array, "lq", 1, 0);
+    *count = given ? given->shape[0] : 0;
+    const int64_t *rows = given ? given->buf : NULL;
+    for (Py_ssize_t i = 0; i < *count; i++)
+        if (rows[i] < 0 || rows[i] >= x->n) return NULL;
+    return rows;
+}
+
+/* told(out, rows, bounds, orders, moves, spatials): out (n, F) of the designs at `rows` (n,). */
 static PyObject *told(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     Views views = {.count = 0};
     Loops loops;
     Py_buffer *out;
-    if (nargs != 5 || !(out = view(&views, args[0], "d", 2, 1)) || !loops_of(&loops, &views, args + 1) ||
-        out->shape[0] != loops.n || out->shape[1] != loops.F)
+    Py_ssize_t n;
+    const int64_t *rows;
+    if (nargs != 6 || !(out = view(&views, args[0], "d", 2, 1)) || !loops_of(&loops, &views, args + 2) ||
+        !(rows = rows_of(&views, args[1], &loops, &n)) || out->shape[0] != n || out->shape[1] != loops.F)
         return none(&views);
-    tell(&loops, NULL, loops.n, out->buf);
-    return done(&views, loops.n);
+    tell(&loops, rows, n, out->buf);
+    return done(&views, n);
 }
 
 /* promise(out, rows, features, genes, scores, bounds, orders, moves, spatials, genomes, rest, figures, exp): out (n,) of the designs
@@ -310,24 +322,24 @@ static PyObject *promise(PyObject *self, PyObject *const *args, Py_ssize_t nargs
     Views views = {.count = 0};
     Loops loops;
     Compared x;
-    Py_buffer *out, *chosen, *features, *genes, *scores, *genomes, *rest, *figures;
-    if (nargs != 13 || !(out = view(&views, args[0], "d", 1, 1)) || !(chosen = view(&views, args[1], "lq", 1, 0)) ||
-        !(features = view(&views, args[2], "d", 2, 0)) || !(genes = view(&views, args[3], "lq", 2, 0)) ||
-        !(scores = view(&views, args[4], "d", 1, 0)) || !loops_of(&loops, &views, args + 5) ||
+    Py_ssize_t n;
+    const int64_t *rows;
+    Py_buffer *out, *features, *genes, *scores, *genomes, *rest, *figures;
+    if (nargs != 13 || !(out = view(&views, args[0], "d", 1, 1)) || !loops_of(&loops, &views, args + 5) ||
+        !(rows = rows_of(&views, args[1], &loops, &n)) || !(features = view(&views, args[2], "d", 2, 0)) || !(genes = view(&views, args[3], "lq", 2, 0)) ||
+        !(scores = view(&views, args[4], "d", 1, 0)) ||
         !(genomes = view(&views, args[9], "lq", 2, 0)) || !(rest = view(&views, args[10], "lq", 1, 0)) ||
         !(figures = view(&views, args[11], "d", 1, 0)) || !ufunc(args[12], 1, &x.exp))
         return none(&views);
     const double *figure = figures->buf;
-    const int64_t *places = rest->buf, *rows = chosen->buf;
-    Py_ssize_t k = x.n = features->shape[0], n = chosen->shape[0], F = x.F = loops.F, all = genomes->shape[1];
+    const int64_t *places = rest->buf;
+    Py_ssize_t k = x.n = features->shape[0], F = x.F = loops.F, all = genomes->shape[1];
     x.N = k + n, x.G = rest->shape[0];
     if (k < 1 || k > KNOWN || features->shape[1] != F || scores->shape[0] != k || genes->shape[0] != k || genes->shape[1] != x.G ||
         out->shape[0] != n || genomes->shape[0] != loops.n || figures->shape[0] != 5)
         return none(&views);
     for (Py_ssize_t g = 0; g < x.G; g++)
         if (places[g] < 0 || places[g] >= all) return none(&views);
-    for (Py_ssize_t i = 0; i < n; i++)
-        if (rows[i] < 0 || rows[i] >= loops.n) return none(&views);
     x.reach = figure[0], x.apart = figure[1];
     double *room = malloc((size_t)(x.N * F + F * k + x.N + (x.N + 1) * k + k * k + k + 2 * F + k + F) * sizeof *room);
     x.genes = malloc((size_t)(x.G * x.N + 1) * sizeof *x.genes);

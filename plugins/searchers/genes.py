@@ -31,8 +31,11 @@ class Seen:
 
     def unseen(self, genomes: Genomes) -> Rows:
         """The same rows; nothing has been seen then that had not been before."""
-        first = {key: row for row, key in reversed(list(enumerate(_hashes(genomes)))) if key not in self.hashes}
-        return np.array(sorted(first.values()), dtype=np.int64)
+        first: dict[int, int] = {}
+        for row, key in enumerate(_hashes(genomes)):
+            if key not in self.hashes:
+                first.setdefault(key, row)
+        return np.array([*first.values()], dtype=np.int64)
 
     def add(self, genomes: Genomes) -> None:
         if len(self.hashes) > self.limit:
