@@ -74,7 +74,8 @@ def locked(given: T) -> T:
         view.flags.writeable = False
         return view
     if isinstance(value, Mapping):
-        return {key: locked(item) for key, item in value.items()}  # type: ignore[return-value]
+        each = getattr(value, "each", None)  # of costs, of which most follow from few
+        return {key: locked(item) for key, item in value.items()} if each is None else each(locked)  # type: ignore[return-value]
     if not attrs.has(type(value)):
         return value
     names = _array_fields(type(value))  # type: ignore[arg-type]
