@@ -519,7 +519,7 @@ static PyObject *units(PyObject *self, PyObject *const *args, Py_ssize_t nargs) 
     return piece == m ? done(&views, g.count) : none(&views);
 }
 
-/* Merged windows of ranks (`bins.Windows`), by columns. */
+/* Merged windows of ranks (`pieces.Windows`), by columns. */
 typedef struct {
     const double *store, *origin, *step, *grain;
     const int64_t *edges, *sums, *samples;
@@ -557,7 +557,7 @@ static double step_at(const Windows *w, int64_t rank, int64_t bin, double value,
 }
 
 /* near(grain, rank, rises, means, occupied, source, value, first, around): for every step in `rises` (n,) the place it is of, the whole
- * number that is passed, and the four occupancies (4, each) around (`bins.cut`). */
+ * number that is passed, and the four occupancies (4, each) around (`pieces.cut`). */
 static PyObject *near(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     static const char *const kinds[] = {"d", "lq", "d", "d", "d", "lq", "d", "d", "d"};
     Views views = {.count = 0};
@@ -586,7 +586,7 @@ static PyObject *near(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
 }
 
 /* cut(store, edges, sums, samples, origin, step, grain, rank, bin, source, value, first, occupied, places, numbers): pieces (2, 2 m)
- * of the bins in which `occupied` (4 m,) passes whole numbers, as `bins.cut` has them: rank and bin, mean occupancy and probability;
+ * of the bins in which `occupied` (4 m,) passes whole numbers, as `pieces.cut` has them: rank and bin, mean occupancy and probability;
  * how many. */
 static PyObject *cut(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     static const char *const kinds[] = {"d", "lq", "lq", "lq", "d", "d", "d", "lq", "lq", "lq", "d", "d", "d", "lq", "d"};

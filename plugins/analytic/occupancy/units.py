@@ -161,6 +161,16 @@ class UnitTables:
 
         return expected(self, ranks)
 
+    def groups_of(self, ranks: Ranks) -> Array:
+        """Groups of a fiber, (N,)."""
+        size = self.group[ranks.format.astype(np.int64)]
+        return np.ceil(ranks.length / size) if len(ranks.group) else ranks.length
+
+    def share_of(self, held: Array, there: Array) -> Array:
+        """The share of positions that hold something: of all fibers, or by Timeloop, in actual data, of those that are there."""
+        actual = self.tiles.occupancy.actual
+        return np.minimum(1.0, held / np.where(there > 0.0, there, 1.0)) if actual else held
+
     def _in_c(self, ranks: Ranks) -> RankUnits | None:
         """By `units.c`; None: it does not know some numbers."""
         rows = np.ascontiguousarray(
@@ -179,7 +189,7 @@ class UnitTables:
                 elif not any(map(len, lacks)):
                     cut = NONE
                     if self.tiles.merged:
-                        from .points import cut_bins
+                        from .pieces import cut_bins
 
                         cut = cut_bins(self, ranks, given)
                     out = np.empty((len(rows), len(RankUnits._fields)))

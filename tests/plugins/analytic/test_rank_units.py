@@ -14,8 +14,9 @@ import pytest
 from native_settings import PRODUCT, SETTINGS
 from sparsemap_plugins.analytic import native
 from sparsemap_plugins.analytic.occupancy import Ranks, TensorTables
-from sparsemap_plugins.analytic.occupancy.bins import Bins, Windows, cut
+from sparsemap_plugins.analytic.occupancy.bins import Bins
 from sparsemap_plugins.analytic.occupancy.lookup import FACTORS
+from sparsemap_plugins.analytic.occupancy.pieces import Windows, cut
 from sparsemap_plugins.analytic.occupancy.shared import SHARED
 from sparsemap_plugins.analytic.occupancy.units import NONE, UnitTables
 from sparsemap_plugins.declarative.formats import ExpressionFormat
