@@ -133,7 +133,7 @@ def built(folder: Path, change: tuple[str, str] | None = None, flags: tuple[str,
 
 @pytest.fixture(scope="module")
 def kernel(tmp_path_factory):
-    return built(tmp_path_factory.mktemp("kernel"))
+    return native.kernel or built(tmp_path_factory.mktemp("kernel"))
 
 
 def problem_of(setting: str) -> sparsemap.Problem:
