@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from functools import reduce
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -99,10 +98,13 @@ class LeastAccesses:
 
     def there_in_steps(self, c: int, log_words: Array) -> Array:
         """`_there` of no more than 2 ** `log_words` words: down to the next one of eight between powers of two."""
+        return self._chances(c).take((8.0 * log_words).astype(np.intp), mode="clip")
+
+    def _chances(self, c: int) -> Array:
         if c not in self.chances:
             most = int(8.0 * np.log2(max(1.0, self.volumes[c]))) + 1
             self.chances[c] = self._there(c, 2.0 ** (np.arange(most) / 8.0))
-        return self.chances[c].take((8.0 * log_words).astype(np.intp), mode="clip")
+        return self.chances[c]
 
     def _there(self, c: int, words: Array) -> Array:
         """(n,) chance that so many words of a leader are not all empty; that of one word where shapes matter."""
@@ -167,19 +169,20 @@ class LeastAccesses:
         whole = self.stay and self.meets_all[t][c]
         return [rank for rank in ranks if self.layout.relevant[t, [d for d, _ in rank]].all()] if whole else ranks
 
-    def kept_in_tiles(self, t: int, level: int, log_words: Array, log_extents: Sequence[Array]) -> Array:
-        """(n,) the same share, of accesses that together hand out 2 ** `log_words` (n,) words, to children whose tiles have
-        extents of 2 ** `log_extents` (D, n) or more: what an access is judged by is no smaller than the leader's tile there,
-        and has all that it meets over the dimensions over which it stays."""
-        kept: Array = np.ones(len(log_words))
-        for action in self.filters(t, level):
-            there: Array = np.ones_like(kept)
+    def plan(self, t: int, level: int) -> tuple[Array, tuple[Array, ...], float]:
+        """What filters of a tensor look at in children's tiles, as `bounds.c` reads it: what an access is judged by is no smaller
+        than the leader's tile there, and has all that it meets over the dimensions over which it stays. How many actions; of
+        each how many leaders; of each its place in the tables of `there_in_steps`, whether it has all that it meets, and
+        ranks beside, of each the dimensions, with the columns of the most children along them (`InnerTiles.ways`). The tables,
+        and log2 of the accesses that computes would make one by one."""
+        dims, tables, filters = self.judged(t, level), list[Array](), self.filters(t, level)
+        found = [len(filters)]
+        for action in filters:
+            found.append(len(action.leaders))
             for c in action.leaders:
                 beside = self._once(self._beside, t, c)
-                wide = [reduce(np.maximum, [log_extents[d] for d, _ in rank]) for rank in beside]
-                if self.stay and self.meets_all[t][c]:
-                    wide.insert(0, np.maximum(0.0, np.log2(self.one_by_one[t]) - log_words))
-                words = reduce(np.add, wide) if wide else np.zeros(len(kept))
-                there = there * self.there_in_steps(c, np.maximum(0.0, words - 1e-6))
-            kept = np.minimum(kept, there)
-        return kept
+                found += [len(tables), int(self.stay and self.meets_all[t][c]), len(beside)]
+                for rank in beside:
+                    found += [len(rank), *(n for d, _ in rank for n in (d, 2 + dims.index(d)))]
+                tables.append(self._chances(c))
+        return np.array(found), tuple(tables), float(np.log2(self.one_by_one[t]))
