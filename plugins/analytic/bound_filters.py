@@ -14,6 +14,9 @@ from sparsemap.pieces.contracts.base import Array
 from .actions import Action, PlaceTables
 from .layout import Layout
 
+FEW = 1 << 12
+"""Words of which the chance is kept that not all are empty."""
+
 
 class LeastAccesses:
     """By tensor and level, what no filter can remove."""
@@ -26,7 +29,8 @@ class LeastAccesses:
         self.volumes = [float(math.prod(tensor.shape(layout.problem.sizes))) for tensor in layout.tensors]
         self.chances: dict[int, Array] = {}
         """By leader, `_there` of 2 ** (i / 8) words."""
-        self._chance: dict[tuple[int, int], float] = {}
+        self._few: dict[int, Array] = {}
+        """By leader, (`FEW`,) what is known of `_chance`."""
         self._known: dict[tuple[str, int, int], Any] = {}
         """By method and arguments."""
         self.one_by_one = [self.touched[t] * layout.ends[~layout.relevant[t]].prod() for t in range(layout.T)]
@@ -111,12 +115,21 @@ class LeastAccesses:
         occupancy = self.layout.occupancies[c]
         if occupancy.by_shape:
             return np.full(words.shape, self.densities[c])
-        volumes, which = np.unique(words.astype(np.int64), return_inverse=True)
-        for n in volumes:
-            if (c, n) not in self._chance:
-                self._chance[c, n] = self.densities[c] if n == 1 else 1.0 - float(occupancy.empty((int(n),)))
-        chance = [self._chance[c, n] for n in volumes]
-        return np.maximum(np.array(chance)[which], self.densities[c])
+        volumes = words.astype(np.int64)
+        if volumes.max() < FEW:
+            known = self._few.setdefault(c, np.full(FEW, np.nan))
+            chance = known[volumes]
+            if np.isnan(chance).any():
+                for n in np.flatnonzero(np.bincount(volumes[np.isnan(chance)])):
+                    known[n] = self._chance(c, int(n))
+                chance = known[volumes]
+        else:
+            some, which = np.unique(volumes, return_inverse=True)
+            chance = np.array([self._chance(c, n) for n in some.tolist()])[which]
+        return np.maximum(chance, self.densities[c])
+
+    def _chance(self, c: int, n: int) -> float:
+        return self.densities[c] if n == 1 else 1.0 - float(self.layout.occupancies[c].empty((n,)))
 
     def needed(
         self, t: int, level: int, words: Array, stays: Array | float = np.inf, sums: Array | None = None,

@@ -37,7 +37,7 @@ class InnerTiles:
         self.words, self.layout, self.accesses = links.words, links.layout, links.accesses
         self.fits = grid.fits(self.words, s + 1)
         self.tiles = np.flatnonzero(grid.spread(self.fits, splits))
-        self.extents = grid.extents[:, self.tiles]
+        self.extents = grid.extents.take(self.tiles, axis=1)
         self.volumes, loops = grid.words(self.extents), self.layout.sizes[:, None] / self.extents
         self.possible = possible(loops)
         lay = self.layout

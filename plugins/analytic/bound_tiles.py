@@ -237,7 +237,7 @@ class OuterTiles:
         tiles = np.flatnonzero(grid.fits(least, 1))
         if not tiles.size:
             return cls.nothing(lay)  # nor does any design
-        extents = grid.extents[:, tiles]
+        extents = grid.extents.take(tiles, axis=1)
         words, loops = grid.words(extents), lay.sizes[:, None] / extents
         there = possible(loops)
         stays, held = ([np.ones(1) for _ in range(lay.T)] for _ in range(2))
@@ -271,22 +271,14 @@ def delivered(
     more than one loop around the tile, so that the steps are those of the tile; what the inner loop has moved comes back
     before the other one moves.
     """
-    anew = np.ones_like(words)
-    for rank in lay.ranks[t]:
-        along = np.array([loops[d] for d, _ in rank])
-        idlest = along.min(axis=0)
-        step = np.array([c * extents[d] for d, c in rank])
-        none = (idlest > 1.0) & (len(rank) > 1) & (not single or step[0] == step[-1])
-        anew = anew * np.where(none, idlest, along.prod(axis=0))
-    found = np.tile(words * anew, (lay.D, 1))
-    every = np.where(lay.relevant[t][:, None], loops, lay.turns(extents)).prod(axis=0)
-    for rank, width in zip(lay.ranks[t], widths, strict=True):
-        along = np.array([loops[d] for d, _ in rank]).prod(axis=0)
-        for d, c in rank:
-            uncovered = words * np.minimum(1.0, c * extents[d] / width)
-            inner = along
-            for o, other in rank:
-                if o != d and single:
-                    inner = np.where((loops[d] > 1.0) & (other * extents[o] != 2.0 * c * extents[d]), loops[d], along)
-            found[d] = every / inner * (words + (inner - 1.0) * uncovered)
+    ranks = np.array([[*rank[0], *(rank[1] if len(rank) > 1 else (-1, 0))] for rank in lay.ranks[t]], np.int64).reshape(
+        -1, 4
+    )
+    found = np.empty(extents.shape)
+    turns, moves = lay.turns(extents), np.ascontiguousarray(lay.relevant[t])
+    given = found, words, np.array(widths).reshape(len(ranks), len(words)), extents, loops, turns, ranks, moves, single
+    if native.bounds is None or native.bounds.delivered(*given) is None:
+        from .bound_uncompiled import delivered as fallback
+
+        fallback(*given)
     return found

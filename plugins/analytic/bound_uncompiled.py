@@ -65,6 +65,49 @@ def cheapest(drawn: Array, at: Array, within: Array, counts: Array, sizes: Array
     return picked[:, 0]
 
 
+def beaten(found: Array, rows: Array) -> None:
+    """Into `found` (n,) which of the columns (n,) of `rows` (m, n), all different, another one is below in all."""
+    below = np.less_equal(rows[:, None, :], rows[:, :, None]).all(axis=0)
+    np.fill_diagonal(below, False)
+    found[:] = below.any(axis=1)
+
+
+def delivered(
+    found: Array, words: Array, widths: Array, extents: Array, loops: Array, turns: Array, ranks: Array, moves: Array,
+    single: bool,
+) -> None:  # fmt: skip
+    """Into `found` (D, n), as `bound_tiles.delivered` says: `ranks` (R, 4) have the dimension and coefficient of two terms, -1
+    for none; `moves` (D,): whether a dimension moves the tensor."""
+    anew, every, terms = np.ones_like(words), np.where(moves[:, None], loops, turns).prod(axis=0), []
+    for d, c, o, other in ranks.tolist():
+        along = loops[[d] if o < 0 else [d, o]]
+        idlest, all_steps = along.min(axis=0), along.prod(axis=0)
+        none = (idlest > 1.0) & (o >= 0) & ((not single) | (c * extents[d] == other * extents[o]))
+        anew = anew * np.where(none, idlest, all_steps)
+        terms.append([(d, c, o, other, all_steps), (o, other, d, c, all_steps)][: 1 if o < 0 else 2])
+    found[:] = words * anew
+    for width, (d, c, o, other, along) in (
+        (width, one) for width, some in zip(widths, terms, strict=True) for one in some
+    ):
+        uncovered, inner = words * np.minimum(1.0, c * extents[d] / width), along
+        if single and o >= 0:
+            inner = np.where((loops[d] > 1.0) & (other * extents[o] != 2.0 * c * extents[d]), loops[d], along)
+        found[d] = every / inner * (words + (inner - 1.0) * uncovered)
+
+
+def front(found: Array, energy: Array, cycles: Array) -> int:
+    """Into `found` (2, m) the pairs that no other beats in both, and how many there are, as `bound.front` says."""
+    order = np.lexsort((cycles, energy))
+    energy, cycles = energy[order], cycles[order]
+    best = cycles < np.minimum.accumulate(np.concatenate([[np.inf], cycles]))[:-1]
+    rows = np.flatnonzero(best)
+    groups = min(found.shape[1], len(rows))
+    if groups:
+        ends = np.arange(groups + 1) * (len(rows) // groups) + np.minimum(np.arange(groups + 1), len(rows) % groups)
+        found[:, :groups] = energy[rows[ends[:-1]]], cycles[rows[ends[1:] - 1]]
+    return groups
+
+
 def inside(values: Array, sizes: Array, pairs: Array, ends: Array, taken: Array, smaller: int) -> None:
     """In place, the least of `values` (n,) over all tiles inside each one, as `TileGrid.least_inside` says."""
     found, first = values.reshape(sizes), 0

@@ -17,6 +17,8 @@ import numpy as np
 
 from sparsemap.pieces.contracts.base import Array
 
+from . import native
+
 if TYPE_CHECKING:
     from .bound_filters import LeastAccesses
     from .bound_words import LeastWords
@@ -111,6 +113,9 @@ def _least(rows: Array) -> Array:
     rows = np.unique(np.maximum(rows, 0.0), axis=1)
     if rows.shape[1] > MOST_WAYS:
         return rows
-    below: Array = np.less_equal(rows[:, None, :], rows[:, :, None]).all(axis=0)
-    np.fill_diagonal(below, False)
-    return rows[:, np.logical_not(below.any(axis=1))]
+    found = np.empty(rows.shape[1], dtype=bool)
+    if native.bounds is None or native.bounds.beaten(found, np.ascontiguousarray(rows)) is None:
+        from .bound_uncompiled import beaten
+
+        beaten(found, rows)
+    return rows[:, ~found]

@@ -475,4 +475,111 @@ static PyObject *shared(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
     return right ? done(&views, n) : none(&views);
 }
 
-MODULE(bounds, DOOR(inside), DOOR(in_classes), DOOR(shared))
+/* delivered(found, words, widths, extents, loops, turns, ranks, moves, single): what comes at least (D, n) by the innermost loop, as
+ * bound_tiles.py says. `words`, `widths` (R, n) of the tiles with `extents` and `loops` around them, and `turns` of these, (D, n);
+ * `ranks` (R, 4): of two terms dimension and coefficient, -1 for none; `moves` (D,) the tensor. */
+static PyObject *delivered(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    Views views = {.count = 0};
+    Py_buffer *out, *terms;
+    if (nargs != 9 || !(out = view(&views, args[0], "d", 2, 1)) || !(terms = view(&views, args[6], "lq", 2, 0))) return none(&views);
+    Py_ssize_t D = out->shape[0], n = out->shape[1], R = terms->shape[0];
+    double *found = out->buf;
+    const double *words = shaped(&views, args[1], "d", 1, n, 0), *widths = shaped(&views, args[2], "d", 2, R, n);
+    const double *extents = shaped(&views, args[3], "d", 2, D, n), *loops = shaped(&views, args[4], "d", 2, D, n);
+    const double *turns = shaped(&views, args[5], "d", 2, D, n);
+    const char *moves = shaped(&views, args[7], "?", 1, D, 0);
+    const int64_t *ranks = terms->buf;
+    int single = args[8] == Py_True;
+    if (!words || !widths || !extents || !loops || !turns || !moves || terms->shape[1] != 4) return none(&views);
+    for (Py_ssize_t r = 0; r < R; r++)
+        if (ranks[4 * r] < 0 || ranks[4 * r] >= D || ranks[4 * r + 2] < -1 || ranks[4 * r + 2] >= D) return none(&views);
+    for (Py_ssize_t i = 0; i < n; i++) {
+        double anew = 1.0, every = 1.0;
+        for (Py_ssize_t r = 0; r < R; r++) {
+            const int64_t *rank = ranks + 4 * r;
+            double all = loops[rank[0] * n + i], idlest = all;
+            int none = 0;
+            if (rank[2] >= 0) {
+                double other = loops[rank[2] * n + i];
+                idlest = other < all ? other : all, all *= other;
+                none = idlest > 1.0 &&
+                       (!single || (double)rank[1] * extents[rank[0] * n + i] == (double)rank[3] * extents[rank[2] * n + i]);
+            }
+            anew *= none ? idlest : all;
+        }
+        for (Py_ssize_t d = 0; d < D; d++) every *= moves[d] ? loops[d * n + i] : turns[d * n + i];
+        for (Py_ssize_t d = 0; d < D; d++) found[d * n + i] = words[i] * anew;
+        for (Py_ssize_t r = 0; r < R; r++)
+            for (int term = 0; term < 4; term += 2) {
+                int64_t d = ranks[4 * r + term], c = ranks[4 * r + term + 1], o = ranks[4 * r + 2 - term], other = ranks[4 * r + 3 - term];
+                if (d < 0) continue;
+                double along = loops[d * n + i], own = (double)c * extents[d * n + i];
+                if (o >= 0 && !(single && along > 1.0 && (double)other * extents[o * n + i] != 2.0 * own)) along *= loops[o * n + i];
+                double uncovered = words[i] * least_of(1.0, own / widths[r * n + i]);
+                found[d * n + i] = every / along * (words[i] + (along - 1.0) * uncovered);
+            }
+    }
+    return done(&views, n);
+}
+
+/* beaten(found, rows): which of the columns (n,) of `rows` (m, n), all different, another one is below in all. */
+static PyObject *beaten(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    Views views = {.count = 0};
+    Py_buffer *out, *given;
+    if (nargs != 2 || !(out = view(&views, args[0], "?", 1, 1)) || !(given = view(&views, args[1], "d", 2, 0))) return none(&views);
+    Py_ssize_t m = given->shape[0], n = given->shape[1];
+    const double *rows = given->buf;
+    char *found = out->buf;
+    if (out->shape[0] != n) return none(&views);
+    for (Py_ssize_t i = 0; i < n; i++) {
+        found[i] = 0;
+        for (Py_ssize_t j = 0; !found[i] && j < n; j++) {
+            Py_ssize_t r = j == i ? m + 1 : 0;
+            while (r < m && rows[r * n + j] <= rows[r * n + i]) r++;
+            found[i] = r == m;
+        }
+    }
+    return done(&views, n);
+}
+
+/* Pairs by the first number, then by the second. */
+static int by_both(const void *one, const void *other) {
+    const double *a = one, *b = other;
+    return a[0] != b[0] ? (a[0] > b[0]) - (a[0] < b[0]) : (a[1] > b[1]) - (a[1] < b[1]);
+}
+
+/* front(found, energy, cycles): into `found` (2, m) the pairs of `energy` and `cycles` (n,) that no other beats in both, ascending; how many
+ * there are. Neighbours are merged, to the least of each, where these are more than m (bound.py). */
+static PyObject *front(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    Views views = {.count = 0};
+    Py_buffer *out, *first, *second;
+    if (nargs != 3 || !(out = view(&views, args[0], "d", 2, 1)) || !(first = view(&views, args[1], "d", 1, 0)) ||
+        !(second = view(&views, args[2], "d", 1, 0)))
+        return none(&views);
+    Py_ssize_t n = first->shape[0], most = out->shape[1], left = 0, count = 0, fast = 0, cheap = 0;
+    const double *energy = first->buf, *cycles = second->buf;
+    double *found = out->buf, least = INFINITY;
+    if (out->shape[0] != 2 || second->shape[0] != n || n < 1 || most < 1) return none(&views);
+    double(*pairs)[2] = malloc(n * sizeof *pairs);
+    if (!pairs) return none(&views);
+    for (Py_ssize_t i = 0; i < n; i++) {
+        if (energy[i] != energy[i] || cycles[i] != cycles[i]) left = -1;
+        if (cycles[i] < cycles[fast] || (cycles[i] == cycles[fast] && energy[i] < energy[fast])) fast = i;
+        if (energy[i] < energy[cheap] || (energy[i] == energy[cheap] && cycles[i] < cycles[cheap])) cheap = i;
+    }
+    for (Py_ssize_t i = 0; left >= 0 && i < n; i++)  /* beyond these two all are beaten */
+        if (energy[i] <= energy[fast] && cycles[i] <= cycles[cheap]) pairs[left][0] = energy[i], pairs[left++][1] = cycles[i];
+    if (left > 0) qsort(pairs, left, sizeof *pairs, by_both);
+    for (Py_ssize_t i = 0; i < left; i++)
+        if (pairs[i][1] < least) least = pairs[i][1], pairs[count][0] = pairs[i][0], pairs[count++][1] = least;
+    Py_ssize_t groups = most < count ? most : count, size = groups ? count / groups : 0, more = groups ? count % groups : 0;
+    for (Py_ssize_t g = 0, start = 0; g < groups; g++) {
+        Py_ssize_t end = start + size + (g < more);
+        found[g] = pairs[start][0], found[most + g] = pairs[end - 1][1];
+        start = end;
+    }
+    free(pairs);
+    return left < 0 ? none(&views) : done(&views, groups);
+}
+
+MODULE(bounds, DOOR(beaten), DOOR(delivered), DOOR(front), DOOR(inside), DOOR(in_classes), DOOR(shared))
