@@ -48,8 +48,8 @@ def found(compiled, setting: str, formats=FORMATS, count: int = 60) -> tuple[byt
     problem = sparsemap.load_problem(workload, hardware, space, cost_model=model, registry=REGISTRY)
     rng, texts, known = np.random.default_rng(5), [], [0, 0]
 
-    def asked(self, ranks, pointed=None, own=TensorTables.units):
-        units = own(self, ranks, pointed)
+    def asked(self, ranks, rows, own=TensorTables._units_of):
+        units = own(self, ranks, rows)
         texts.append(b"".join(column.tobytes() for column in units))
         return units
 
@@ -60,7 +60,7 @@ def found(compiled, setting: str, formats=FORMATS, count: int = 60) -> tuple[byt
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(native, "units", compiled)
-        patch.setattr(TensorTables, "units", asked)
+        patch.setattr(TensorTables, "_units_of", asked)
         patch.setattr(UnitTables, "_in_c", in_c)
         genomes = problem.space.repair(problem.space.guess(count, rng), rng)
         problem.evaluator.evaluate(genomes)
@@ -172,11 +172,11 @@ def given(compiled, shape: tuple[int, ...] = (64,)) -> tuple[list, np.ndarray]:
     ranks = Ranks(
         *shapes, 4.0 * one, 2.0 * one, np.array([0.0, 1.0, 1.0]), 4.0 * one, np.arange(3.0) % 2, one, np.zeros((0, 3))
     )
-    rows = np.ascontiguousarray(np.concatenate([*ranks[:3], np.stack(ranks[3:-2]), ranks.longest[None]]).T)
+    assert all(np.array_equal(*both) for both in zip(Ranks.of(ranks.rows, 1), ranks, strict=True))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(native, "units", compiled)
         units = np.array(tables.units(ranks))
-    return list(tables.ranks._given(rows, 1, False)), units
+    return list(tables.ranks._given(ranks.rows, 1, False)), units
 
 
 def test_doors_say_what_tables_lack_and_then_what_is_asked(compiled):
