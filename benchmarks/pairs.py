@@ -85,7 +85,8 @@ class Tree:
         for package, folder in PACKAGES.items():
             (place / package).symlink_to(root / folder)
         self.out = place / "out"
-        self.env = {**os.environ, "PYTHONPATH": str(place), "PYTHONDONTWRITEBYTECODE": ""}
+        alone = {"PYTHONPATH": str(place), "PYTHONSAFEPATH": "1"}  # not what is in the working directory
+        self.env = {**os.environ, **alone, "PYTHONDONTWRITEBYTECODE": ""}
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
         self.worker = subprocess.Popen([sys.executable, "-c", WORKER], env=self.env, **pipes)  # type: ignore[call-overload]
 

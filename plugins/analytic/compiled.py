@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -128,13 +127,16 @@ class Kernel:
         counts = (1, 1, len(CHARGES), lay.S + 1, lay.S, lay.S, lay.T * lay.S, lay.T * lay.S)
         told = np.zeros((batch if detail else 0, sum(counts)))
         for _ in range(PASSES):
-            with ExitStack() as held:
-                for lock in self.locks:  # always in one order
-                    held.enter_context(lock)
+            for lock in self.locks:  # always in one order
+                lock.acquire()
+            try:
                 missing = native.kernel.evaluate(
                     self.wholes, self.reals, functions, FACTORS, self._opened(), *columns, state, energy, cycles, found,
                     told,
                 )  # fmt: skip
+            finally:
+                for lock in self.locks:
+                    lock.release()
             if missing is None:
                 self.knows = False
                 return None
@@ -218,7 +220,7 @@ class Kernel:
                 columns = _columns(data, 2 * n + 1)
                 tables.longest(columns[:n], columns[n : 2 * n], columns[-1])
             elif kind == 4:
-                tables.units(_ranks(data, n, self.groups))
+                tables.fill_units(Ranks.of(data.reshape(-1, 3 * n + 6 + (n if self.groups else 0)), n))
             else:
                 r = kind - 5
                 from .charges.holes import looked_up
@@ -240,14 +242,6 @@ class Kernel:
 def _columns(data: Array, width: int) -> list[Array]:
     """(N,) each, of N rows of so many numbers."""
     return list(np.ascontiguousarray(data.reshape(-1, width).T))
-
-
-def _ranks(data: Array, n: int, groups: bool) -> Ranks:
-    """Rows of `unit` in `tiles.c`."""
-    columns = np.array(_columns(data, 3 * n + 6 + (n if groups else 0)))
-    tile, box, below = columns[:n], columns[n : 2 * n], columns[2 * n : 3 * n]
-    length, above, form, positions, drops = columns[3 * n : 3 * n + 5]
-    return Ranks(tile, box, below, length, above, form, positions, drops, columns[-1], columns[3 * n + 5 : -1])
 
 
 def _laid_out(known: ModelTables, chip: Chip, slots: int, maxima: Maxima | None) -> tuple[list[Any], list[Any]]:

@@ -10,6 +10,7 @@ on what it is computed with. Tables depend on density and formats alone, so that
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from threading import RLock
 from typing import Any, NamedTuple, TypeVar
 
@@ -134,11 +135,15 @@ class TensorTables:
 
     def units(self, ranks: Ranks, pointed: Array | None = None) -> RankUnits:
         """Expected and largest units of metadata and payload; `pointed` (N,) bool: where offsets are the payload."""
-
-        def fill(rows: Rows) -> RankUnits:
-            self._trim()
-            return self.ranks.units(take(ranks, rows))
-
         with self.lock:
-            found = self._units.find(ranks.fingerprint(), fill)
+            found = self._units.find(ranks.fingerprint(), partial(self._units_of, ranks))
         return found if pointed is None else found.pointed(pointed, name_bits(ranks.positions + 1.0))
+
+    def fill_units(self, ranks: Ranks) -> None:
+        """Puts the units of ranks into their table."""
+        with self.lock:
+            self._units.rows(ranks.fingerprint(), partial(self._units_of, ranks))
+
+    def _units_of(self, ranks: Ranks, rows: Rows) -> RankUnits:
+        self._trim()
+        return self.ranks.units(ranks if len(rows) == len(ranks.length) else take(ranks, rows))

@@ -85,8 +85,8 @@ class Table(Generic[Row]):
         self.places = np.zeros((FIRST, 2), dtype=np.int64)  # a key and its row each; 0 is no key
 
     def find(self, keys: Array, fill: Callable[[Rows], Row]) -> Row:
-        """The rows of all keys (N,), as columns (N,). `fill(first)` gets one position in `keys` per missing distinct
-        key, (n,), and returns their rows, as columns (n,)."""
+        """The rows of all keys (N,), as columns (N,). `fill(first)` gets where in `keys` every missing one comes first, (n,),
+        ascending, and returns their rows, as columns (n,)."""
         rows = self.rows(keys, fill)  # may make new columns
         return self.row(*np.ascontiguousarray(self.data.take(rows, axis=0).T))
 

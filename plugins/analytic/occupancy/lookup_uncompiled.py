@@ -10,11 +10,12 @@ from .lookup import MIX, SPARSE
 
 
 def enter(keys: Array, places: Array, count: int, rows: Rows, new: Rows) -> int:
-    """Puts in the row of every key, those that are new from `count` on, and where each of these comes first. How many there are;
-    -1 less where there was no room for all."""
+    """Puts in the row of every key, those that are new from `count` on, in their order, and where each of these comes first. How
+    many there are; -1 less where there was no room for all."""
     wanted, first, which = np.unique(keys, return_index=True, return_inverse=True)
     found = places[_placed(wanted, places)]
     missing = np.flatnonzero(found[:, 0] == 0)
+    missing = missing[np.argsort(first[missing])]
     if (count + len(missing)) * SPARSE > len(places):
         return -1
     found[missing, 1] = count + np.arange(len(missing))

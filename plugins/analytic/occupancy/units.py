@@ -29,6 +29,10 @@ NONE = np.zeros((2, 0), dtype=np.int64), np.zeros((4, 0))
 """Pieces of bins where none are cut."""
 
 
+SINGLE = 5
+"""Numbers of a rank between its shapes."""
+
+
 class Ranks(NamedTuple):
     """Ranks of tiles. Shapes are (1, N) words or, where the shape matters, (tensor ranks, N); all others (N,)."""
 
@@ -42,6 +46,21 @@ class Ranks(NamedTuple):
     drop_empty: Array  # 1 where the parent sends no empty tiles, otherwise 0
     longest: Array  # expected non-empty positions of the fullest fiber of the tensor, where the format is padded
     group: Array  # the part that a group of positions covers, as `below`; without rows if no code has groups
+
+    @classmethod
+    def of(cls, rows: Array, parts: int) -> Ranks:
+        """Of rows (N, columns) with the shapes, so many numbers each, then the other columns, the longest as the last."""
+        columns = np.ascontiguousarray(rows.T)
+        tile, box, below = columns[: 3 * parts].reshape(3, parts, -1)
+        last = 3 * parts + SINGLE
+        length, above, form, positions, drops = columns[3 * parts : last]
+        return cls(tile, box, below, length, above, form, positions, drops, columns[-1], columns[last:-1])
+
+    @property
+    def rows(self) -> Array:
+        """(N, columns), as `of` takes them."""
+        single = [column[None] for column in self[3:-2]]
+        return np.ascontiguousarray(np.concatenate([*self[:3], *single, self.group, self.longest[None]]).T)
 
     def fingerprint(self) -> Array:
         return fingerprint([*self.tile, *self.box, *self.below, *self[3:-2], *self.group], 8)
@@ -146,12 +165,12 @@ class UnitTables:
     def units(self, ranks: Ranks) -> RankUnits:
         """Units of ranks: in C where it knows their formats, else by the formats themselves."""
         if native.units is not None:
-            known = self.told.known[ranks.format.astype(np.int64)]
-            if known.all():
-                found = self._in_c(ranks)
-                if found is not None:
-                    return found
-            elif known.any():
+            known = self.told.known
+            if not known.all():
+                known = known[ranks.format.astype(np.int64)]
+            if known.all() and (made := self._in_c(ranks)) is not None:
+                return made
+            if known.any() and not known.all():
                 found = RankUnits.zeros(len(known))
                 for some in (known, ~known):
                     for column, own in zip(found, self.units(take(ranks, some)), strict=True):
@@ -173,10 +192,7 @@ class UnitTables:
 
     def _in_c(self, ranks: Ranks) -> RankUnits | None:
         """By `units.c`; None: it does not know some numbers."""
-        rows = np.ascontiguousarray(
-            np.concatenate([*ranks[:3], np.stack(ranks[3:-2]), ranks.group, ranks.longest[None]]).T
-        )
-        n = len(ranks.tile)
+        rows, n = ranks.rows, len(ranks.tile)
         for _ in range(CALLS):
             with self.told.lock:
                 given = self._given(rows, n, len(ranks.group) > 0)
