@@ -86,6 +86,7 @@ setup(
         **{name: ["*.toml", "*.csv", "*.json", "*.jinja", "*.md"] for name in [*plugins, *specs]},
     },
     ext_modules=[
+        compiled("analytic", "bounds"),
         compiled("analytic", "fast"),
         compiled("analytic", "kernel", "nest", "tables", "tiles", "counts", "cost", "waiting"),
         compiled("analytic", "maxima"),

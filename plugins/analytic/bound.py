@@ -43,6 +43,7 @@ import numpy as np
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.primes import divisors, largest_product
 
+from . import native
 from .actions import SKIP, PlaceTables
 from .bound_filters import LeastAccesses
 from .bound_links import LeastLinks
@@ -62,13 +63,14 @@ ROUNDING = 1e-6
 
 def front(energy: Array, cycles: Array) -> tuple[Array, Array]:
     """The pairs that no other beats in both; neighbours are merged, to the least of each, where there are too many."""
-    order = np.lexsort((cycles, energy))
-    energy, cycles = energy[order], cycles[order]
-    best = cycles < np.minimum.accumulate(np.concatenate([[np.inf], cycles]))[:-1]
-    rows = np.flatnonzero(best)
-    groups = min(MOST_PAIRS, len(rows))
-    ends = np.arange(groups + 1) * (len(rows) // groups) + np.minimum(np.arange(groups + 1), len(rows) % groups)
-    return energy[rows[ends[:-1]]], cycles[rows[ends[1:] - 1]]
+    found: Array = np.empty((2, MOST_PAIRS))
+    given = found, np.ascontiguousarray(energy), np.ascontiguousarray(cycles)
+    count = None if native.bounds is None else native.bounds.front(*given)
+    if count is None:
+        from .bound_uncompiled import front as pairs
+
+        count = pairs(*given)
+    return found[0, :count], found[1, :count]
 
 
 class LowerBound:

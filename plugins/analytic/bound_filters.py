@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from functools import reduce
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,9 @@ from sparsemap.pieces.contracts.base import Array
 
 from .actions import Action, PlaceTables
 from .layout import Layout
+
+FEW = 1 << 12
+"""Words of which the chance is kept that not all are empty."""
 
 
 class LeastAccesses:
@@ -27,7 +29,8 @@ class LeastAccesses:
         self.volumes = [float(math.prod(tensor.shape(layout.problem.sizes))) for tensor in layout.tensors]
         self.chances: dict[int, Array] = {}
         """By leader, `_there` of 2 ** (i / 8) words."""
-        self._chance: dict[tuple[int, int], float] = {}
+        self._few: dict[int, Array] = {}
+        """By leader, (`FEW`,) what is known of `_chance`."""
         self._known: dict[tuple[str, int, int], Any] = {}
         """By method and arguments."""
         self.one_by_one = [self.touched[t] * layout.ends[~layout.relevant[t]].prod() for t in range(layout.T)]
@@ -99,22 +102,34 @@ class LeastAccesses:
 
     def there_in_steps(self, c: int, log_words: Array) -> Array:
         """`_there` of no more than 2 ** `log_words` words: down to the next one of eight between powers of two."""
+        return self._chances(c).take((8.0 * log_words).astype(np.intp), mode="clip")
+
+    def _chances(self, c: int) -> Array:
         if c not in self.chances:
             most = int(8.0 * np.log2(max(1.0, self.volumes[c]))) + 1
             self.chances[c] = self._there(c, 2.0 ** (np.arange(most) / 8.0))
-        return self.chances[c].take((8.0 * log_words).astype(np.intp), mode="clip")
+        return self.chances[c]
 
     def _there(self, c: int, words: Array) -> Array:
         """(n,) chance that so many words of a leader are not all empty; that of one word where shapes matter."""
         occupancy = self.layout.occupancies[c]
         if occupancy.by_shape:
             return np.full(words.shape, self.densities[c])
-        volumes, which = np.unique(words.astype(np.int64), return_inverse=True)
-        for n in volumes:
-            if (c, n) not in self._chance:
-                self._chance[c, n] = self.densities[c] if n == 1 else 1.0 - float(occupancy.empty((int(n),)))
-        chance = [self._chance[c, n] for n in volumes]
-        return np.maximum(np.array(chance)[which], self.densities[c])
+        volumes = words.astype(np.int64)
+        if volumes.max() < FEW:
+            known = self._few.setdefault(c, np.full(FEW, np.nan))
+            chance = known[volumes]
+            if np.isnan(chance).any():
+                for n in np.flatnonzero(np.bincount(volumes[np.isnan(chance)])):
+                    known[n] = self._chance(c, int(n))
+                chance = known[volumes]
+        else:
+            some, which = np.unique(volumes, return_inverse=True)
+            chance = np.array([self._chance(c, n) for n in some.tolist()])[which]
+        return np.maximum(chance, self.densities[c])
+
+    def _chance(self, c: int, n: int) -> float:
+        return self.densities[c] if n == 1 else 1.0 - float(self.layout.occupancies[c].empty((n,)))
 
     def needed(
         self, t: int, level: int, words: Array, stays: Array | float = np.inf, sums: Array | None = None,
@@ -167,19 +182,20 @@ class LeastAccesses:
         whole = self.stay and self.meets_all[t][c]
         return [rank for rank in ranks if self.layout.relevant[t, [d for d, _ in rank]].all()] if whole else ranks
 
-    def kept_in_tiles(self, t: int, level: int, log_words: Array, log_extents: Sequence[Array]) -> Array:
-        """(n,) the same share, of accesses that together hand out 2 ** `log_words` (n,) words, to children whose tiles have
-        extents of 2 ** `log_extents` (D, n) or more: what an access is judged by is no smaller than the leader's tile there,
-        and has all that it meets over the dimensions over which it stays."""
-        kept: Array = np.ones(len(log_words))
-        for action in self.filters(t, level):
-            there: Array = np.ones_like(kept)
+    def plan(self, t: int, level: int) -> tuple[Array, tuple[Array, ...], float]:
+        """What filters of a tensor look at in children's tiles, as `bounds.c` reads it: what an access is judged by is no smaller
+        than the leader's tile there, and has all that it meets over the dimensions over which it stays. How many actions; of
+        each how many leaders; of each its place in the tables of `there_in_steps`, whether it has all that it meets, and
+        ranks beside, of each the dimensions, with the columns of the most children along them (`InnerTiles.ways`). The tables,
+        and log2 of the accesses that computes would make one by one."""
+        dims, tables, filters = self.judged(t, level), list[Array](), self.filters(t, level)
+        found = [len(filters)]
+        for action in filters:
+            found.append(len(action.leaders))
             for c in action.leaders:
                 beside = self._once(self._beside, t, c)
-                wide = [reduce(np.maximum, [log_extents[d] for d, _ in rank]) for rank in beside]
-                if self.stay and self.meets_all[t][c]:
-                    wide.insert(0, np.maximum(0.0, np.log2(self.one_by_one[t]) - log_words))
-                words = reduce(np.add, wide) if wide else np.zeros(len(kept))
-                there = there * self.there_in_steps(c, np.maximum(0.0, words - 1e-6))
-            kept = np.minimum(kept, there)
-        return kept
+                found += [len(tables), int(self.stay and self.meets_all[t][c]), len(beside)]
+                for rank in beside:
+                    found += [len(rank), *(n for d, _ in rank for n in (d, 2 + dims.index(d)))]
+                tables.append(self._chances(c))
+        return np.array(found), tuple(tables), float(np.log2(self.one_by_one[t]))

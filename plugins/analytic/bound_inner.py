@@ -11,7 +11,6 @@ Without the charge `network` the last three are not counted: so searches under `
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +18,7 @@ import numpy as np
 from sparsemap.pieces.contracts.base import Array
 
 from . import native
-from .bound_tiles import OuterTiles, TileGrid, delivered, possible
+from .bound_tiles import OuterTiles, Shares, TileGrid, delivered, possible
 
 if TYPE_CHECKING:
     from .bound_links import Handed, LeastLinks
@@ -28,50 +27,36 @@ if TYPE_CHECKING:
 SLOWER = 1.15, 1.6, 2.5, 5.0
 """Few children save energy and take longer: times, over those of the outermost level, that are told apart."""
 Costs = tuple[Array, Array, Array]
-Ways = dict[tuple[Any, ...], Array]
-"""By tier, children along every dimension and parts of operands that they hold, and of each tensor how many children have the
-same words, and the ways along dimensions of its filters: for which tiles (n,) bool there is one of these."""
 
 
 class InnerTiles:
-    """Costs of the link between a level and the next one inside, over all that the children hold together."""
+    """Costs of the link between a level and the next one inside, over all that the children hold together: n tiles."""
 
     def __init__(self, links: LeastLinks, s: int, outer: OuterTiles, grid: TileGrid, splits: Array) -> None:
         self.links, self.s, self.outer, self.grid = links, s, outer, grid
         self.words, self.layout, self.accesses = links.words, links.layout, links.accesses
         self.fits = grid.fits(self.words, s + 1)
         self.tiles = np.flatnonzero(grid.spread(self.fits, splits))
-        self.extents = grid.extents[:, self.tiles]
-        self.volumes, self.loops = grid.words(self.extents), self.layout.sizes[:, None] / self.extents
+        self.extents = grid.extents.take(self.tiles, axis=1)
+        self.volumes, loops = grid.words(self.extents), self.layout.sizes[:, None] / self.extents
+        self.possible = possible(loops)
         lay = self.layout
         self.stays = [self.extents[~lay.relevant[t]].prod(axis=0) for t in range(lay.T)]
         self.known = [t for t in range(lay.T) if not lay.holes[t] and lay.stored[t, s] and lay.child(t, s) == s + 1]
         self.sent = {
-            t: delivered(
-                lay, t, self.volumes[t] * links.inside[t], grid.widths(t, self.extents), self.extents, self.loops
-            )
+            t: delivered(lay, t, self.volumes[t] * links.inside[t], grid.widths(t, self.extents), self.extents, loops)
             for t in self.known
         }
         self.limit = float(splits.prod(axis=0).max())
         finer = self.known if self.words.network and s == 1 else []
         self.filtered = [t for t in finer if self.accesses.filters(t, s)]
         """Tensors of which filters hold back what the tiles need."""
-        self.judged = [self.accesses.judged(t, s) if t in self.filtered else [] for t in self.known]
+        self.parts = [self.part(t) for t in range(lay.T)]
+        self.every = {t: self.part(t, every=True) for t in self.filtered}
+        """Without filters."""
         self.units = links.units if s == lay.S - 2 == 1 and self.words.network else None
-        self.whole_logs = np.log2(self.extents * (1.0 + 1e-12)).astype(np.int64)
-        self.log_volumes = [np.log2(words) for words in self.volumes]
-        if units := self.units:
-            wide = cache(lambda d, log_n: units.wide(d, self.whole_logs[d] - log_n))
-            places = cache(lambda i, n: units.place(i, self.log_volumes[units.operands[i]] - np.log2(n)))
-            self.of_units = cache(lambda each, cut: units.of_tiles(
-                [wide(d, n) for d, n in enumerate(each)], [places(i, n) for i, n in enumerate(cut)]
-            ))  # fmt: skip
-            """(n,) pJ of `LeastUnits`, where there are 2 ** `each` children along every dimension, or more, who hold `cut` parts
-            of each operand at most."""
-        self.wires: dict[float, float] = {}
-        """pJ of a bit to so many children more than to one."""
         self.promise: tuple[Array, Array] | None = None
-        """Of the whole grid (K, n): pJ, infinity where none fits, with the loop that is cheapest around it, and this loop."""
+        """Of the whole grid (K, N): pJ, infinity where none fits, with the loop that is cheapest around it, and this loop."""
 
     def costs(self, own: list[Handed], work: float, least: float, copies: list[float]) -> Costs | None:
         """pJ (K, N), cycles (N,) and (K,) tiers: of cycles, those of `SLOWER` times `least`, and of the most children that
@@ -79,135 +64,132 @@ class InnerTiles:
         the level need; `work`: cycles of computing for one child."""
         lay, s, words, grid, limit = self.layout, self.s, self.words, self.grid, self.limit
         inner, tiers = s == lay.S - 2 == 1 and words.network, dict[int, int]()
-        same, most, children = np.ones((lay.D, 1)), np.full((lay.D, 1), limit), np.full(1, limit)
-        some: Array = np.ones((1, len(self.tiles)), dtype=bool)
+        shares = Shares.unknown(lay.D, limit, len(self.tiles))
         if words.network:
-            same, most, some, children = grid.shares(self.fits, limit, self.tiles)
+            shares = grid.shares(self.fits, limit, self.tiles)
         ends = least * np.array(SLOWER) if inner else np.zeros(0)
-        alone = [~lay.relevant[t] for t in self.known]
-        summed = np.searchsorted(copies, most[~lay.relevant[lay.output]].prod(axis=0)) if inner else len(copies) - 1
-        tier = (children[:, None] * ends <= work).sum(axis=1) * len(copies) + summed
-        cut = [self._parts(t, same, most, children).tolist() for t in self.units.operands] if self.units else []
-        each = np.log2(same).astype(int).T.tolist() if self.units else [[]] * len(children)
-        pairs = [np.vstack([same[a].prod(axis=0), most[j]]).T.tolist() for a, j in zip(alone, self.judged, strict=True)]
-        ways: Ways = {}
-        for i, k in enumerate(tier.tolist()):
-            units = tuple(each[i]), tuple([parts[i] for parts in cut])
-            way = tiers.setdefault(k, len(tiers)), units, *[tuple(pair[i]) for pair in pairs]
-            ways[way] = some[i] | ways[way] if way in ways else some[i]
-        energy, busy = np.full((len(tiers), lay.D, len(self.fits)), np.inf), np.full((lay.D, len(self.fits)), np.inf)
-        still: Array = np.zeros((lay.D, lay.T))
-        """pJ of tensors that a loop does not move, as `energy` has them."""
-        for d, rows in (one for one in possible(self.loops) if one[1].size):
-            parts = [self.part(t, d, rows) for t in range(lay.T)]
-            still[d] = [part.pj.max() for part in parts]
-            energy[:, d, self.tiles[rows]] = self.least(d, rows, parts, ways)
-            busy[d, self.tiles[rows]] = self.links.busy(s, parts)
+        summed = (
+            np.searchsorted(copies, shares.most[~lay.relevant[lay.output]].prod(axis=0)) if inner else len(copies) - 1
+        )
+        tier = (shares.children[:, None] * ends <= work).sum(axis=1) * len(copies) + summed
+        rows = np.array([tiers.setdefault(k, len(tiers)) for k in tier.tolist()])
+        given = rows, shares, self._units(shares), [self._ways(t, shares) for t in self.known]
+        energy = self.least(len(tiers), given)
         if np.isinf(energy).all():
             return None
-        self.promise = energy.min(axis=1).astype(np.float32), energy.argmin(axis=1).astype(np.int8)
-        cycles = grid.least_inside(busy.min(axis=0))[self.outer.tile]
+        self._promises(energy)
+        busy = np.full(len(self.fits), np.inf)
+        busy[self.tiles] = np.where(self.possible, self.links.busy(s, self.parts), np.inf).min(axis=0)
+        cycles = grid.least_inside(busy)[self.outer.tile]
         if s > 1 or not words.network:
             return grid.least_inside(energy[0].min(axis=0))[None, self.outer.tile], cycles, np.array([*tiers])
-        pj = self.in_classes(energy, still, own)
+        pj = self.in_classes(energy, own)
         if self.filtered and words.known.options.filter_metadata and self._held_back(energy.min(axis=0)):
             from .bound_looks import Looks
 
-            pj = Looks.of(self).added(pj, energy, still, own, ways)
-            self.promise = energy.min(axis=1).astype(np.float32), energy.argmin(axis=1).astype(np.int8)
+            pj, energy = Looks.of(self).added(pj, energy, own, given)
+            self._promises(energy)
         return pj, cycles, np.array([*tiers])
 
-    def _parts(self, t: int, same: Array, most: Array, children: Array) -> Array:
-        """(n,) how many parts of a tensor so many children (n,) hold at most, `same` (D, n) or more along every dimension."""
-        moves = self.layout.relevant[t]
-        return np.asarray(np.minimum(most[moves].prod(axis=0), children / same[~moves].prod(axis=0)))
+    def _promises(self, energy: Array) -> None:
+        self.promise = energy.min(axis=1).astype(np.float32), energy.argmin(axis=1).astype(np.int8)
 
     def _held_back(self, energy: Array) -> bool:
-        """Whether filters hold back anything that the cheapest tile with its loop, of `energy` (D, n), moves."""
+        """Whether filters hold back anything that the cheapest tile with its loop, of `energy` (D, N), moves."""
         d, tile = (int(i) for i in np.unravel_index(energy.argmin(), energy.shape))
-        at = d, np.flatnonzero(self.tiles == tile)
-        return any(self.part(t, *at).pj < 0.999 * self.part(t, *at, every=True).pj for t in self.filtered)
+        at = d, np.searchsorted(self.tiles, tile)
+        return any(self.parts[t].pj[at] < 0.999 * self.every[t].pj[at] for t in self.filtered)
 
-    def _words(self, t: int, d: int, rows: Array) -> Array:
-        return np.maximum(self.sent[t][d][rows] if t in self.sent else np.zeros(len(rows)), self.accesses.touched[t])
+    def moved(self, t: int) -> Array:
+        """(D, n) words that children get with each loop innermost around their tiles."""
+        sent = self.sent[t] if t in self.sent else np.zeros(self.possible.shape)
+        return np.maximum(sent, self.accesses.touched[t])
 
-    def part(self, t: int, d: int, rows: Array, every: bool = False) -> Handed:
-        words, stays = self._words(t, d, rows), self.stays[t][rows]
-        return self.links.handed(t, self.s, words, stays, self.volumes[t][rows], every)
+    def part(self, t: int, every: bool = False) -> Handed:
+        """(D, n) of each; `every`: without filters."""
+        return self.links.handed(t, self.s, self.moved(t), self.stays[t], self.volumes[t], every)
 
-    def in_classes(self, energy: Array, still: Array, own: list[Handed]) -> Array:
+    def in_classes(self, energy: Array, own: list[Handed]) -> Array:
         """(K, N) the least by class: what no loop inside moves stays, or comes again with every tile of the level."""
         lay, grid, outer = self.layout, self.grid, self.outer
-        again, loops, turns = {}, lay.sizes[:, None] / grid.extents, lay.turns(grid.extents)
-        for t in (t for t in self.known if not lay.windowed[t]):
-            whole, stays = grid.words(grid.extents)[t], grid.extents[~lay.relevant[t]].prod(axis=0)
+        loops, turns = lay.sizes[:, None] / grid.extents, lay.turns(grid.extents)
+        some, words = [t for t in self.known if not lay.windowed[t]], grid.words(grid.extents)
+        again, mine = np.zeros((len(some), len(words[0]))), np.zeros((len(some), len(outer.tile)))
+        still: Array = np.zeros((lay.D, len(some)))
+        """pJ of tensors that a loop does not move, as `energy` has them."""
+        for i, t in enumerate(some):
+            stays = grid.extents[~lay.relevant[t]].prod(axis=0)
             steps = np.where(lay.relevant[t][:, None], loops, turns).prod(axis=0)
-            come = np.maximum(steps * whole * self.links.inside[t], self.accesses.touched[t])
-            again[t] = self.links.handed(t, self.s, come, stays, whole).pj[outer.tile]
-        found = energy[:, outer.loop, outer.tile]
-        for d in range(lay.D):
-            stay = [t for t in again if not lay.relevant[t, d]]
-            more: Array = sum((np.maximum(0.0, again[t] - still[d, t]) for t in stay), start=np.zeros(1))
-            for k, here in enumerate(energy[:, d]):
-                found[k] = np.minimum(found[k], grid.least_inside(here, d)[outer.tile] + more)
-                for t in stay:
-                    least = grid.least_inside(here, d, ~lay.relevant[t])[outer.tile]
-                    found[k] = np.minimum(found[k], least + np.maximum(0.0, own[t].pj - still[d, t]))
+            come = np.maximum(steps * words[t] * self.links.inside[t], self.accesses.touched[t])
+            again[i] = self.links.handed(t, self.s, come, stays, words[t]).pj
+            mine[i] = own[t].pj
+            still[:, i] = np.where(self.possible, self.parts[t].pj, 0.0).max(axis=1)
+        found = np.empty((len(energy), len(outer.tile)))
+        given = found, energy, outer.tile, outer.loop, again, mine, still, lay.relevant[some], *grid.within
+        if native.bounds is None or native.bounds.in_classes(*given) is None:
+            from .bound_uncompiled import in_classes
+
+            in_classes(*given)
         return found
 
-    def least(self, d: int, rows: Array, parts: list[Handed], ways: Ways, looks: Looks | None = None) -> Array:
-        """pJ (K, n) of the tiles `rows` with this innermost loop, over all ways to share the fan-out among the children;
-        `looks`: with what filters look at."""
-        log_extents = np.log2(self.extents[:, rows])
-        moved = [t for t in self.filtered if self.layout.relevant[t, d]]
-        every = {t: self.part(t, d, rows, every=True) for t in (self.filtered if looks else moved)}
-        log_words = {t: np.log2(self._words(t, d, rows)) for t in moved}
-        alone: Array = sum((part.pj for t, part in enumerate(parts) if t not in moved), start=np.zeros(len(rows)))
-        found = np.full((max(k for k, *_ in ways) + 1, len(rows)), np.inf)
+    def least(self, count: int, given: tuple[Any, ...], looks: Looks | None = None, tile: int | None = None) -> Array:
+        """pJ (count, D, N) of the tiles with each loop innermost around them, over all ways to share the fan-out among the
+        children, `given` by `costs`; `looks`: with what filters look at; `tile`: of this one alone."""
+        tier, shares, units, tensors = given
+        lay, at = self.layout, slice(None) if tile is None else np.flatnonzero(self.tiles == tile)
+        of_tiles = lambda *arrays: [np.ascontiguousarray(array[..., at]) for array in arrays]  # noqa: E731
+        base, plain = np.zeros(self.possible.shape), list[tuple[Any, ...]]()
+        for t, part in enumerate(self.parts):
+            moves = lay.relevant[t] & (t in self.filtered)
+            base = base + np.where(moves[:, None], 0.0, part.pj)
+        for t, ways in zip(self.known, tensors, strict=True):
+            columns: list[Any] = of_tiles(self.parts[t].pj, self.parts[t].bits, self.parts[t].child_pj)
+            if t in self.filtered:
+                every, moved = self.every[t], self.moved(t)
+                columns += of_tiles(every.pj, every.bits, every.child_pj, np.log2(moved))
+                seen = of_tiles(np.broadcast_to(looks.metadata(t, moved), moved.shape))[0] if looks else None
+                columns += [lay.relevant[t], *self.accesses.plan(t, self.s), seen]
+            plain.append((ways, *columns))
+        energy = np.full((count, lay.D, len(self.fits)), np.inf)
+        inside = *of_tiles(self.tiles, self.possible, base), tier, shares.rows, *of_tiles(shares.places), shares.fits
+        if units:
+            units = *units[:2], *of_tiles(units[2]), units[3], *units[4:6], *of_tiles(*units[6:7]), *units[7:]
+        choices = looks.kinds(self.known) if looks else None
+        found = energy, *inside, *of_tiles(np.log2(self.extents)), units, tuple(plain), choices
+        if native.bounds is None or native.bounds.shared(*found) is None:
+            from .bound_uncompiled import shared
 
-        inside = cache(lambda d, most: np.maximum(0.0, log_extents[d] - np.log2(most)))
+            shared(*found)
+        return energy
 
-        @cache
-        def kept(t: int, dims: tuple[int, ...], most: tuple[float, ...]) -> Array:
-            least, ways = (
-                np.minimum(1.0, parts[t].pj / np.maximum(every[t].pj, 1e-300)),
-                dict(zip(dims, most, strict=True)),
-            )
-            if t not in moved:
-                return least
-            child = [inside(d, ways.get(d, 1.0)) for d in range(len(log_extents))]
-            return np.minimum(1.0, np.maximum(self.accesses.kept_in_tiles(t, self.s, log_words[t], child), least))
+    def _ways(self, t: int, shares: Shares) -> Array:
+        """(W, 2 + J) of a tensor: pJ of a bit to as many children as have the same words more than to one, how many others
+        these are, and log2 of the most children along the dimensions of its filters."""
+        times, dims = (2.0**shares.steps)[~self.layout.relevant[t]].prod(axis=0), self.accesses.judged(t, self.s)
+        wires = self.words.wires_pj(self.s, np.array([1.0, *times]))
+        more = (
+            np.maximum(0.0, wires[1:] - wires[0]) / float(self.links.chip.word_bits[self.s]) if len(wires) > 1 else 0.0
+        )
+        logs = np.log2(shares.most[dims if t in self.filtered else []])
+        return np.vstack([np.broadcast_to(more, times.shape), times - 1.0, logs]).T.copy()
 
-        whole = cache(lambda t, times: every[t].pj + self._more(every[t], times))
-
-        @cache
-        def added(i: int, times: float, *most: float) -> Array | float:
-            t = self.known[i]
-            if t not in moved:
-                return self._more(parts[t], times)
-            return kept(t, (*self.judged[i],), most) * whole(t, times)
-
-        looked = {t: looks.metadata(t, self._words(t, d, rows)) for t in every} if looks else {}
-        terms = list[tuple[Any, ...]]()
-        for (k, units, *way), some in ways.items():
-            whole_tiles = self.of_units(*units) if self.units else None
-            each = [more for i, one in enumerate(way) if not isinstance(more := added(i, *one), float)]
-            if looks:
-                some_of = zip(self.known, self.judged, way, strict=True)
-                through = {t: (kept(t, (*j,), (*most,)), whole(t, n)) for t, j, (n, *most) in some_of if t in every}
-                each.append(looks.looking(through, looked))
-            terms.append((k, some, whole_tiles, *each))
-        if native.fast is None or native.fast.ways(found, alone, rows, terms) is None:
-            from .bound_uncompiled import ways as fallback
-
-            fallback(found, alone, rows, terms)
-        return found
-
-    def _more(self, part: Handed, times: float) -> Array | float:
-        """(n,) pJ of so many children for each word in place of one."""
-        if times <= 1.0:
-            return 0.0
-        if times not in self.wires:
-            wires = self.words.wires_pj(self.s, np.array([1.0, times]))
-            self.wires[times] = max(0.0, float(wires[-1] - wires[0])) / float(self.links.chip.word_bits[self.s])
-        return part.bits * self.wires[times] + (times - 1.0) * part.child_pj
+    def _units(self, shares: Shares) -> tuple[Array, ...] | None:
+        """Accesses next to the compute units: the tables of `LeastUnits`, of tiles log2 of their extents, rounded down, and of
+        words of operands, of ways log2 of the children along every dimension and of the most parts of operands they hold."""
+        if not (units := self.units):
+            return None
+        found = (
+            units.widths.ravel(),
+            units.shape,
+            np.log2(self.extents * (1.0 + 1e-12)).astype(np.int64),
+            shares.steps.T.copy(),
+        )
+        if not units.operands:
+            return found
+        parts, same = [], 2.0**shares.steps
+        for t in units.operands:
+            moves = self.layout.relevant[t]
+            most = np.minimum(shares.most[moves].prod(axis=0), shares.children / same[~moves].prod(axis=0))
+            parts.append(np.log2(most))
+        words = np.log2([self.volumes[t] for t in units.operands])
+        return *found, units.told_alone.ravel(), units.told.ravel(), words, np.array(parts).T.copy()

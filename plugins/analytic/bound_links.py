@@ -79,7 +79,7 @@ class LeastLinks:
         computes; `every`: without filters."""
         lay, child, none = self.layout, self.layout.child(t, s), np.zeros(1)
         if not lay.stored[t, s] or (child is None and t == lay.output and self.fewer_updates):
-            return Handed(none, none, none, *np.zeros((2, len(words))))
+            return Handed(none, none, none, *np.zeros((2, *words.shape)))
         told, small = self.words.told_bits(t, held), np.zeros(1)
         alone = all(group is None for group in lay.spatial[:s])
         count, time = self.accesses.needed(t, s, words, stays, every=every), self.words.time(t, s, told)

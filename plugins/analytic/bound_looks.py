@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
 from sparsemap.pieces.contracts.base import Array
 
-from .bound_tiles import possible
 from .bound_words import SHARE
 
 if TYPE_CHECKING:
-    from .bound_inner import InnerTiles, Ways
+    from .bound_inner import InnerTiles
     from .bound_links import Handed
 
 WORTH = 1e-3
@@ -39,36 +38,24 @@ class Looks:
         told = known.stay and inner.layout.stored.all() and not further_out
         return cls(inner, known.choices(inner.s) if told else [])
 
-    def added(self, pj: Array, energy: Array, still: Array, own: list[Handed], ways: Ways) -> Array:
-        """`pj` (K, N) by class and, in place, `energy` (K, D, n) by loop and tile, with what filters look at; the former as
-        far as metadata in the tiles of a class are those in the largest tile."""
+    def added(self, pj: Array, energy: Array, own: list[Handed], given: tuple[Any, ...]) -> tuple[Array, Array]:
+        """`pj` (K, N) by class and `energy` (K, D, n) by loop and tile, with what filters look at; the former as far as metadata
+        in the tiles of a class are those in the largest tile. `given` as `InnerTiles.least` has it."""
         inner, least, (d, tile) = self.inner, energy.min(), np.divmod(energy.min(axis=0).argmin(), energy.shape[2])
-        row = np.flatnonzero(inner.tiles == tile)
-        if not self.choices or self._least(int(d), row, ways).min() <= least * (1.0 + WORTH):
-            return pj
-        for loop, rows in (one for one in possible(inner.loops) if one[1].size):
-            energy[:, loop, inner.tiles[rows]] = self._least(loop, rows, ways)
+        if not self.choices or inner.least(len(pj), given, self, tile)[:, d, tile].min() <= least * (1.0 + WORTH):
+            return pj, energy
+        energy = inner.least(len(pj), given, self)
         told: Array = np.ones(1)
         for t in inner.layout.operands:
             most = inner.words.told_bits(t, np.full(1, inner.words.volumes[t]))
             told = np.minimum(told, inner.words.told_bits(t, inner.outer.words[t]) / most) if most > 0.0 else told
-        return np.where(np.isinf(pj), pj, (1.0 - told) * pj + told * inner.in_classes(energy, still, own))
+        return np.where(np.isinf(pj), pj, (1.0 - told) * pj + told * inner.in_classes(energy, own)), energy
 
-    def _least(self, d: int, rows: Array, ways: Ways) -> Array:
-        parts = [self.inner.part(t, d, rows) for t in range(self.inner.layout.T)]
-        return self.inner.least(d, rows, parts, ways, self)
-
-    def looking(self, through: Mapping[int, tuple[Array, Array]], looked: Mapping[int, Array]) -> Array:
-        """(n,) pJ that are added to the share of what moves, `through` by tensor the share and the whole: whatever the filters
-        are, they let through the whole of what they do not hold back, and read all metadata of what they look at, `looked`."""
-        found = np.full(1, np.inf)
-        for targets, leaders in self.choices:
-            more = np.zeros(1)
-            for t, (share, whole) in through.items():
-                added = whole if t not in targets else looked[t] if t in leaders else 0.0
-                more = more + (1.0 - share) * added
-            found = np.minimum(found, more)
-        return found
+    def kinds(self, tensors: Sequence[int]) -> Array:
+        """(choices, T) of some tensors: what filters read of what they hold back, nothing (0) or all metadata (2), or that they
+        hold back nothing (1). Whatever they are, they let through all that they do not hold back."""
+        kinds = [[1 if t not in targets else 2 * (t in leaders) for t in tensors] for targets, leaders in self.choices]
+        return np.array(kinds, dtype=np.int64)
 
     def metadata(self, t: int, moved: Array) -> Array:
         """(n,) pJ of reading all metadata of so many words of a tensor, in tiles of the largest size, or words with zeros in

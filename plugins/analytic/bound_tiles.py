@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
-from functools import lru_cache, reduce
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import attrs
@@ -41,7 +41,7 @@ class TileGrid:
     """Per dimension, the divisors of its size, ascending."""
     extents: Array
     """(D, n)"""
-    _within: tuple[Array, Array, Array]
+    within: tuple[Array, Array, Array]
     """(D,) how many options, the pairs (m, 2) of `_next_inside`, and where those of each dimension end."""
 
     @classmethod
@@ -87,35 +87,34 @@ class TileGrid:
         those that are smaller there, and where `along` (D,) says so, but equal in the others."""
         found = np.array(values, dtype=np.float64).ravel()
         taken = np.ones(len(self.options), dtype=bool) if along is None else along
-        given = *self._within, taken, -1 if smaller is None else smaller
-        if native.fast is None or native.fast.inside(found, *given) is None:
+        given = *self.within, taken, -1 if smaller is None else smaller
+        if native.bounds is None or native.bounds.inside(found, *given) is None:
             from .bound_uncompiled import inside
 
             inside(found, *given)
         return found
 
-    def shares(self, fits: Array, limit: float, tiles: Rows) -> tuple[Array, Array, Array, Array]:
-        """m ways to share a fan-out of at most `limit` children, each many at a time: how many (D, m) they are at least along
-        every dimension, and at most, for which of the `tiles` (m, n) bool one of them might hold its part, one that `fits`
-        (N,), and how many (m,) they are at most."""
+    def shares(self, fits: Array, limit: float, tiles: Rows) -> Shares:
+        """Ways to share a fan-out of at most `limit` children, for the `tiles` (n,) that they might hold together: where one of
+        them `fits` (N,)."""
         for wide in itertools.count(1):  # bits
             steps = [np.arange(int(np.log2(min(limit, size))) // wide + 1) for size in self.layout.sizes]
             ways = np.stack(np.meshgrid(*steps, indexing="ij")).reshape(len(steps), -1)
             ways = ways[:, wide * ways.sum(axis=0) <= np.log2(limit) + 1e-9]
             if (ways.shape[1] <= MOST_WAYS and ways.shape[1] * len(tiles) <= MOST_MARKS) or ways.shape[1] == 1:
                 break
-        parts, largest = list[list[Array]](), []
-        for step, option, tile, way in zip(steps, self.options, np.unravel_index(tiles, self.shape), ways, strict=True):
+        places, largest, first = [], [], np.cumsum([0, *map(len, steps[:-1])])
+        strides = np.cumprod([1, *self.shape[:0:-1]])[::-1]
+        for step, option, tile, way, stride in zip(
+            steps, self.options, np.unravel_index(tiles, self.shape), ways, strides, strict=True
+        ):
             ways_of = np.where(option[:, None] % option == 0.0, option, 1.0)
             most = [np.where(ways_of < 2.0 ** (wide * (e + 1)), ways_of, 1.0).max(axis=1) for e in step]
-            parts = [[len(option) * own for own in part] for part in parts]
-            parts.append([np.searchsorted(option, option / each)[tile] for each in most])
+            places += [(np.searchsorted(option, option / each) * stride)[tile] for each in most]
             largest.append(np.array([each.max() for each in most])[way])
-        some = np.empty((ways.shape[1], len(tiles)), dtype=bool)
-        for i, every in enumerate(ways.T.tolist()):
-            fits.take(reduce(np.add, [part[e] for part, e in zip(parts, every, strict=True)]), out=some[i])
         count = np.array(largest)
-        return 2.0 ** (wide * ways), count, some, np.minimum(limit, count.prod(axis=0))
+        children = np.minimum(limit, count.prod(axis=0))
+        return Shares(wide * ways, count, children, (ways + first[:, None]).T.copy(), np.array(places), fits)
 
     def spread(self, fits: Array, splits: Array) -> Array:
         """(n,) bool: a superset of the tiles that the children of a level hold together: one that `fits` times one of the
@@ -175,6 +174,34 @@ def _next_inside(option: tuple[float, ...]) -> list[tuple[int, int]]:
 
 
 @attrs.frozen(eq=False)
+class Shares:
+    """W ways to share a fan-out, each many at a time, and n tiles that its children might hold together."""
+
+    steps: Array
+    """(D, W) log2 of the number of children along every dimension, at least .."""
+    most: Array
+    """.. and (D, W) how many these are at most .."""
+    children: Array
+    """.. and (W,) in all."""
+    rows: Array
+    """(W, D) those of `places` that belong to a way: their sum is where the part of a child is among all tiles."""
+    places: Array
+    """(E, n)"""
+    fits: Array
+    """(N,) bool by tile: whether it can be held."""
+
+    @classmethod
+    def unknown(cls, dims: int, limit: float, tiles: int) -> Shares:
+        """One, of which nothing is known but the number of children."""
+        none, most, rows = np.zeros((dims, 1), np.int64), np.full((dims, 1), limit), np.zeros((1, dims), np.int64)
+        return cls(none, most, np.full(1, limit), rows, np.zeros((1, tiles), np.int64), np.ones(1, dtype=bool))
+
+    def some(self) -> Array:
+        """(W, n) bool: whether a way has one of which a child might hold its part of a tile."""
+        return np.asarray(self.fits[self.places[self.rows].sum(axis=1)])
+
+
+@attrs.frozen(eq=False)
 class OuterTiles:
     """Tiles of the level next to the outermost one, each with every loop that may be innermost around it: N classes of
     designs. Where they are not known there is one, of which nothing is."""
@@ -210,11 +237,11 @@ class OuterTiles:
         tiles = np.flatnonzero(grid.fits(least, 1))
         if not tiles.size:
             return cls.nothing(lay)  # nor does any design
-        extents = grid.extents[:, tiles]
+        extents = grid.extents.take(tiles, axis=1)
         words, loops = grid.words(extents), lay.sizes[:, None] / extents
-        by_loop = list(possible(loops))
+        there = possible(loops)
         stays, held = ([np.ones(1) for _ in range(lay.T)] for _ in range(2))
-        joined = np.concatenate([rows for _, rows in by_loop])
+        loop, joined = np.ascontiguousarray(np.nonzero(there))
         moved = [np.zeros(len(joined)) for _ in range(lay.T)]
         for t in range(lay.T):
             held[t] = words[t][joined]
@@ -222,24 +249,21 @@ class OuterTiles:
                 held[t] = np.ones(1)
                 continue
             sent = delivered(lay, t, words[t] * inside[t], grid.widths(t, extents), extents, loops, single=True)
-            moved[t] = np.concatenate([sent[d][rows] for d, rows in by_loop])
+            moved[t] = sent[there]
             stays[t] = extents[~lay.relevant[t]].prod(axis=0)[joined]
-        loop = np.concatenate([np.full(len(rows), d) for d, rows in by_loop])
         return cls(grid, tiles[joined], loop, moved, stays, held)
 
 
-def possible(loops: Array) -> Iterator[tuple[int, Array]]:
-    """Every dimension, and the tiles of (D, n) `loops` around which its loop may be the innermost; a tile without any loop
-    around it has all of them."""
+def possible(loops: Array) -> Array:
+    """(D, n) bool: whether a loop may be the innermost around a tile, of (D, n) `loops`. Around a tile without any, each may."""
     busy = loops > 1.0
-    for d in range(len(loops)):
-        yield d, np.flatnonzero(busy[d] | ~busy.any(axis=0))
+    return np.asarray(busy | ~busy.any(axis=0))
 
 
 def delivered(
     lay: Layout, t: int, words: Array, widths: list[Array], extents: Array, loops: Array, single: bool = False
-) -> list[Array]:
-    """Per dimension whose loop is the innermost around a tile of `words` (N,): the least that is delivered (4.1).
+) -> Array:
+    """(D, n) by dimension whose loop is the innermost around a tile of `words` (n,): the least that is delivered (4.1).
 
     If the loop moves the tensor, each of its steps brings what it uncovers. So may the other loop along the same
     rank of a window, where its step is the same; all further loops deliver the tile anew. If the loop does not move
@@ -247,22 +271,14 @@ def delivered(
     more than one loop around the tile, so that the steps are those of the tile; what the inner loop has moved comes back
     before the other one moves.
     """
-    anew = np.ones_like(words)
-    for rank in lay.ranks[t]:
-        along = np.array([loops[d] for d, _ in rank])
-        idlest = along.min(axis=0)
-        step = np.array([c * extents[d] for d, c in rank])
-        none = (idlest > 1.0) & (len(rank) > 1) & (not single or step[0] == step[-1])
-        anew = anew * np.where(none, idlest, along.prod(axis=0))
-    found = [words * anew for _ in lay.dims]
-    every = np.where(lay.relevant[t][:, None], loops, lay.turns(extents)).prod(axis=0)
-    for rank, width in zip(lay.ranks[t], widths, strict=True):
-        along = np.array([loops[d] for d, _ in rank]).prod(axis=0)
-        for d, c in rank:
-            uncovered = words * np.minimum(1.0, c * extents[d] / width)
-            inner = along
-            for o, other in rank:
-                if o != d and single:
-                    inner = np.where((loops[d] > 1.0) & (other * extents[o] != 2.0 * c * extents[d]), loops[d], along)
-            found[d] = every / inner * (words + (inner - 1.0) * uncovered)
+    ranks = np.array([[*rank[0], *(rank[1] if len(rank) > 1 else (-1, 0))] for rank in lay.ranks[t]], np.int64).reshape(
+        -1, 4
+    )
+    found = np.empty(extents.shape)
+    turns, moves = lay.turns(extents), np.ascontiguousarray(lay.relevant[t])
+    given = found, words, np.array(widths).reshape(len(ranks), len(words)), extents, loops, turns, ranks, moves, single
+    if native.bounds is None or native.bounds.delivered(*given) is None:
+        from .bound_uncompiled import delivered as fallback
+
+        fallback(*given)
     return found

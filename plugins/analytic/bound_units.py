@@ -10,14 +10,14 @@ all of a leader's tile in the child. All is told as what a way costs more than w
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from functools import reduce
 from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
 
 from sparsemap.pieces.contracts.base import Array
+
+from . import native
 
 if TYPE_CHECKING:
     from .bound_filters import LeastAccesses
@@ -65,22 +65,10 @@ class LeastUnits:
         )
         return cls(widths, operands, *told)
 
-    def wide(self, d: int, log_extents: Array) -> Array:
-        """(n,) what a dimension adds to the places in `widths`, where tiles have 2 ** `log_extents` (n,) there at most."""
-        return np.clip(log_extents, 0, self.widths.shape[d] - 1) * math.prod(self.widths.shape[d + 1 :])
-
-    def place(self, i: int, log_words: Array) -> Array:
-        """(n,) what operand i adds to the places in `told`, where tiles have 2 ** `log_words` (n,) words or more."""
-        steps = np.maximum(0.0, STEPS * (log_words - 1e-9)).astype(np.intp)
-        return np.minimum(steps, self.told.shape[i] - 1) * math.prod(self.told.shape[i + 1 :])
-
-    def of_tiles(self, wide: Sequence[Array], places: Sequence[Array]) -> Array:
-        """(n,) pJ, where children have tiles that are so `wide` along every dimension, with such `places` of the operands."""
-        pj = self.widths.take(reduce(np.add, wide))
-        if not self.operands:
-            return pj
-        at = reduce(np.add, places)
-        return np.maximum(pj + self.told_alone.take(at), self.told.take(at))
+    @property
+    def shape(self) -> Array:
+        """(D + 2,) of the tables, or (D,) without metadata."""
+        return np.array([*self.widths.shape, *self.told.shape])
 
 
 def _told(words: LeastWords, accesses: LeastAccesses, rows: Array) -> Array:
@@ -125,6 +113,9 @@ def _least(rows: Array) -> Array:
     rows = np.unique(np.maximum(rows, 0.0), axis=1)
     if rows.shape[1] > MOST_WAYS:
         return rows
-    below: Array = np.less_equal(rows[:, None, :], rows[:, :, None]).all(axis=0)
-    np.fill_diagonal(below, False)
-    return rows[:, np.logical_not(below.any(axis=1))]
+    found = np.empty(rows.shape[1], dtype=bool)
+    if native.bounds is None or native.bounds.beaten(found, np.ascontiguousarray(rows)) is None:
+        from .bound_uncompiled import beaten
+
+        beaten(found, rows)
+    return rows[:, ~found]

@@ -1,4 +1,4 @@
-/* Units of ranks (6.2) whose formats are lists of positions (`declarative/codes.py`): what the tables lack for them, and the sums over
+/* Units of ranks (6.2) whose formats are lists of positions (`declarative/codes.py`) or expressions of counts (`programs.py`): what the tables lack for them, and the sums over
  * the occupancies of a tile in one pass, with the numbers of `occupancy/expected.py` to the last bit. Logarithms and exponentials are
  * NumPy's own loops.
  *
@@ -16,7 +16,10 @@ enum { BLOCK = 128 }; /* points at once */
 enum { ALL, MASK, COORDINATES, RUNS }; /* as `LISTS` has them */
 enum { NOTHING, MARKER, SAME, EVEN, COUNT, PARENT }; /* what tells where a fiber ends, as `ENDS` has it */
 /* what a format is */
-enum { GROUPED, UPPER, UPPER_END, LIST, END, TOLD, PADDED, COMPRESSED, CODES };
+enum { GROUPED, UPPER, UPPER_END, LIST, END, TOLD, PADDED, COMPRESSED, COUNTED, PROGRAMS, MOST_STEPS = 16, CODES = PROGRAMS + 4 * MOST_STEPS };
+/* steps of a program (`OPERATIONS`), and what it may know (`QUANTITIES`) */
+enum { STOP, QUANTITY, NUMBER, PLUS, MINUS, TIMES, OVER, CEIL, FLOOR, MINIMUM, MAXIMUM };
+enum { FIBERS, OF_FIBER, OCCUPIED, COORD, OFFSET, ALL_FIBERS, FULLEST, QUANTITIES };
 /* what is known of a rank at any occupancy; those of the list of groups, and of the list in a group or fiber */
 enum { UPPER_WIDTH, UPPER_COUNT, INNER, WIDTH, COUNT_BITS, MOST, COORD_BITS, READABLE, READABLE_EVEN, NUMBERS };
 enum { SLOTS = NUMBERS, LENGTH, LONGEST, GROUPS_OF, USUAL, ALL_NUMBERS };
@@ -33,7 +36,7 @@ typedef struct {
 } Loops;
 
 /* Bits of what tells the ends of fibers, of so many bits an entry and a count (`Counted.header`). */
-static double header(int64_t end, double fibers, double width, double count, int even) {
+static double header(double end, double fibers, double width, double count, int even) {
     if (end == MARKER) return fibers * width;
     if (end == SAME) return min2(fibers, 1.0) * count;
     if (end == COUNT || end == PARENT || (end == EVEN && !even)) return fibers * count;
@@ -110,10 +113,10 @@ static double best_bits(const Loops *f, double length, double usual, double most
     return best;
 }
 
-/* Bits of a format at n <= BLOCK points (`ExpressionFormat.encoded`), and how many offsets it has; whether groups are equally full at
- * the last point. */
-static int counted(const Loops *f, const int64_t *code, const double *rank, int n, const double *fibers, const double *occupied,
-                    const double *groups, double *bits, double *offsets) {
+/* Bits of a format at n <= BLOCK points (`ExpressionFormat.encoded`), and how many offsets it has; `even`: whether groups are equally
+ * full at the last point. */
+static int counted(const Loops *f, const double *code, const double *rank, int n, const double *fibers, const double *occupied,
+                    const double *groups, double *bits, double *offsets, int *evenly) {
     double filled[BLOCK] = {0.0}, each[BLOCK], slots = rank[SLOTS], length = rank[LENGTH], inner = rank[INNER], width = rank[WIDTH];
     int even = 0;
     double count = rank[GROUPS_OF], all = code[GROUPED] ? slots * count : slots, most = rank[MOST], of_none = 0.0;
@@ -144,7 +147,37 @@ static int counted(const Loops *f, const int64_t *code, const double *rank, int 
         if (code[LIST] == RUNS) own = max2(all * each[i] - (all - there) * of_none, 0.0) * width + ends;
         bits[i] = upper + own;
     }
-    return even;
+    *evenly = even;
+    return 1;
+}
+
+/* A program of a format at n <= BLOCK points; whether it is one. */
+static int run(const double *program, const double *const *quantity, int n, double *found) {
+    double stack[MOST_STEPS][BLOCK];
+    int top = -1;
+    for (int step = 0; step < MOST_STEPS && program[2 * step] != STOP; step++) {
+        int kind = (int)program[2 * step], which = (int)program[2 * step + 1], pushes = kind == QUANTITY || kind == NUMBER;
+        if (!(program[2 * step] > STOP && program[2 * step] <= MAXIMUM)) return 0;
+        if (kind == QUANTITY && !(program[2 * step + 1] >= 0.0 && program[2 * step + 1] < QUANTITIES)) return 0;
+        top += pushes ? 1 : kind == CEIL || kind == FLOOR ? 0 : -1;
+        if (top < 0) return 0;
+        double *a = stack[top];
+        const double *b = stack[top + (top + 1 < MOST_STEPS)];
+        for (int i = 0; i < n; i++) switch (kind) {
+            case QUANTITY: a[i] = quantity[which][i]; break;
+            case NUMBER: a[i] = program[2 * step + 1]; break;
+            case PLUS: a[i] = a[i] + b[i]; break;
+            case MINUS: a[i] = a[i] - b[i]; break;
+            case TIMES: a[i] = a[i] * b[i]; break;
+            case OVER: a[i] = a[i] / b[i]; break;
+            case CEIL: a[i] = ceil(a[i]); break;
+            case FLOOR: a[i] = floor(a[i]); break;
+            case MINIMUM: a[i] = min2(a[i], b[i]); break;
+            default: a[i] = max2(a[i], b[i]);
+            }
+    }
+    if (top == 0) memcpy(found, stack[0], n * sizeof *found);
+    return top == 0;
 }
 
 /* Of one column: the sum of p times it, its value at the largest occupancy, and the one that it has at all others, or NaN. */
@@ -167,8 +200,8 @@ static double of(int actual, double held, double there) { return actual ? min2(1
 
 /* Ranks in rows: shapes of so many `parts` each of tile, box and below, `SINGLE` numbers, that of a group, and the fullest fiber. */
 typedef struct {
-    const double *rows, *chances, *lists, *group;
-    const int64_t *codes, *factors;
+    const double *rows, *chances, *lists, *group, *codes;
+    const int64_t *factors;
     Py_ssize_t count, width, chance_count, list_count, formats, one;
     int parts, groups, actual, pointers, usual;
     Lookup tile, pair, told, empty;
@@ -191,7 +224,7 @@ static int given(Views *views, PyObject *const *args, Py_ssize_t nargs, int more
         !lookup(views, args[5], args[6], TILE, &g->tile) || !lookup(views, args[7], args[8], PAIR, &g->pair) ||
         !lookup(views, args[9], args[10], NUMBERS, &g->told) || (g->usual && !lookup(views, args[11], args[12], 1, &g->empty)) ||
         !(chances = view(views, args[13], "d", 1, 0)) || !(lists = view(views, args[14], "d", 1, 0)) ||
-        !(codes = view(views, args[16], "lq", 2, 0)) || !(group = view(views, args[17], "d", 1, 0)) ||
+        !(codes = view(views, args[16], "d", 2, 0)) || !(group = view(views, args[17], "d", 1, 0)) ||
         !(factors = view(views, args[18], "lq", 1, 0)))
         return 0;
     Loops *f = &g->loops;
@@ -305,7 +338,7 @@ static PyObject *lacking(PyObject *self, PyObject *const *args, Py_ssize_t nargs
 typedef struct {
     const double *tile, *chance, *filled[PARTS];
     double largest[PARTS], numbers[ALL_NUMBERS];
-    const int64_t *code;
+    const double *code;
     int64_t size;
     int merged, inside; /* inside: a merged window in which what lies below varies */
 } Rank;
@@ -384,6 +417,16 @@ static PyObject *steps(PyObject *self, PyObject *const *args, Py_ssize_t nargs) 
     return good ? found : Py_NewRef(Py_None);
 }
 
+/* Units of metadata and payload of a format at n <= BLOCK points (`ExpressionFormat.units`), and how many offsets it has. */
+static int programmed(const Rank *r, const double (*same)[BLOCK], int n, const double *fibers, const double *occupied, double *metadata,
+                      double *payload, double *offsets) {
+    const double *quantity[QUANTITIES], *program = r->code + PROGRAMS;
+    for (int j = 0; j < QUANTITIES; j++) quantity[j] = j == FIBERS ? fibers : j == OCCUPIED ? occupied : same[j];
+    for (int i = 0; i < n; i++)
+        offsets[i] = fibers[i] + (r->code[COMPRESSED] ? r->numbers[SLOTS] * occupied[i] : fibers[i] * r->numbers[LENGTH]);
+    return run(program, quantity, n, metadata) && run(program + 2 * MOST_STEPS, quantity, n, payload);
+}
+
 /* The sum of p times `units` over all occupancies of a merged window (`expected._total`). */
 static double total_of(const Given *g, const double *tile, double units) {
     int exponent;
@@ -410,16 +453,23 @@ static PyObject *units(PyObject *self, PyObject *const *args, Py_ssize_t nargs) 
     if (cut->shape[0] != 2 || pieces->shape[0] != 4 || pieces->shape[1] != m || out->shape[0] != g.count || out->shape[1] != UNITS)
         return none(&views);
     const int64_t *cut_rank = cut->buf, *cut_bin = cut_rank + m;
-    double fibers[BLOCK], occupied[BLOCK], groups[BLOCK], p[BLOCK], bits[BLOCK], offsets[BLOCK];
+    double fibers[BLOCK], occupied[BLOCK], groups[BLOCK], p[BLOCK], bits[BLOCK], offsets[BLOCK], payload[BLOCK] = {0.0};
+    double same[QUANTITIES][BLOCK]; /* of a rank at any occupancy */
     for (Py_ssize_t i = 0; i < g.count; i++) {
         Rank r;
         if (!known(&g, i, &r)) return none(&views);
         double *rank = r.numbers;
-        if (rank[WIDTH] < 0.0) { /* the best one of runs */
+        int by_program = r.code[COUNTED] != 0.0;
+        if (by_program) {
+            const int from[QUANTITIES] = {-1, LENGTH, -1, COORD_BITS, MOST, SLOTS, LONGEST};
+            for (int j = 0; j < QUANTITIES; j++)
+                for (int k = 0; from[j] >= 0 && k < BLOCK; k++) same[j][k] = rank[from[j]];
+            if (!(rank[WIDTH] >= 0.0 && rank[WIDTH] < INFINITY && rank[COUNT_BITS] >= 0.0 && rank[COUNT_BITS] < INFINITY)) return none(&views);
+        } else if (rank[WIDTH] < 0.0) { /* the best one of runs */
             rank[WIDTH] = best_bits(&g.loops, rank[INNER], rank[USUAL], rank[COORD_BITS]);
             rank[MOST] = ldexp(1.0, (int)rank[WIDTH]) - 1.0;
         }
-        Sum sums[2] = {{0.0, 0.0, 0.0}, {0.0, 0.0, 0.0}};
+        Sum sums[3] = {{0.0, 0.0, 0.0}, {0.0, 0.0, 0.0}, {0.0, 0.0, 0.0}};
         Py_ssize_t stop = piece;
         int even = 0;
         while (stop < m && cut_rank[stop] == i) stop++;
@@ -437,30 +487,39 @@ static PyObject *units(PyObject *self, PyObject *const *args, Py_ssize_t nargs) 
             }
             for (Py_ssize_t j = piece; j < stop; j++)
                 if (cut_bin[j] >= start && cut_bin[j] < start + some) p[cut_bin[j] - start] = 0.0;
-            even = counted(&g.loops, r.code, rank, (int)some, fibers, occupied, groups, bits, offsets);
-            if (!add(&sums[0], p, bits, (int)some, !start, ends) || !add(&sums[1], p, offsets, (int)some, !start, ends))
+            if (!(by_program ? programmed(&r, same, (int)some, fibers, occupied, bits, payload, offsets)
+                             : counted(&g.loops, r.code, rank, (int)some, fibers, occupied, groups, bits, offsets, &even)) ||
+                !add(&sums[0], p, bits, (int)some, !start, ends) || !add(&sums[1], p, offsets, (int)some, !start, ends) ||
+                (by_program && !add(&sums[2], p, payload, (int)some, !start, ends)))
                 return none(&views);
         }
         const double *of_pieces = pieces->buf;
         for (int some = 0; piece < stop; piece += some) {
             some = stop - piece < BLOCK ? (int)(stop - piece) : BLOCK;
-            counted(&g.loops, r.code, rank, some, of_pieces + piece, of_pieces + m + piece, of_pieces + 2 * m + piece, bits, offsets);
-            if (!add(&sums[0], of_pieces + 3 * m + piece, bits, some, 0, 0) ||
-                !add(&sums[1], of_pieces + 3 * m + piece, offsets, some, 0, 0))
+            const double *there = of_pieces + piece, *held = there + m, *listed = held + m, *chance = listed + m;
+            int unused;
+            if (!(by_program ? programmed(&r, same, some, there, held, bits, payload, offsets)
+                             : counted(&g.loops, r.code, rank, some, there, held, listed, bits, offsets, &unused)) ||
+                !add(&sums[0], chance, bits, some, 0, 0) || !add(&sums[1], chance, offsets, some, 0, 0) ||
+                (by_program && !add(&sums[2], chance, payload, some, 0, 0)))
                 return none(&views);
         }
-        for (int j = 0; j < 2; j++) /* 0 is 0 already */
+        for (int j = 0; j < 3; j++) /* 0 is 0 already */
             if (r.merged && sums[j].steady > 0.0) sums[j].total = total_of(&g, r.tile, sums[j].steady);
         double *found = (double *)out->buf + i * UNITS;
         memset(found, 0, UNITS * sizeof *found);
         found[METADATA] = sums[0].total, found[LARGEST_METADATA] = sums[0].largest, found[METADATA_BITS] = 1.0;
         if (g.pointers) found[OFFSETS] = sums[1].total, found[LARGEST_OFFSETS] = sums[1].largest;
+        if (by_program) {
+            found[PAYLOAD] = sums[2].total, found[LARGEST_PAYLOAD] = sums[2].largest;
+            found[METADATA_BITS] = rank[WIDTH], found[PAYLOAD_BITS] = rank[COUNT_BITS];
+        }
         found[NARROW] = rank[even ? READABLE_EVEN : READABLE] == 0.0;
     }
     return piece == m ? done(&views, g.count) : none(&views);
 }
 
-/* Merged windows of ranks (`bins.Windows`), by columns. */
+/* Merged windows of ranks (`pieces.Windows`), by columns. */
 typedef struct {
     const double *store, *origin, *step, *grain;
     const int64_t *edges, *sums, *samples;
@@ -498,7 +557,7 @@ static double step_at(const Windows *w, int64_t rank, int64_t bin, double value,
 }
 
 /* near(grain, rank, rises, means, occupied, source, value, first, around): for every step in `rises` (n,) the place it is of, the whole
- * number that is passed, and the four occupancies (4, each) around (`bins.cut`). */
+ * number that is passed, and the four occupancies (4, each) around (`pieces.cut`). */
 static PyObject *near(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     static const char *const kinds[] = {"d", "lq", "d", "d", "d", "lq", "d", "d", "d"};
     Views views = {.count = 0};
@@ -527,7 +586,7 @@ static PyObject *near(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
 }
 
 /* cut(store, edges, sums, samples, origin, step, grain, rank, bin, source, value, first, occupied, places, numbers): pieces (2, 2 m)
- * of the bins in which `occupied` (4 m,) passes whole numbers, as `bins.cut` has them: rank and bin, mean occupancy and probability;
+ * of the bins in which `occupied` (4 m,) passes whole numbers, as `pieces.cut` has them: rank and bin, mean occupancy and probability;
  * how many. */
 static PyObject *cut(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     static const char *const kinds[] = {"d", "lq", "lq", "lq", "d", "d", "d", "lq", "lq", "lq", "d", "d", "d", "lq", "d"};

@@ -175,11 +175,19 @@ class ExpressionFormat(Format):
 
         return encoded(self, fiber, outer)
 
-    def lists_of(self, outer: Outer, length: Array, offset_bits: Array) -> tuple[Sequence[int], Sequence[Array]] | None:
-        """What `encoded` of fibers (N,) goes by, as `units.c` has it: the code in whole numbers, and (9, N) numbers that are the
-        same at all occupancies. None: it does not know the format."""
+    def for_c(
+        self, outer: Outer | None, length: Array, offset_bits: Array
+    ) -> tuple[Sequence[float], Sequence[Array]] | None:
+        """What `encoded` of fibers (N,) goes by, as `units.c` has it: the code in numbers, and (9, N) numbers that are the same
+        at all occupancies; without `outer` that of `units`. None: it does not know the format."""
         entry = [text for text in (self._entry, self._group_entry) if "run_bits" in text and text != "run_bits"]
-        if type(self) is not ExpressionFormat or not self.decodable or self.groups == "runs" or entry:
+        if type(self) is not ExpressionFormat:
+            return None
+        if outer is None:
+            from .programs import counted
+
+            return counted(self, length, offset_bits)
+        if not self.decodable or self.groups == "runs" or entry:
             return None
         none, listed = np.zeros(len(length)), self._listed(outer)
         inner, upper, count = length, position_list("all", "", outer), none
@@ -199,7 +207,7 @@ class ExpressionFormat(Format):
             pairs = zip((count, inner), lists, strict=True)
             outside, inside = (Expected(none, none, n, none, np.abs(own[0]), own[1], even) for n, own in pairs)
             readable.append(upper.readable(outside) & listed.readable(inside))
-        return tuple(map(int, flags)), [*lists[0], inner, *lists[1], most, coord_bits, readable[0], readable[-1]]
+        return tuple(map(float, flags)), [*lists[0], inner, *lists[1], most, coord_bits, readable[0], readable[-1]]
 
     def _numbers(
         self, listed: PositionList, entry: str, length: Array, coord_bits: Array, offset_bits: Array

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, ClassVar
 
 import attrs
@@ -70,6 +71,10 @@ class ExpressionObjective(Objective):
     def monotone(self) -> bool:
         return grows(self.score_) and not {ALIASES.get(name, name) for name in self.costs} & {*FALLING}
 
+    @cached_property
+    def _expression(self) -> Expression:
+        return _parsed(self.score_)
+
     def score(self, evaluation: Evaluation) -> Array:
-        expression = _parsed(self.score_)
+        expression = self._expression
         return expression({name: evaluation.costs[name] for name in expression.names})

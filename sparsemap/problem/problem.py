@@ -235,7 +235,7 @@ class Problem:
     def levels(self) -> tuple[Level, ...]:
         """Storage levels, outermost first. `SpecError` with every mistake of the clock and the levels."""
         with placed("", self.file_of("hardware")):
-            levels = levels_of(self.hardware, self.registry)
+            levels = self._of_hardware(self.hardware, levels_of, self.hardware, self.registry)
         if self.given_chip is None:
             return levels
         from .other_chip import levels_on
@@ -341,7 +341,12 @@ class Problem:
         """All sizes, speeds, energies and areas of the hardware. `SpecError` with every figure that is wrong."""
         if self.given_chip is not None:
             return self.given_chip
-        return chip_of(self.levels, self.technology, self.hardware, self.registry, self.file_of("hardware"))
+        given = self.levels, self.technology, self.hardware, self.registry, self.file_of("hardware")
+        return self._of_hardware(self.levels, chip_of, *given)
+
+    def _of_hardware(self, key: Any, make: Callable[..., T], *arguments: Any) -> T:
+        """What was made of a hardware, or of its levels, once for all problems that have this very one."""
+        return self.registry.remember((make, id(key)), lambda: (key, make(*arguments)))[1]  # its number stays its own
 
     def on(self, chip: Chip) -> Problem:
         """The same workload, space and names on another chip, with the same number of levels; `SearchError` if it has

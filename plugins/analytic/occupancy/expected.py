@@ -11,11 +11,11 @@ from sparsemap.pieces.boundary import units_of
 from sparsemap.pieces.contracts.base import Array, Rows
 from sparsemap.pieces.contracts.sparsity import name_bits
 
-from .bins import CUTS
 from .lookup import Lists, take
-from .pairs import POINTS_AT_ONCE, Pairs
-from .points import RankPoints, share_of
-from .tiles import TAIL, Tiles
+from .pairs import POINTS_AT_ONCE
+from .pieces import CUTS, pieces
+from .points import RankPoints
+from .tiles import TAIL
 from .units import Ranks, RankUnits, UnitTables
 
 
@@ -41,13 +41,13 @@ class Points(NamedTuple):
     p: Array  # probability of the occupancy
 
 
-def points_of(listing: RankPoints, tiles: Tiles, pairs: Pairs) -> tuple[Points, Array, Points]:
+def points_of(tables: UnitTables, listing: RankPoints) -> tuple[Points, Array, Points]:
     """The points rank by rank, where those of each rank end (n,), and the pieces of bins that are cut.
 
     The last point of a rank is its largest occupancy, which has no probability. A window in which nothing depends on
     the occupancy has one point besides.
     """
-    ranks, left_out = listing.ranks, listing.left_out
+    ranks, left_out, tiles, pairs = listing.ranks, listing.left_out, tables.tiles, tables.pairs
     p_at, sizes = listing.chances(tiles)
     sizes = sizes + 1
     stops = np.cumsum(sizes)
@@ -65,14 +65,14 @@ def points_of(listing: RankPoints, tiles: Tiles, pairs: Pairs) -> tuple[Points, 
     length, slots = np.repeat(ranks.length, sizes), np.repeat(ranks.above, sizes)
     groups = np.zeros(len(length))
     if listing.group is not None:
-        count = np.repeat(listing.groups_of(slice(None)), sizes)
+        count = np.repeat(tables.groups_of(ranks), sizes)
         groups = count * gather(pairs.lists, listing.group.filled + left_out, listing.group.filled_largest)
     there = gather(pairs.lists, listing.box.filled + left_out, listing.box.filled_largest)
     held = gather(pairs.lists, listing.below.filled + left_out, listing.below.filled_largest)
     points = Points(
         fibers=slots * there,
         length=length,
-        occupied=length * share_of(held, there, tiles),
+        occupied=length * tables.share_of(held, there),
         coord_bits=np.repeat(name_bits(ranks.length), sizes),
         offset_bits=np.repeat(name_bits(ranks.positions + 1.0), sizes),
         slots=slots,
@@ -82,11 +82,11 @@ def points_of(listing: RankPoints, tiles: Tiles, pairs: Pairs) -> tuple[Points, 
         rank=np.repeat(np.arange(len(sizes)), sizes),
         p=gather(tiles.lists, p_at, 0.0),
     )
-    return points, ends, _pieces(listing, points, starts, ends, tiles)
+    return points, ends, _pieces(tables, listing, points, starts, ends)
 
 
-def _pieces(listing: RankPoints, points: Points, starts: Array, ends: Array, tiles: Tiles) -> Points:
-    """Pieces of the bins in which `occupied` passes whole numbers (`bins.cut`), in order of ranks.
+def _pieces(tables: UnitTables, listing: RankPoints, points: Points, starts: Array, ends: Array) -> Points:
+    """Pieces of the bins in which `occupied` passes whole numbers (`pieces.cut`), in order of ranks.
 
     The probability of bins that are cut is set to 0 in `points`.
     """
@@ -101,15 +101,15 @@ def _pieces(listing: RankPoints, points: Points, starts: Array, ends: Array, til
         return take(points, at)
     rank = points.rank[at]
     found = np.stack([points.occupied[at], points.occupied[at + 1]])
-    made = listing.pieces(tiles, rank, at - starts[rank], rises[at], found)
+    made = pieces(tables, listing.ranks, listing.tile, rank, at - starts[rank], rises[at], found)
     points.p[starts[made.rank] + made.bin] = 0.0
     own = {"fibers": made.fibers, "occupied": made.occupied, "groups": made.groups, "p": made.p}
     return take(points, starts[made.rank])._replace(**own)
 
 
 def expected_at(tables: UnitTables, listing: RankPoints) -> RankUnits:
-    points, ends, pieces = points_of(listing, tables.tiles, tables.pairs)
-    points = Points(*map(np.concatenate, zip(points, pieces, strict=True)))
+    points, ends, cut = points_of(tables, listing)
+    points = Points(*map(np.concatenate, zip(points, cut, strict=True)))
     count, form_of = len(ends), listing.ranks.format.astype(np.int64)
     found, columns = RankUnits.zeros(count), np.zeros((3, len(points.p)))
     for number in np.flatnonzero(np.bincount(form_of)):

@@ -60,24 +60,22 @@ class Pairs:
 
     def _pairs(self, tiles: Rows, shapes: Array, subs: Array) -> Pair:
         asked, known = self.tiles.occupancy, self.tiles.at(tiles)
-        sizes, merged, largest = known.points, known.grain > 0.0, known.largest
+        sizes, merged, empty_largest = known.points, known.grain > 0.0, (known.largest == 0.0).astype(np.float64)
         inner = np.any(subs != shapes, axis=1) | asked.whole_too
         stops = np.cumsum(sizes)
-        k = self.tiles.lists.data[np.repeat(known.k - (stops - sizes), sizes) + np.arange(stops[-1])]
-        empty, empty_largest = (k == 0.0).astype(np.float64), (largest == 0.0).astype(np.float64)  # of whole tiles
-        ones = np.ones(inner.sum(), dtype=np.int64)
-        empty_largest[inner] = asked.within_many(subs[inner], shapes[inner], largest[inner], ones)
-        for some in (inner & ~merged, inner & merged):
-            if not some.any():
-                continue
-            points = np.repeat(some, sizes)
-            if merged[some][0]:
-                pair = np.repeat(np.flatnonzero(some), sizes[some])
-                empty[points] = asked.within_real(subs[pair], shapes[pair], k[points])
-            else:
-                empty[points] = asked.within_many(subs[some], shapes[some], k[points], sizes[some])
-        filled = 1.0 - empty
         pair = np.repeat(np.arange(len(sizes)), sizes)
+        k = self.tiles.lists.data[(known.k - stops + sizes)[pair] + np.arange(stops[-1])]
+        empty = (k == 0.0).astype(np.float64)  # of whole tiles
+        some, points, last = inner & ~merged, (inner & ~merged)[pair], inner.nonzero()[0]
+        which = np.concatenate([last, some.nonzero()[0]])
+        counts = np.where(np.arange(len(which)) < len(last), 1, sizes[which])
+        asked_k = np.concatenate([known.largest[last], k[points]])
+        found = asked.within_many(subs[which], shapes[which], asked_k, counts)
+        empty_largest[last], empty[points] = found[: len(last)], found[len(last) :]
+        if merged.any():
+            points = (inner & merged)[pair]
+            empty[points] = asked.within_real(subs[pair[points]], shapes[pair[points]], k[points])
+        filled = 1.0 - empty
         varies = np.zeros(len(sizes), dtype=bool)
         varies[pair[1:][(filled[1:] != filled[:-1]) & (pair[1:] == pair[:-1])]] = True
         return Pair(self.lists.add(filled) + stops - sizes, 1.0 - empty_largest, varies)

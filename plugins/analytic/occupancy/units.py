@@ -20,6 +20,8 @@ from .tiles import Tiles
 
 AskedFormat = tuple[Format, Outer | None]
 """A format that is asked for its units; or for those of its code, where ranks outside have told so much."""
+CODES = 9 + 2 * 2 * 16
+"""Numbers of a format's code, with its programs."""
 CALLS = 4
 """For one lot of ranks, at most: tables that start afresh in between would be asked for again and again."""
 LOOPS = np.exp, np.expm1, np.log1p, np.log2
@@ -74,7 +76,8 @@ class RankUnits(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What a format's lists of positions go by, as `units.c` has it: of groups, and of the positions of one."""
+    """What a format's lists of positions go by, as `units.c` has it: of groups, and of the positions of one; or its counts
+    (`ExpressionFormat.for_c`)."""
 
     group_entry: Array
     groups: Array
@@ -87,24 +90,27 @@ class Told(NamedTuple):
     readable_even: Array
 
 
-class ListedFormats:
-    """Those among some formats that are lists of positions from TOML, as `units.c` knows them."""
+class KnownFormats:
+    """Those among some formats that are in TOML, as `units.c` knows them."""
 
     def __init__(self, *formats: AskedFormat) -> None:
         self.formats, self.table, self.lock = formats, Table(Told), Lock()
         codes = [self._asked(number, np.ones(1), np.ones(1)) for number in range(len(formats))]
         self.known = np.array([code is not None for code in codes])
-        self.codes = np.array([(0,) * 8 if code is None else code[0] for code in codes], dtype=np.int64)
+        self.codes = np.zeros((len(formats), CODES))
+        for row, code in zip(self.codes, codes, strict=True):
+            if code is not None:
+                row[: len(code[0])] = code[0]
 
     @property
     def size(self) -> int:
         """Numbers kept."""
         return self.table.size
 
-    def _asked(self, number: int, length: Array, offset_bits: Array) -> tuple[Sequence[int], Sequence[Array]] | None:
+    def _asked(self, number: int, length: Array, offset_bits: Array) -> tuple[Sequence[float], Sequence[Array]] | None:
         form, outer = self.formats[number]
-        lists_of = None if outer is None else getattr(form, "lists_of", None)
-        return None if lists_of is None else lists_of(outer, length, offset_bits)
+        told: Callable[..., Any] | None = getattr(form, "for_c", None)
+        return None if told is None else told(outer, length, offset_bits)
 
     def tell(self, form: Array, length: Array, offset_bits: Array) -> None:
         """Puts what fibers (N,) of so many positions go by into the table."""
@@ -134,13 +140,13 @@ class UnitTables:
         self.empties, self.group = empties, np.array([float(form.group) for form, _ in formats])
 
     @cached_property
-    def listed(self) -> ListedFormats:
-        return SHARED.get(ListedFormats, *self.formats)
+    def told(self) -> KnownFormats:
+        return SHARED.get(KnownFormats, *self.formats)
 
     def units(self, ranks: Ranks) -> RankUnits:
         """Units of ranks: in C where it knows their formats, else by the formats themselves."""
         if native.units is not None:
-            known = self.listed.known[ranks.format.astype(np.int64)]
+            known = self.told.known[ranks.format.astype(np.int64)]
             if known.all():
                 found = self._in_c(ranks)
                 if found is not None:
@@ -155,6 +161,16 @@ class UnitTables:
 
         return expected(self, ranks)
 
+    def groups_of(self, ranks: Ranks) -> Array:
+        """Groups of a fiber, (N,)."""
+        size = self.group[ranks.format.astype(np.int64)]
+        return np.ceil(ranks.length / size) if len(ranks.group) else ranks.length
+
+    def share_of(self, held: Array, there: Array) -> Array:
+        """The share of positions that hold something: of all fibers, or by Timeloop, in actual data, of those that are there."""
+        actual = self.tiles.occupancy.actual
+        return np.minimum(1.0, held / np.where(there > 0.0, there, 1.0)) if actual else held
+
     def _in_c(self, ranks: Ranks) -> RankUnits | None:
         """By `units.c`; None: it does not know some numbers."""
         rows = np.ascontiguousarray(
@@ -162,18 +178,18 @@ class UnitTables:
         )
         n = len(ranks.tile)
         for _ in range(CALLS):
-            with self.listed.lock:
+            with self.told.lock:
                 given = self._given(rows, n, len(ranks.group) > 0)
                 lacks = native.units.lacking(*given)
                 if lacks is None:
                     return None
                 tiles, pairs, told, empty = (np.frombuffer(part) for part in lacks)
                 if told.size:
-                    self.listed.tell(*columns_of(told, 3))
+                    self.told.tell(*columns_of(told, 3))
                 elif not any(map(len, lacks)):
                     cut = NONE
                     if self.tiles.merged:
-                        from .points import cut_bins
+                        from .pieces import cut_bins
 
                         cut = cut_bins(self, ranks, given)
                     out = np.empty((len(rows), len(RankUnits._fields)))
@@ -189,13 +205,11 @@ class UnitTables:
 
     def _given(self, rows: Array, n: int, groups: bool) -> tuple[Any, ...]:
         """What all doors of `units.c` take, for ranks in rows, whose shapes are `n` numbers each."""
-        tables = [
-            table for one in (self.tiles, self.pairs, self.listed) for table in (one.table.places, one.table.data)
-        ]
+        tables = [table for one in (self.tiles, self.pairs, self.told) for table in (one.table.places, one.table.data)]
         empties = (self.empties.places, self.empties.data) if self.empty is not None else (None, None)
         flags = n, groups, self.tiles.occupancy.actual, self.pointers
         lists = self.tiles.lists.data, self.pairs.lists.data, self.tiles.one
-        return rows, *flags, *tables, *empties, *lists, self.listed.codes, self.group, FACTORS, LOOPS
+        return rows, *flags, *tables, *empties, *lists, self.told.codes, self.group, FACTORS, LOOPS
 
 
 def columns_of(data: Array, width: int) -> list[Array]:

@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 from sparsemap_plugins.analytic import bound
+from sparsemap_plugins.analytic.bound_uncompiled import units_pj
 from sparsemap_plugins.analytic.bound_units import LeastUnits
 
 import sparsemap
@@ -27,8 +28,9 @@ def units_of(problem: sparsemap.Problem) -> LeastUnits:
 
 
 def pj_of(units: LeastUnits, log_extents: np.ndarray, log_words: list[np.ndarray]) -> np.ndarray:
-    wide = [units.wide(d, extents) for d, extents in enumerate(log_extents)]
-    return units.of_tiles(wide, [units.place(i, words) for i, words in enumerate(log_words)])
+    logs, none = log_extents.astype(np.int64), np.zeros(len(log_extents), np.int64)
+    words, cut = np.array(log_words), np.zeros(2)
+    return units_pj(units.widths, units.shape, logs, none, units.told_alone, units.told, words, cut)
 
 
 def dense(lanes: int) -> sparsemap.Problem:

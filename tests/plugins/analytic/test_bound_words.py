@@ -8,6 +8,7 @@ from sparsemap_plugins.analytic import native
 from sparsemap_plugins.analytic.actions import SKIP
 from sparsemap_plugins.analytic.bound_filters import LeastAccesses
 from sparsemap_plugins.analytic.bound_tiles import TileGrid
+from sparsemap_plugins.analytic.bound_uncompiled import kept
 from sparsemap_plugins.analytic.bound_words import LeastWords
 from sparsemap_plugins.analytic.prepared import ModelTables
 from test_bound import assert_bounded
@@ -47,9 +48,9 @@ def test_no_tile_has_fewer_bits_of_metadata_than_a_readable_code_takes(density: 
     assert seen > 30
 
 
-@pytest.mark.parametrize("fast", [native.fast, None], ids=["C", "NumPy"])
-def test_the_least_of_tiles_inside_is_that_over_all_divisors(fast, monkeypatch) -> None:
-    monkeypatch.setattr(native, "fast", fast)
+@pytest.mark.parametrize("bounds", [native.bounds, None], ids=["C", "NumPy"])
+def test_the_least_of_tiles_inside_is_that_over_all_divisors(bounds, monkeypatch) -> None:
+    monkeypatch.setattr(native, "bounds", bounds)
     problem = sized(0.5, m=12, k=8, n=6)
     grid = TileGrid.of(tables(problem).layout)
     assert grid is not None
@@ -71,8 +72,8 @@ def test_every_way_to_share_a_fan_out_is_among_those_that_are_tried_together(lim
     grid = TileGrid.of(tables(sized(0.5, m=12, k=8, n=6)).layout)
     assert grid is not None
     fits = grid.extents.prod(axis=0) <= 6
-    same, most, some, children = grid.shares(fits, limit, np.arange(len(fits)))
-    shares = list(zip(same.T, most.T, some, children, strict=True))
+    found = grid.shares(fits, limit, np.arange(len(fits)))
+    shares = list(zip(2.0**found.steps.T, found.most.T, found.some(), found.children, strict=True))
     for split in grid.extents[:, grid.extents.prod(axis=0) <= limit].T:
         for place, tile in enumerate(grid.extents.T):
             part = tile / split
@@ -194,12 +195,13 @@ def test_filters_leave_what_tiles_of_children_meet_and_pass_the_others_in_time()
         every = cell.read + cell.gone_read
         rows = np.flatnonzero((cell.gone_read > 0.0) & (every > 100.0) & evaluation.valid)
         log_words = np.log2(detail.dense_reads[t, 1, rows])
-        least = accesses.kept_in_tiles(t, 1, log_words, np.log2(bounds[3:].prod(axis=0)[:, rows]))
-        kept = cell.read[rows] / every[rows]
-        assert (kept + 1.0 / every[rows] >= least * (1.0 - 1e-9)).all()
+        alone = np.zeros(2 + len(accesses.judged(t, 1)))
+        least = kept(alone, np.log2(bounds[3:].prod(axis=0)[:, rows]), log_words, *accesses.plan(t, 1))
+        left = cell.read[rows] / every[rows]
+        assert (left + 1.0 / every[rows] >= least * (1.0 - 1e-9)).all()
         tiles = detail.dense_fills[t, 2, rows] / detail.tile_words[t, 2, rows]
-        skips, missed = cell.kind[rows] == SKIP, (1.0 - kept) ** width
-        waits = np.where(missed < 1.0, kept * missed / np.where(missed < 1.0, 1.0 - missed, 1.0), 0.0)
+        skips, missed = cell.kind[rows] == SKIP, (1.0 - left) ** width
+        waits = np.where(missed < 1.0, left * missed / np.where(missed < 1.0, 1.0 - missed, 1.0), 0.0)
         assert (evaluation.cycles[rows] + 1.0 >= tiles * waits * (1.0 - 1e-6))[skips].all()
-        seen += int((skips & (least > kept / 2.0)).sum())
+        seen += int((skips & (least > left / 2.0)).sum())
     assert seen > 10

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import sysconfig
+from functools import cache
 from pathlib import Path
 
 import attrs
@@ -14,8 +15,9 @@ import pytest
 from native_settings import PRODUCT, SETTINGS
 from sparsemap_plugins.analytic import native
 from sparsemap_plugins.analytic.occupancy import Ranks, TensorTables
-from sparsemap_plugins.analytic.occupancy.bins import Bins, Windows, cut
+from sparsemap_plugins.analytic.occupancy.bins import Bins
 from sparsemap_plugins.analytic.occupancy.lookup import FACTORS
+from sparsemap_plugins.analytic.occupancy.pieces import Windows, cut
 from sparsemap_plugins.analytic.occupancy.shared import SHARED
 from sparsemap_plugins.analytic.occupancy.units import NONE, UnitTables
 from sparsemap_plugins.declarative.formats import ExpressionFormat
@@ -34,9 +36,9 @@ CASES = {**SETTINGS, "windows": (LARGE, "cloud", "full", "physical")}
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory):
-    if COMPILER is None:
+    if native.units is None and COMPILER is None:
         pytest.skip("no C compiler")
-    return built(SOURCE.read_text(), tmp_path_factory.mktemp("units"), "units")
+    return native.units or built(SOURCE.read_text(), tmp_path_factory.mktemp("units"), "units")
 
 
 def found(compiled, setting: str, formats=FORMATS, count: int = 60) -> tuple[bytes, int, int]:
@@ -47,8 +49,8 @@ def found(compiled, setting: str, formats=FORMATS, count: int = 60) -> tuple[byt
     problem = sparsemap.load_problem(workload, hardware, space, cost_model=model, registry=REGISTRY)
     rng, texts, known = np.random.default_rng(5), [], [0, 0]
 
-    def asked(self, ranks, own=UnitTables.units):
-        units = own(self, ranks)
+    def asked(self, ranks, pointed=None, own=TensorTables.units):
+        units = own(self, ranks, pointed)
         texts.append(b"".join(column.tobytes() for column in units))
         return units
 
@@ -59,7 +61,7 @@ def found(compiled, setting: str, formats=FORMATS, count: int = 60) -> tuple[byt
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(native, "units", compiled)
-        patch.setattr(UnitTables, "units", asked)
+        patch.setattr(TensorTables, "units", asked)
         patch.setattr(UnitTables, "_in_c", in_c)
         genomes = problem.space.repair(problem.space.guess(count, rng), rng)
         problem.evaluator.evaluate(genomes)
@@ -68,7 +70,7 @@ def found(compiled, setting: str, formats=FORMATS, count: int = 60) -> tuple[byt
     return b"".join(texts), known[1], known[0]
 
 
-@pytest.mark.parametrize("setting", sorted({*CASES} - {"timeloop"}))
+@pytest.mark.parametrize("setting", sorted(CASES))
 def test_units_are_the_same_to_the_last_bit(setting, compiled):
     units, known, others = found(compiled, setting)
     assert known and not others
@@ -81,9 +83,8 @@ def test_units_of_each_format_by_itself(name, compiled):
     assert found(compiled, "windows", formats)[0] == found(None, "windows", formats)[0]
 
 
-def test_formats_that_are_no_lists_of_toml_are_left_to_numpy(compiled, monkeypatch):
-    assert found(compiled, "timeloop")[1] == 0  # which asks for units, not for what an encoder writes
-    monkeypatch.setattr(ExpressionFormat, "lists_of", lambda *of: None)
+def test_formats_that_it_does_not_know_are_left_to_numpy(compiled, monkeypatch):
+    monkeypatch.setattr(ExpressionFormat, "for_c", lambda *of: None)
     assert found(compiled, "product")[1] == 0
 
 
@@ -97,8 +98,70 @@ def test_a_format_derived_from_that_of_toml_is_asked_itself():
 
     ones = np.ones(1)
     of_rank = sparsemap.Outer(), 4.0 * ones, 2.0 * ones
-    assert ExpressionFormat(compressed=True, lists="mask").lists_of(*of_rank) is not None
-    assert Twice(compressed=True, lists="mask").lists_of(*of_rank) is None
+    assert ExpressionFormat(compressed=True, lists="mask").for_c(*of_rank) is not None
+    assert Twice(compressed=True, lists="mask").for_c(*of_rank) is None
+
+
+COUNTS = [
+    "fibers * ceil(occupied)",
+    "slots * longest + 1.5e0",
+    "minimum(fibers, slots / 3) * floor(maximum(occupied, 1) - 0.5 / each)",
+    "coord_bits * offset_bits * (length + group)",
+    "7",
+]
+OTHERS = [
+    "fibers ** 2",
+    "where(fibers > 1, 1, 0)",
+    "0 - -fibers",
+    "log2(length)",
+    "fibers % 2",
+    "+".join(["fibers"] * 9),
+]
+
+
+def counting(text: str, **more: str) -> ExpressionFormat:
+    return ExpressionFormat(compressed=True, padded=True, metadata=text, params={"each": 3.0}, **more)
+
+
+def test_counts_are_those_of_numpy_to_the_last_bit(compiled):
+    bits = {"metadata_bits": "coord_bits / 3", "payload": "fibers", "payload_bits": "ceil(log2(offset_bits + 1))"}
+    plain = (text.replace("longest", "length").replace("each", "3") for text in COUNTS)
+    forms = [
+        *(counting(text, **bits) for text in COUNTS),
+        *(ExpressionFormat(compressed=False, bits=text) for text in plain),
+    ]
+    formats = tuple((form, None) for form in forms)
+    assert all(form.for_c(None, np.ones(1), np.ones(1)) for form, _ in formats)
+    rng, units = np.random.default_rng(7), []
+    below, length, above = (2.0 ** rng.integers(0, 5, 300) for _ in range(3))
+    rows = [below * length * above, below * length, below, length, above, np.arange(300.0) % len(formats), length]
+    ranks = Ranks(
+        *(row[None] for row in rows[:3]), *rows[3:], rng.integers(0, 2, 300) * 1.0, length / 2, np.zeros((0, 300))
+    )
+    for module in (compiled, None):
+        tables = TensorTables(Uniform(density=0.03).occupancy((1 << 20,)), frozenset(), formats, False, True)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(native, "units", module)
+            units.append(np.array(tables.units(ranks)))
+    assert np.array_equal(*units) and units[0].any(axis=1).sum() == 8
+
+
+@pytest.mark.parametrize("text", OTHERS)
+def test_counts_that_it_does_not_know_are_left_to_numpy(text):
+    assert counting(text).for_c(None, np.ones(1), np.ones(1)) is None
+    assert counting("1", metadata_bits="slots").for_c(None, np.ones(1), np.ones(1)) is None
+
+
+def test_programs_that_are_none_are_left_to_numpy(compiled):
+    (rows, *arguments), _ = given(compiled)
+    out, codes, rest = np.empty((1, 9)), arguments[15].copy(), (*arguments[16:], *NONE)
+    codes[:, 8:] = counting("fibers * 2").for_c(None, np.ones(1), np.ones(1))[0][8:]
+    assert compiled.units(rows[:1], *arguments[:15], codes, *rest, out) == 1
+    nan, wrong = np.nan, [(9, 3.0), (9, 5.0), (9, -1.0), (9, 99.0), (10, 7.0), (10, -1.0), (13, 0.0), (12, np.inf)]
+    for place, value in [*wrong, (9, nan), (10, nan)]:
+        changed = codes.copy()
+        changed[:, place] = value
+        assert compiled.units(rows[:1], *arguments[:15], changed, *rest, out) is None, (place, value)
 
 
 def given(compiled, shape: tuple[int, ...] = (64,)) -> tuple[list, np.ndarray]:
@@ -158,7 +221,7 @@ def test_arrays_that_do_not_fit_each_other_are_left_to_numpy(compiled):
         13: [np.zeros(3), None],
         14: [np.zeros(1), fine[14].astype(np.float32)],
         15: [-1, 1 << 40, "1"],
-        16: [np.zeros((2, 7), dtype=np.int64), fine[16][:1]],
+        16: [np.zeros((2, 7)), fine[16][:1], fine[16].astype(np.int64)],
         17: [np.ones(1), None],
         18: [FACTORS[:63]],
         19: [(np.exp,), (np.exp, np.exp, np.exp, 1), (np.exp, np.add, np.exp, np.log2)],
@@ -203,6 +266,8 @@ for setting in sorted({*tests.CASES} - {"timeloop"}):
     tests.found(module, setting, count=40)
 tests.test_doors_say_what_tables_lack_and_then_what_is_asked(module)
 tests.test_arrays_that_do_not_fit_each_other_are_left_to_numpy(module)
+tests.test_counts_are_those_of_numpy_to_the_last_bit(module)
+tests.test_programs_that_are_none_are_left_to_numpy(module)
 print("done")
 """
 
@@ -275,6 +340,8 @@ MUTANTS = [
     ("for (int64_t i = 1; i < (int64_t)samples; i++) total += p[i] * mantissa;", ""),
     ("g.pointers) found[OFFSETS]", "!g.pointers) found[OFFSETS]"),
     ("r->merged && !varies && r->size > 1", "0"),
+    ("case MINUS: a[i] = a[i] - b[i]; break;", "case MINUS: a[i] = b[i] - a[i]; break;"),
+    ("{-1, LENGTH, -1, COORD_BITS, MOST, SLOTS, LONGEST}", "{-1, LENGTH, -1, COORD_BITS, MOST, LONGEST, LONGEST}"),
     ("while (names < bits) names *= 2.0;", "names = bits;"),
     ("drops ? r->tile[LEFT_OUT] : 0.0", "0.0"),
     ("drops ? AT_P_SENT : AT_P", "AT_P"),
@@ -289,6 +356,11 @@ MUTANTS = [
 ]
 
 
+@cache
+def by_numpy(setting: str) -> bytes:
+    return found(None, setting)[0]
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(COMPILER is None, reason="no C compiler")
 @pytest.mark.parametrize("number", range(len(MUTANTS)))
@@ -297,5 +369,9 @@ def test_an_error_in_the_sums_is_noticed(number, tmp_path):
     assert text.count(before) == 1
     compiled = built(text.replace(before, after), tmp_path, "units")
     settings = "windows", "product", "shapes"
-    same = (found(compiled, setting)[0] == found(None, setting)[0] for setting in settings)
+    same = (found(compiled, setting)[0] == by_numpy(setting) for setting in settings)
+    try:
+        test_counts_are_those_of_numpy_to_the_last_bit(compiled)
+    except AssertionError:
+        return
     assert pieces(compiled) != pieces(None) or not all(same)

@@ -8,7 +8,16 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from sparsemap_plugins.analytic import occupancy as tables
-from sparsemap_plugins.analytic.occupancy import Ranks, TensorTables, bins, bins_uncompiled, expected, pairs, tiles
+from sparsemap_plugins.analytic.occupancy import (
+    Ranks,
+    TensorTables,
+    bins,
+    expected,
+    pairs,
+    pieces,
+    pieces_uncompiled,
+    tiles,
+)
 from sparsemap_plugins.analytic.occupancy.lookup import Table
 from sparsemap_plugins.densities import hypergeometric
 from sparsemap_plugins.densities.banded import Banded
@@ -220,10 +229,10 @@ def test_probabilities_below_any_point(whole):
     assert k[1] - k[0] > 1
     found = bins.Bins.of(k.astype(float), p, 1.0)
     one, zero = np.ones(1), np.zeros(1, int)
-    windows = bins.Windows(found.sums, zero, zero, len(k) * one, found.origin * one, found.step * one, one)
+    windows = pieces.Windows(found.sums, zero, zero, len(k) * one, found.origin * one, found.step * one, one)
     all_k, all_p = whole(lambda: hypergeometric.table(*numbers))
     some = slice(50, len(all_k) - 50)
-    below, _ = bins_uncompiled.below(windows, np.zeros(len(all_k) - 100, int), all_k[some] + 0.5)
+    below, _ = pieces_uncompiled.below(windows, np.zeros(len(all_k) - 100, int), all_k[some] + 0.5)
     assert below == pytest.approx(np.cumsum(all_p)[some], abs=1e-7)
 
 

@@ -322,7 +322,7 @@ def whole_line(line: str) -> str:
 @pytest.mark.slow
 def test_a_command_that_is_killed_ends_the_same_when_it_is_run_again(task):
     """SIGKILL, some chips on."""
-    words = [*task.networks, str(task.hardware), "--space", "small", "--budget", "8", "--layer-budget", "40", "-q"]
+    words = [*task.networks, str(task.hardware), "--space", "small", "--budget", "8", "--layer-budget", "10", "-q"]
     command = [sys.executable, "-m", "sparsemap", "design", *words, "--out"]
     subprocess.run([*command, str(task.out)], check=True)
     other, kept = task.out.with_name("killed"), task.out.with_name("killed") / "chips.jsonl"
@@ -622,8 +622,8 @@ mechanisms = { Buffer = ["skip-q-by-p"] }
 
 @pytest.mark.slow
 def test_of_every_chip_and_every_mapping_the_best_is_found_by_most_seeds(tmp_path, registry, monkeypatch):
-    """Every design of both layers is evaluated on all 80 chips that hold the constraint, of which one is the best; then 20
-    searches look for it, which try half of them."""
+    """Every design of both layers is evaluated on all 80 chips that hold the constraint, of which one is the best; then 10
+    searches look for it, which try half of them, with 16 designs a layer: with 8 six of them find it, with 24 chips eight."""
     monkeypatch.setattr("sparsemap_plugins.chips.result.save", lambda *_: [])  # figures are another test's
     (tmp_path / "chip.toml").write_text(EIGHTY)
     layer = 'einsum = "Z[m] = P[m, k] * Q[k]", density = { P = 0.5, Q = 0.5 }'
@@ -637,7 +637,7 @@ def test_of_every_chip_and_every_mapping_the_best_is_found_by_most_seeds(tmp_pat
         share="sizes",
         fuse=False,
         budget=40,
-        layer_budget=40,
+        layer_budget=16,
     )
     problem = outer_problem(task)
     segment, known = segment_of(problem), list[float]()
@@ -652,9 +652,9 @@ def test_of_every_chip_and_every_mapping_the_best_is_found_by_most_seeds(tmp_pat
         known.append(energy * 1e-12 * cycles / float(problem.chip.clock_hz))
     best, next_best = sorted(known)[:2]
     assert len(known) == 80 and next_best > best * (1 + 1e-6)
-    ends = [designed(attrs.evolve(task, seed=seed, out=tmp_path / str(seed))).edp_js for seed in range(20)]
+    ends = [designed(attrs.evolve(task, seed=seed, out=tmp_path / str(seed))).edp_js for seed in range(10)]
     assert min(ends) == pytest.approx(best, rel=1e-12)
-    assert sum(end <= best * (1 + 1e-12) for end in ends) >= 18
+    assert sum(end <= best * (1 + 1e-12) for end in ends) >= 9
 
 
 def test_designs_of_the_search_start_the_layers_of_the_chip(task):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -152,10 +153,15 @@ MUTANTS = [
 ]
 
 
+@cache
+def by_numpy(some, seed: int) -> bytes:
+    return some(None, seed)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(MUTANTS)))
 def test_an_error_in_the_loops_is_noticed(number, tmp_path):
     (before, after), text = MUTANTS[number], SOURCE.read_text()
     assert text.count(before) == 1
     compiled = built(text.replace(before, after), tmp_path, "chances")
-    assert any(some(compiled, seed) != some(None, seed) for some in (found, held, fullest) for seed in range(12))
+    assert any(some(compiled, seed) != by_numpy(some, seed) for some in (found, held, fullest) for seed in range(12))

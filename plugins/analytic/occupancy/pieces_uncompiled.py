@@ -8,7 +8,7 @@ import numpy as np
 
 from sparsemap.pieces.contracts.base import Array
 
-from .bins import Pieces, Windows
+from .pieces import Pieces, Windows
 
 
 def edge(windows: Windows, rank: Array, bin: Array) -> Array:
@@ -37,7 +37,7 @@ def cut(
     windows: Windows, rank: Array, bin: Array, rises: Array, means: Array, occupied: Array,
     occupied_at: Callable[[Array, Array], Array],
 ) -> Pieces:  # fmt: skip
-    """`bins.cut`."""
+    """`pieces.cut`."""
     times = rises.astype(np.int64)
     at = np.repeat(np.arange(len(times)), times)
     step = np.arange(len(at)) - np.repeat(np.cumsum(times) - times, times)

@@ -1,0 +1,71 @@
+"""Expressions of counts as `units.c` runs them: pairs of an operation and a number, for a stack."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sparsemap.pieces.contracts import Array, Outer
+from sparsemap.pieces.contracts.sparsity import name_bits
+
+if TYPE_CHECKING:
+    from .formats import ExpressionFormat
+
+QUANTITIES = "fibers", "length", "occupied", "coord_bits", "offset_bits", "slots", "longest"
+OPERATIONS = "end", "quantity", "number", "+", "-", "*", "/", "ceil", "floor", "minimum", "maximum"
+SIGNS: Mapping[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+MOST = 16
+"""Operations of a program, with its end."""
+
+
+def counted(
+    form: ExpressionFormat, length: Array, offset_bits: Array
+) -> tuple[Sequence[float], Sequence[Array]] | None:
+    """`ExpressionFormat.for_c` of what `units` says: bits of a unit of metadata and of payload stand for those of an entry and
+    a count, and for the highest run those that name a place in the tile below."""
+    one, none = np.ones(len(length)), np.zeros(len(length))
+    if not (form.bits or form.metadata):
+        told = None if form.group > 1 else form.for_c(Outer(), length, offset_bits)
+        return told and (told[0], [*told[1][:-2], one, one])
+    texts, widths = (form.metadata, form.payload), (form.unit_bits, form.payload_bits)
+    if form.bits:
+        texts, widths = (form.bits, "0"), ("1", "0")
+    programs = [program(text, {"group": float(form.group), **form.params}) for text in texts]
+    shape = {"length": length, "coord_bits": name_bits(length), "offset_bits": offset_bits}
+    expressions = [form._parse(text, frozenset({*shape, "slots"})) for text in widths]
+    if None in programs or any("slots" in expression.names for expression in expressions):
+        return None
+    bits = [expression(shape) for expression in expressions]
+    code = [0.0] * 7 + [float(form.compressed), 1.0, *(x for part in programs for x in part or ())]
+    return code, [none, none, length, *bits, offset_bits, shape["coord_bits"], one, one]
+
+
+def program(text: str, params: Mapping[str, float]) -> list[float] | None:
+    """2 `MOST` numbers; None: there is something in it that is not known there, or too much."""
+    steps = list[tuple[str, float]]()
+
+    def add(node: ast.expr) -> bool:
+        match node:
+            case ast.Constant(value=int() | float() as number):
+                steps.append(("number", float(number)))
+            case ast.Name(id=name) if name in QUANTITIES:
+                steps.append(("quantity", QUANTITIES.index(name)))
+            case ast.Name(id=name):
+                steps.append(("number", params[name]))
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in SIGNS and add(left) and add(right):
+                steps.append((SIGNS[type(op)], 0.0))
+            case ast.Call(func=ast.Name(id="ceil" | "floor" as name), args=[one]) if add(one):
+                steps.append((name, 0.0))
+            case ast.Call(func=ast.Name(id="minimum" | "maximum" as name), args=[one, two]) if add(one) and add(two):
+                steps.append((name, 0.0))
+            case _:
+                return False
+        return True
+
+    if not add(ast.parse(" ".join(text.split()), mode="eval").body) or len(steps) >= MOST:
+        return None
+    steps += [("end", 0.0)] * (MOST - len(steps))
+    return [x for name, value in steps for x in (float(OPERATIONS.index(name)), float(value))]
