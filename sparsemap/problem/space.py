@@ -11,11 +11,10 @@ import attrs
 import numpy as np
 
 from ..errors import EvaluationError, Mistake, SpecError, listed, unknown
-from ..pieces.boundary import guarded, locked, numbers, wrong
 from ..pieces.contracts import Array, Genes, Piece, Segment
-from ..pieces.contracts.base import NAMES, GeneColumns, Genomes, Naming
+from ..pieces.contracts.base import NAMES, Genomes, Naming
 from ..pieces.data_specs import SpaceSpec
-from .designs import SIZES, Decoded, Designs
+from .designs import Decoded, Designs
 from .problem import Problem
 
 if TYPE_CHECKING:
@@ -172,26 +171,9 @@ class Space:
         _check_draw(rng, count)
         if self.steps is not None and (made := self.steps.guess(count, rng)) is not None:
             return made
-        genomes = np.empty((count, len(self)), dtype=np.int64)
-        for name, segment in sorted(self.segments.items(), key=lambda item: SIZES not in item[1].provides):
-            for rows, problem in self._by_chip(genomes, count) if SIZES not in segment.provides else self._one(count):
-                shape = (len(self.segment_genes[name].names), len(rows))
-                genomes[rows, self.slices[name]] = self._genes(segment, "guess", shape, len(rows), problem, rng).T
-        return genomes
+        from .segmentwise import guess
 
-    def _one(self, count: int) -> list[tuple[Array, Problem]]:
-        return [(np.arange(count), self.problem)]
-
-    def _by_chip(self, genomes: Genomes, count: int) -> list[tuple[Array, Problem]]:
-        """Rows of genomes, and the problem with the sizes that their genes say, for what depends on capacities and fan-outs."""
-        name = next((name for name, segment in self.segments.items() if SIZES in segment.provides), None)
-        if name is None or not count:
-            return self._one(count)
-        from .layouts import by_layout, layout_in, with_layout
-
-        genes = np.ascontiguousarray(genomes[:, self.slices[name]].T)
-        designs = Designs({SIZES: self._columns(self.segments[name], genes)[SIZES]})
-        return [(rows, with_layout(self.problem, layout_in(some)[0])) for rows, some in by_layout(designs)]
+        return guess(self, count, rng)
 
     def judged(self, problem: Problem) -> Space:
         """This space with classes of its own: those of its problem, or of a variant that has another objective or cost model."""
@@ -233,27 +215,9 @@ class Space:
         """The same of genomes that are known to be within bounds."""
         if self.steps is not None and (found := self.steps.decode(genomes)) is not None:
             return Designs(found)
-        by_gene = np.ascontiguousarray(genomes.T)
-        columns: dict[str, Array] = {}
-        for name, segment in self.segments.items():
-            columns.update(self._columns(segment, by_gene[self.slices[name]]))
-        return Designs(columns)
+        from .segmentwise import columns_of
 
-    def _columns(self, segment: Segment, genes: GeneColumns) -> Mapping[str, Array]:
-        """The columns that a segment decodes (g, B) to."""
-        with guarded(segment, "decode"):
-            columns = segment.decode(locked(genes), self.problem)
-            shapes = {name: column.shape[-1:] for name, column in columns.items()}
-        expected = dict.fromkeys(segment.provides, genes.shape[1:])
-        if shapes != expected:
-            raise wrong(segment, "decode", f"returned columns of batches {shapes}, expected {expected}")
-        return columns
-
-    def _genes(self, segment: Segment, method: str, shape: tuple[int, ...], *given: Any) -> GeneColumns:
-        """The genes (g, B) that a method of a segment returns."""
-        with guarded(segment, method):
-            genes = getattr(segment, method)(*given)
-        return numbers(segment, method, "genes", genes, shape, "iu")
+        return Designs(columns_of(self, genomes))
 
     def encode(self, designs: Designs) -> Array:
         """Designs -> (B, G) genomes that decode to them; `DesignError` where an encoding cannot express a design."""
@@ -275,10 +239,9 @@ class Space:
         if segment not in self.slices:
             raise EvaluationError(unknown("segment", str(segment), self.slices))
         _check_draw(rng)
-        changed, part = self.check(genomes).copy(), self.slices[segment]
-        genes = np.ascontiguousarray(changed[:, part].T)
-        changed[:, part] = self._genes(self.segments[segment], "vary", genes.shape, locked(genes), self.problem, rng).T
-        return changed
+        from .segmentwise import vary
+
+        return vary(self, self.check(genomes), segment, rng)
 
     def varied(self, genomes: Array, times: Array, rng: np.random.Generator) -> Array:
         """Genomes (n, G) after so many moves within each segment, `times` (segments, n) int64, one segment after the other."""
@@ -295,16 +258,9 @@ class Space:
     @cached_property
     def canonical_order(self) -> tuple[str, ...]:
         """Names of the segments; each comes after those whose columns tell which of its genes are canonical."""
-        rest, done = dict(self.segments), list[str]()
-        while rest:
-            open_columns = {column for segment in rest.values() for column in segment.provides}
-            ready = [name for name, segment in rest.items() if not open_columns & set(segment.canonical_needs)]
-            if not ready:
-                text = f"{' and '.join(rest)} need each other's columns to tell equal designs"
-                raise SpecError.at(self.problem.files.get("space", "space"), "segments", text)
-            done += ready
-            rest = {name: segment for name, segment in rest.items() if name not in ready}
-        return tuple(done)
+        from .segmentwise import canonical_order
+
+        return canonical_order(self)
 
     def canonical(self, genomes: Array, segments: Iterable[str] | None = None) -> Array:
         """Genomes (n, G) rewritten so that those which segments know to mean one design become equal, (n, G).
@@ -313,18 +269,9 @@ class Space:
         """
         if self.steps is not None and segments is None and (names := self.steps.canonical(genomes)) is not None:
             return names
-        by_gene, decoded = np.array(self.check(genomes).T, order="C"), dict[str, Mapping[str, Array]]()
-        for name in self.canonical_order if segments is None else segments:
-            segment, part = self.segments[name], self.slices[name]
-            columns: dict[str, Array] = {}
-            for other, provider in self.segments.items():
-                if set(provider.provides) & set(segment.canonical_needs):
-                    decoded[other] = decoded.get(other) or self._columns(provider, by_gene[self.slices[other]])
-                    columns.update(decoded[other])
-            decoded.pop(name, None)
-            genes = by_gene[part]
-            by_gene[part] = self._genes(segment, "canonical", genes.shape, genes, self.problem, columns)
-        return np.ascontiguousarray(by_gene.T)
+        from .segmentwise import canonical
+
+        return canonical(self, self.check(genomes), segments)
 
     def repair(self, genomes: Genomes, rng: np.random.Generator) -> Genomes:
         """Genomes (n, G) changed where a segment knows that the design would be invalid; some may stay invalid."""
@@ -335,34 +282,9 @@ class Space:
         _check_draw(rng)
         if self.steps is not None and (changed := self.steps.repair(genomes, rng)) is not None:
             return Decoded(changed, self.decoded(changed))
-        genomes = self.check(genomes)
-        parts = self._by_chip(genomes, len(genomes))
-        found = [self._repaired_on(problem, genomes[rows], rng) for rows, problem in parts]
-        if len(found) == 1:
-            return found[0]
-        order = np.argsort(np.concatenate([rows for rows, _ in parts]), kind="stable")
-        names, joined = found[0].designs.columns, np.concatenate([one.genomes for one in found])
-        columns = {name: np.concatenate([one.designs.columns[name] for one in found], axis=-1) for name in names}
-        return Decoded(joined[order], Designs(columns).take(order))
+        from .segmentwise import repaired
 
-    def _repaired_on(self, problem: Problem, genomes: Genomes, rng: np.random.Generator) -> Decoded:
-        """`repaired` of genomes that are designs of one chip."""
-        by_gene = np.array(genomes.T, order="C")
-        columns = {**self.decoded(by_gene.T).columns}
-        for name, segment in self.segments.items():
-            if type(segment).repair is Segment.repair:
-                continue
-            part = self.slices[name]
-            genes = by_gene[part]
-            genes.flags.writeable = False  # what is changed in place would not be seen here
-            repaired = self._genes(segment, "repair", genes.shape, genes, problem, columns, rng)
-            changed = np.flatnonzero((repaired != genes).any(axis=0))
-            if changed.size:
-                by_gene[part] = repaired
-                for key, column in self._columns(segment, np.ascontiguousarray(genes[:, changed])).items():
-                    columns[key] = columns[key].copy()  # what it was is the segment's
-                    columns[key][..., changed] = column
-        return Decoded(np.ascontiguousarray(by_gene.T), Designs(columns))
+        return repaired(self, self.check(genomes), rng)
 
 
 def _check_draw(rng: np.random.Generator, count: int = 0) -> None:

@@ -1,0 +1,133 @@
+"""What a `Space` does with genomes one segment after the other, where nothing does it for all of them at once; what segments
+return is checked. Genomes (n, G) are within bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import SpecError
+from ..pieces.boundary import guarded, locked, numbers, wrong
+from ..pieces.contracts import Array, Segment
+from ..pieces.contracts.base import GeneColumns, Genomes
+from .designs import SIZES, Decoded, Designs
+from .problem import Problem
+from .space import Space
+
+
+def guess(space: Space, count: int, rng: np.random.Generator) -> Genomes:
+    genomes = np.empty((count, len(space)), dtype=np.int64)
+    for name, segment in sorted(space.segments.items(), key=lambda item: SIZES not in item[1].provides):
+        every = [(np.arange(count), space.problem)]
+        for rows, problem in every if SIZES in segment.provides else _by_chip(space, genomes, count):
+            shape = (len(space.segment_genes[name].names), len(rows))
+            genomes[rows, space.slices[name]] = _genes(segment, "guess", shape, len(rows), problem, rng).T
+    return genomes
+
+
+def _by_chip(space: Space, genomes: Genomes, count: int) -> list[tuple[Array, Problem]]:
+    """Rows of genomes, and the problem with the sizes that their genes say, for what depends on capacities and fan-outs."""
+    name = next((name for name, segment in space.segments.items() if SIZES in segment.provides), None)
+    if name is None or not count:
+        return [(np.arange(count), space.problem)]
+    from .layouts import by_layout, layout_in, with_layout
+
+    genes = np.ascontiguousarray(genomes[:, space.slices[name]].T)
+    designs = Designs({SIZES: _columns(space, space.segments[name], genes)[SIZES]})
+    return [(rows, with_layout(space.problem, layout_in(some)[0])) for rows, some in by_layout(designs)]
+
+
+def columns_of(space: Space, genomes: Genomes) -> dict[str, Array]:
+    """The columns of their designs."""
+    by_gene = np.ascontiguousarray(genomes.T)
+    columns: dict[str, Array] = {}
+    for name, segment in space.segments.items():
+        columns.update(_columns(space, segment, by_gene[space.slices[name]]))
+    return columns
+
+
+def _columns(space: Space, segment: Segment, genes: GeneColumns) -> Mapping[str, Array]:
+    """The columns that a segment decodes (g, B) to."""
+    with guarded(segment, "decode"):
+        columns = segment.decode(locked(genes), space.problem)
+        shapes = {name: column.shape[-1:] for name, column in columns.items()}
+    expected = dict.fromkeys(segment.provides, genes.shape[1:])
+    if shapes != expected:
+        raise wrong(segment, "decode", f"returned columns of batches {shapes}, expected {expected}")
+    return columns
+
+
+def _genes(segment: Segment, method: str, shape: tuple[int, ...], *given: Any) -> GeneColumns:
+    """The genes (g, B) that a method of a segment returns."""
+    with guarded(segment, method):
+        genes = getattr(segment, method)(*given)
+    return numbers(segment, method, "genes", genes, shape, "iu")
+
+
+def vary(space: Space, genomes: Genomes, name: str, rng: np.random.Generator) -> Genomes:
+    changed, part = genomes.copy(), space.slices[name]
+    genes = np.ascontiguousarray(changed[:, part].T)
+    changed[:, part] = _genes(space.segments[name], "vary", genes.shape, locked(genes), space.problem, rng).T
+    return changed
+
+
+def canonical(space: Space, genomes: Genomes, segments: Iterable[str] | None) -> Genomes:
+    by_gene, decoded = np.array(genomes.T, order="C"), dict[str, Mapping[str, Array]]()
+    for name in space.canonical_order if segments is None else segments:
+        segment, part = space.segments[name], space.slices[name]
+        columns: dict[str, Array] = {}
+        for other, provider in space.segments.items():
+            if set(provider.provides) & set(segment.canonical_needs):
+                decoded[other] = decoded.get(other) or _columns(space, provider, by_gene[space.slices[other]])
+                columns.update(decoded[other])
+        decoded.pop(name, None)
+        genes = by_gene[part]
+        by_gene[part] = _genes(segment, "canonical", genes.shape, genes, space.problem, columns)
+    return np.ascontiguousarray(by_gene.T)
+
+
+def canonical_order(space: Space) -> tuple[str, ...]:
+    """See `Space.canonical_order`."""
+    rest, done = dict(space.segments), list[str]()
+    while rest:
+        open_columns = {column for segment in rest.values() for column in segment.provides}
+        ready = [name for name, segment in rest.items() if not open_columns & set(segment.canonical_needs)]
+        if not ready:
+            text = f"{' and '.join(rest)} need each other's columns to tell equal designs"
+            raise SpecError.at(space.problem.files.get("space", "space"), "segments", text)
+        done += ready
+        rest = {name: segment for name, segment in rest.items() if name not in ready}
+    return tuple(done)
+
+
+def repaired(space: Space, genomes: Genomes, rng: np.random.Generator) -> Decoded:
+    parts = _by_chip(space, genomes, len(genomes))
+    found = [_repaired_on(space, problem, genomes[rows], rng) for rows, problem in parts]
+    if len(found) == 1:
+        return found[0]
+    order = np.argsort(np.concatenate([rows for rows, _ in parts]), kind="stable")
+    names, joined = found[0].designs.columns, np.concatenate([one.genomes for one in found])
+    columns = {name: np.concatenate([one.designs.columns[name] for one in found], axis=-1) for name in names}
+    return Decoded(joined[order], Designs(columns).take(order))
+
+
+def _repaired_on(space: Space, problem: Problem, genomes: Genomes, rng: np.random.Generator) -> Decoded:
+    """`repaired` of genomes that are designs of one chip."""
+    by_gene = np.array(genomes.T, order="C")
+    columns = columns_of(space, by_gene.T)
+    for name, segment in space.segments.items():
+        if type(segment).repair is Segment.repair:
+            continue
+        part = space.slices[name]
+        genes = by_gene[part]
+        genes.flags.writeable = False  # what is changed in place would not be seen here
+        changed_genes = _genes(segment, "repair", genes.shape, genes, problem, columns, rng)
+        changed = np.flatnonzero((changed_genes != genes).any(axis=0))
+        if changed.size:
+            by_gene[part] = changed_genes
+            for key, column in _columns(space, segment, np.ascontiguousarray(genes[:, changed])).items():
+                columns[key] = columns[key].copy()  # what it was is the segment's
+                columns[key][..., changed] = column
+    return Decoded(np.ascontiguousarray(by_gene.T), Designs(columns))
