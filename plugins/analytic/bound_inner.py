@@ -125,11 +125,8 @@ class InnerTiles:
             mine[i] = own[t].pj
             still[:, i] = np.where(self.possible, self.parts[t].pj, 0.0).max(axis=1)
         found = np.empty((len(energy), len(outer.tile)))
-        given = found, energy, outer.tile, outer.loop, again, mine, still, lay.relevant[some], *grid.within
-        if native.bounds is None or native.bounds.in_classes(*given) is None:
-            from .bound_uncompiled import in_classes
-
-            in_classes(*given)
+        moves = lay.relevant[some]
+        native.step("in_classes", found, energy, outer.tile, outer.loop, again, mine, still, moves, *grid.within)
         return found
 
     def least(self, count: int, given: tuple[Any, ...], looks: Looks | None = None, tile: int | None = None) -> Array:
@@ -155,11 +152,7 @@ class InnerTiles:
         if units:
             units = *units[:2], *of_tiles(units[2]), units[3], *units[4:6], *of_tiles(*units[6:7]), *units[7:]
         choices = looks.kinds(self.known) if looks else None
-        found = energy, *inside, *of_tiles(np.log2(self.extents)), units, tuple(plain), choices
-        if native.bounds is None or native.bounds.shared(*found) is None:
-            from .bound_uncompiled import shared
-
-            shared(*found)
+        native.step("shared", energy, *inside, *of_tiles(np.log2(self.extents)), units, tuple(plain), choices)
         return energy
 
     def _ways(self, t: int, shares: Shares) -> Array:

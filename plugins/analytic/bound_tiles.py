@@ -88,10 +88,7 @@ class TileGrid:
         found = np.array(values, dtype=np.float64).ravel()
         taken = np.ones(len(self.options), dtype=bool) if along is None else along
         given = *self.within, taken, -1 if smaller is None else smaller
-        if native.bounds is None or native.bounds.inside(found, *given) is None:
-            from .bound_uncompiled import inside
-
-            inside(found, *given)
+        native.step("inside", found, *given)
         return found
 
     def shares(self, fits: Array, limit: float, tiles: Rows) -> Shares:
@@ -196,10 +193,6 @@ class Shares:
         none, most, rows = np.zeros((dims, 1), np.int64), np.full((dims, 1), limit), np.zeros((1, dims), np.int64)
         return cls(none, most, np.full(1, limit), rows, np.zeros((1, tiles), np.int64), np.ones(1, dtype=bool))
 
-    def some(self) -> Array:
-        """(W, n) bool: whether a way has one of which a child might hold its part of a tile."""
-        return np.asarray(self.fits[self.places[self.rows].sum(axis=1)])
-
 
 @attrs.frozen(eq=False)
 class OuterTiles:
@@ -276,9 +269,6 @@ def delivered(
     )
     found = np.empty(extents.shape)
     turns, moves = lay.turns(extents), np.ascontiguousarray(lay.relevant[t])
-    given = found, words, np.array(widths).reshape(len(ranks), len(words)), extents, loops, turns, ranks, moves, single
-    if native.bounds is None or native.bounds.delivered(*given) is None:
-        from .bound_uncompiled import delivered as fallback
-
-        fallback(*given)
+    wide = np.array(widths).reshape(len(ranks), len(words))
+    native.step("delivered", found, words, wide, extents, loops, turns, ranks, moves, single)
     return found
