@@ -18,7 +18,7 @@ import numpy as np
 from sparsemap.pieces.contracts.base import Array
 
 from . import native
-from .bound_tiles import OuterTiles, Shares, TileGrid, delivered, possible
+from .bound_tiles import FanoutShares, OuterTiles, TileGrid, delivered, possible
 
 if TYPE_CHECKING:
     from .bound_links import Handed, LeastLinks
@@ -64,7 +64,7 @@ class InnerTiles:
         the level need; `work`: cycles of computing for one child."""
         lay, s, words, grid, limit = self.layout, self.s, self.words, self.grid, self.limit
         inner, tiers = s == lay.S - 2 == 1 and words.network, dict[int, int]()
-        shares = Shares.unknown(lay.D, limit, len(self.tiles))
+        shares = FanoutShares.unknown(lay.D, limit, len(self.tiles))
         if words.network:
             shares = grid.shares(self.fits, limit, self.tiles)
         ends = least * np.array(SLOWER) if inner else np.zeros(0)
@@ -155,7 +155,7 @@ class InnerTiles:
         native.step("shared", energy, *inside, *of_tiles(np.log2(self.extents)), units, tuple(plain), choices)
         return energy
 
-    def _ways(self, t: int, shares: Shares) -> Array:
+    def _ways(self, t: int, shares: FanoutShares) -> Array:
         """(W, 2 + J) of a tensor: pJ of a bit to as many children as have the same words more than to one, how many others
         these are, and log2 of the most children along the dimensions of its filters."""
         times, dims = (2.0**shares.steps)[~self.layout.relevant[t]].prod(axis=0), self.accesses.judged(t, self.s)
@@ -166,7 +166,7 @@ class InnerTiles:
         logs = np.log2(shares.most[dims if t in self.filtered else []])
         return np.vstack([np.broadcast_to(more, times.shape), times - 1.0, logs]).T.copy()
 
-    def _units(self, shares: Shares) -> tuple[Array, ...] | None:
+    def _units(self, shares: FanoutShares) -> tuple[Array, ...] | None:
         """Accesses next to the compute units: the tables of `LeastUnits`, of tiles log2 of their extents, rounded down, and of
         words of operands, of ways log2 of the children along every dimension and of the most parts of operands they hold."""
         if not (units := self.units):

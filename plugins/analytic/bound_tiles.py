@@ -91,7 +91,7 @@ class TileGrid:
         native.step("inside", found, *given)
         return found
 
-    def shares(self, fits: Array, limit: float, tiles: Rows) -> Shares:
+    def shares(self, fits: Array, limit: float, tiles: Rows) -> FanoutShares:
         """Ways to share a fan-out of at most `limit` children, for the `tiles` (n,) that they might hold together: where one of
         them `fits` (N,)."""
         for wide in itertools.count(1):  # bits
@@ -111,7 +111,7 @@ class TileGrid:
             largest.append(np.array([each.max() for each in most])[way])
         count = np.array(largest)
         children = np.minimum(limit, count.prod(axis=0))
-        return Shares(wide * ways, count, children, (ways + first[:, None]).T.copy(), np.array(places), fits)
+        return FanoutShares(wide * ways, count, children, (ways + first[:, None]).T.copy(), np.array(places), fits)
 
     def spread(self, fits: Array, splits: Array) -> Array:
         """(n,) bool: a superset of the tiles that the children of a level hold together: one that `fits` times one of the
@@ -171,7 +171,7 @@ def _next_inside(option: tuple[float, ...]) -> list[tuple[int, int]]:
 
 
 @attrs.frozen(eq=False)
-class Shares:
+class FanoutShares:
     """W ways to share a fan-out, each many at a time, and n tiles that its children might hold together."""
 
     steps: Array
@@ -188,7 +188,7 @@ class Shares:
     """(N,) bool by tile: whether it can be held."""
 
     @classmethod
-    def unknown(cls, dims: int, limit: float, tiles: int) -> Shares:
+    def unknown(cls, dims: int, limit: float, tiles: int) -> FanoutShares:
         """One, of which nothing is known but the number of children."""
         none, most, rows = np.zeros((dims, 1), np.int64), np.full((dims, 1), limit), np.zeros((1, dims), np.int64)
         return cls(none, most, np.full(1, limit), rows, np.zeros((1, tiles), np.int64), np.ones(1, dtype=bool))
