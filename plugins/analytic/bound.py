@@ -64,12 +64,7 @@ ROUNDING = 1e-6
 def front(energy: Array, cycles: Array) -> tuple[Array, Array]:
     """The pairs that no other beats in both; neighbours are merged, to the least of each, where there are too many."""
     found: Array = np.empty((2, MOST_PAIRS))
-    given = found, np.ascontiguousarray(energy), np.ascontiguousarray(cycles)
-    count = None if native.bounds is None else native.bounds.front(*given)
-    if count is None:
-        from .bound_uncompiled import front as pairs
-
-        count = pairs(*given)
+    count = native.step("front", found, np.ascontiguousarray(energy), np.ascontiguousarray(cycles))
     return found[0, :count], found[1, :count]
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from sparsemap.pieces.contracts.base import Array
 
 from . import native
-from .bound_tiles import OuterTiles, Shares, TileGrid, delivered, possible
+from .bound_tiles import FanoutShares, OuterTiles, TileGrid, delivered, possible
 
 if TYPE_CHECKING:
     from .bound_links import Handed, LeastLinks
@@ -64,7 +64,7 @@ class InnerTiles:
         the level need; `work`: cycles of computing for one child."""
         lay, s, words, grid, limit = self.layout, self.s, self.words, self.grid, self.limit
         inner, tiers = s == lay.S - 2 == 1 and words.network, dict[int, int]()
-        shares = Shares.unknown(lay.D, limit, len(self.tiles))
+        shares = FanoutShares.unknown(lay.D, limit, len(self.tiles))
         if words.network:
             shares = grid.shares(self.fits, limit, self.tiles)
         ends = least * np.array(SLOWER) if inner else np.zeros(0)
@@ -125,11 +125,8 @@ class InnerTiles:
             mine[i] = own[t].pj
             still[:, i] = np.where(self.possible, self.parts[t].pj, 0.0).max(axis=1)
         found = np.empty((len(energy), len(outer.tile)))
-        given = found, energy, outer.tile, outer.loop, again, mine, still, lay.relevant[some], *grid.within
-        if native.bounds is None or native.bounds.in_classes(*given) is None:
-            from .bound_uncompiled import in_classes
-
-            in_classes(*given)
+        moves = lay.relevant[some]
+        native.step("in_classes", found, energy, outer.tile, outer.loop, again, mine, still, moves, *grid.within)
         return found
 
     def least(self, count: int, given: tuple[Any, ...], looks: Looks | None = None, tile: int | None = None) -> Array:
@@ -155,14 +152,10 @@ class InnerTiles:
         if units:
             units = *units[:2], *of_tiles(units[2]), units[3], *units[4:6], *of_tiles(*units[6:7]), *units[7:]
         choices = looks.kinds(self.known) if looks else None
-        found = energy, *inside, *of_tiles(np.log2(self.extents)), units, tuple(plain), choices
-        if native.bounds is None or native.bounds.shared(*found) is None:
-            from .bound_uncompiled import shared
-
-            shared(*found)
+        native.step("shared", energy, *inside, *of_tiles(np.log2(self.extents)), units, tuple(plain), choices)
         return energy
 
-    def _ways(self, t: int, shares: Shares) -> Array:
+    def _ways(self, t: int, shares: FanoutShares) -> Array:
         """(W, 2 + J) of a tensor: pJ of a bit to as many children as have the same words more than to one, how many others
         these are, and log2 of the most children along the dimensions of its filters."""
         times, dims = (2.0**shares.steps)[~self.layout.relevant[t]].prod(axis=0), self.accesses.judged(t, self.s)
@@ -173,7 +166,7 @@ class InnerTiles:
         logs = np.log2(shares.most[dims if t in self.filtered else []])
         return np.vstack([np.broadcast_to(more, times.shape), times - 1.0, logs]).T.copy()
 
-    def _units(self, shares: Shares) -> tuple[Array, ...] | None:
+    def _units(self, shares: FanoutShares) -> tuple[Array, ...] | None:
         """Accesses next to the compute units: the tables of `LeastUnits`, of tiles log2 of their extents, rounded down, and of
         words of operands, of ways log2 of the children along every dimension and of the most parts of operands they hold."""
         if not (units := self.units):

@@ -88,13 +88,10 @@ class TileGrid:
         found = np.array(values, dtype=np.float64).ravel()
         taken = np.ones(len(self.options), dtype=bool) if along is None else along
         given = *self.within, taken, -1 if smaller is None else smaller
-        if native.bounds is None or native.bounds.inside(found, *given) is None:
-            from .bound_uncompiled import inside
-
-            inside(found, *given)
+        native.step("inside", found, *given)
         return found
 
-    def shares(self, fits: Array, limit: float, tiles: Rows) -> Shares:
+    def shares(self, fits: Array, limit: float, tiles: Rows) -> FanoutShares:
         """Ways to share a fan-out of at most `limit` children, for the `tiles` (n,) that they might hold together: where one of
         them `fits` (N,)."""
         for wide in itertools.count(1):  # bits
@@ -114,7 +111,7 @@ class TileGrid:
             largest.append(np.array([each.max() for each in most])[way])
         count = np.array(largest)
         children = np.minimum(limit, count.prod(axis=0))
-        return Shares(wide * ways, count, children, (ways + first[:, None]).T.copy(), np.array(places), fits)
+        return FanoutShares(wide * ways, count, children, (ways + first[:, None]).T.copy(), np.array(places), fits)
 
     def spread(self, fits: Array, splits: Array) -> Array:
         """(n,) bool: a superset of the tiles that the children of a level hold together: one that `fits` times one of the
@@ -174,7 +171,7 @@ def _next_inside(option: tuple[float, ...]) -> list[tuple[int, int]]:
 
 
 @attrs.frozen(eq=False)
-class Shares:
+class FanoutShares:
     """W ways to share a fan-out, each many at a time, and n tiles that its children might hold together."""
 
     steps: Array
@@ -191,14 +188,10 @@ class Shares:
     """(N,) bool by tile: whether it can be held."""
 
     @classmethod
-    def unknown(cls, dims: int, limit: float, tiles: int) -> Shares:
+    def unknown(cls, dims: int, limit: float, tiles: int) -> FanoutShares:
         """One, of which nothing is known but the number of children."""
         none, most, rows = np.zeros((dims, 1), np.int64), np.full((dims, 1), limit), np.zeros((1, dims), np.int64)
         return cls(none, most, np.full(1, limit), rows, np.zeros((1, tiles), np.int64), np.ones(1, dtype=bool))
-
-    def some(self) -> Array:
-        """(W, n) bool: whether a way has one of which a child might hold its part of a tile."""
-        return np.asarray(self.fits[self.places[self.rows].sum(axis=1)])
 
 
 @attrs.frozen(eq=False)
@@ -276,9 +269,6 @@ def delivered(
     )
     found = np.empty(extents.shape)
     turns, moves = lay.turns(extents), np.ascontiguousarray(lay.relevant[t])
-    given = found, words, np.array(widths).reshape(len(ranks), len(words)), extents, loops, turns, ranks, moves, single
-    if native.bounds is None or native.bounds.delivered(*given) is None:
-        from .bound_uncompiled import delivered as fallback
-
-        fallback(*given)
+    wide = np.array(widths).reshape(len(ranks), len(words))
+    native.step("delivered", found, words, wide, extents, loops, turns, ranks, moves, single)
     return found

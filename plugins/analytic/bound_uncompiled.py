@@ -66,10 +66,11 @@ def cheapest(drawn: Array, at: Array, within: Array, counts: Array, sizes: Array
 
 
 def beaten(found: Array, rows: Array) -> None:
-    """Into `found` (n,) which of the columns (n,) of `rows` (m, n), all different, another one is below in all."""
-    below = np.less_equal(rows[:, None, :], rows[:, :, None]).all(axis=0)
-    np.fill_diagonal(below, False)
-    found[:] = below.any(axis=1)
+    """Into `found` (n,) which of the columns (n,) of `rows` (m, n) another one is below in all, or an earlier one equals."""
+    for i, own in enumerate(rows.T):
+        below = (rows <= own[:, None]).all(axis=0)
+        below[i:] &= (rows[:, i:] < own[:, None]).any(axis=0)
+        found[i] = below.any()
 
 
 def delivered(

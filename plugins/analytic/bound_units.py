@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 STEPS = 2.0
 """Sizes of tiles whose metadata are told apart between powers of two."""
-MOST_WAYS = 512
+MOST_WAYS = 1 << 12
 """Ways to share the fan-out among which those that others beat are looked for."""
 MOST_WIDTHS = 1 << 16
 """Bounds of loops over the units, in powers of two, that are told apart at most."""
@@ -109,13 +109,9 @@ def _left(accesses: LeastAccesses, t: int, other: int, there: Array) -> Array:
 
 
 def _least(rows: Array) -> Array:
-    """Columns of (m, n) rows that no other is below in all."""
-    rows = np.unique(np.maximum(rows, 0.0), axis=1)
+    """Columns of (m, n) rows that no other is below in all, one of those that are equal; all where they are too many."""
+    rows, found = np.maximum(rows, 0.0), np.empty(rows.shape[1], dtype=bool)
     if rows.shape[1] > MOST_WAYS:
-        return rows
-    found = np.empty(rows.shape[1], dtype=bool)
-    if native.bounds is None or native.bounds.beaten(found, np.ascontiguousarray(rows)) is None:
-        from .bound_uncompiled import beaten
-
-        beaten(found, rows)
+        return np.unique(rows, axis=1)
+    native.step("beaten", found, rows)
     return rows[:, ~found]

@@ -522,7 +522,7 @@ static PyObject *delivered(PyObject *self, PyObject *const *args, Py_ssize_t nar
     return done(&views, n);
 }
 
-/* beaten(found, rows): which of the columns (n,) of `rows` (m, n), all different, another one is below in all. */
+/* beaten(found, rows): which of the columns (n,) of `rows` (m, n) another one is below in all, or an earlier one equals. */
 static PyObject *beaten(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     Views views = {.count = 0};
     Py_buffer *out, *given;
@@ -534,9 +534,9 @@ static PyObject *beaten(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
     for (Py_ssize_t i = 0; i < n; i++) {
         found[i] = 0;
         for (Py_ssize_t j = 0; !found[i] && j < n; j++) {
-            Py_ssize_t r = j == i ? m + 1 : 0;
-            while (r < m && rows[r * n + j] <= rows[r * n + i]) r++;
-            found[i] = r == m;
+            Py_ssize_t r = 0, less = j < i;
+            for (; r < m && rows[r * n + j] <= rows[r * n + i]; r++) less |= rows[r * n + j] < rows[r * n + i];
+            found[i] = r == m && less;
         }
     }
     return done(&views, n);

@@ -14,3 +14,13 @@ kernel: Any = loaded(__package__, "kernel")
 maxima: Any = loaded(__package__, "maxima")
 units: Any = loaded(__package__, "units")
 """The same."""
+
+
+def step(name: str, *given: Any) -> Any:
+    """A step of the bound in C or, where that does not apply, in NumPy."""
+    found = None if bounds is None else getattr(bounds, name)(*given)
+    if found is not None:
+        return found
+    from . import bound_uncompiled
+
+    return getattr(bound_uncompiled, name)(*given)

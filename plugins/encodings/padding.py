@@ -7,6 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from functools import cache
 from itertools import combinations
 from threading import RLock
+from typing import Any
 
 import attrs
 import numpy as np
@@ -91,16 +92,10 @@ def near_sizes(size: int, part: int) -> range:
 
 def chosen(problem: Problem, plain: Mapping[str, int], largest: int) -> Padding:
     """By data, once per process: `plain` sizes are those of the paper's rule, `largest` is the largest factor of smooth ones."""
-    parts = (
-        problem.loops,
-        problem.chip,
-        problem.mapping_levels,
-        problem.hardware,
-        problem.workload,
-        problem.space_spec,
-    )
-    key = content_of((*parts, problem.cost_model, problem.objective, plain, largest))
+    own = problem.loops, problem.mapping_levels, problem.workload, plain, largest
+    alike = problem.chip, problem.hardware, problem.space_spec, problem.cost_model, problem.objective
     with _LOCK:
+        key = content_of(own), *map(_content, alike)
         if key not in _KNOWN:
             if len(_KNOWN) == KEPT:
                 _KNOWN.pop(next(iter(_KNOWN)))
@@ -110,7 +105,17 @@ def chosen(problem: Problem, plain: Mapping[str, int], largest: int) -> Padding:
 
 
 _KNOWN: dict[Hashable, Padding] = {}
+_CONTENTS: dict[int, tuple[Any, Hashable]] = {}
+"""By number of a frozen part, this and its content: problems of a network share them."""
 _LOCK = RLock()
+
+
+def _content(part: Any) -> Hashable:
+    if id(part) not in _CONTENTS:
+        if len(_CONTENTS) >= KEPT:
+            _CONTENTS.clear()
+        _CONTENTS[id(part)] = part, content_of(part)
+    return _CONTENTS[id(part)][1]
 
 
 def _fuller(problem: Problem, plain: Mapping[str, int], largest: int) -> Padding:

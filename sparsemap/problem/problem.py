@@ -235,7 +235,7 @@ class Problem:
     def levels(self) -> tuple[Level, ...]:
         """Storage levels, outermost first. `SpecError` with every mistake of the clock and the levels."""
         with placed("", self.file_of("hardware")):
-            levels = self._of_hardware(self.hardware, levels_of, self.hardware, self.registry)
+            levels = self._once((self.hardware,), levels_of, self.hardware, self.registry)
         if self.given_chip is None:
             return levels
         from .other_chip import levels_on
@@ -342,11 +342,12 @@ class Problem:
         if self.given_chip is not None:
             return self.given_chip
         given = self.levels, self.technology, self.hardware, self.registry, self.file_of("hardware")
-        return self._of_hardware(self.levels, chip_of, *given)
+        return self._once(given[:2], chip_of, *given)
 
-    def _of_hardware(self, key: Any, make: Callable[..., T], *arguments: Any) -> T:
-        """What was made of a hardware, or of its levels, once for all problems that have this very one."""
-        return self.registry.remember((make, id(key)), lambda: (key, make(*arguments)))[1]  # its number stays its own
+    def _once(self, parts: tuple[Any, ...], make: Callable[..., T], *arguments: Any) -> T:
+        """What was made of parts of the hardware, once for all problems that have these very ones."""
+        key = make, *map(id, parts)
+        return self.registry.remember(key, lambda: (parts, make(*arguments)))[1]  # they stay, and so do their numbers
 
     def on(self, chip: Chip) -> Problem:
         """The same workload, space and names on another chip, with the same number of levels; `SearchError` if it has

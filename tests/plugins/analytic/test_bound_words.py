@@ -73,7 +73,8 @@ def test_every_way_to_share_a_fan_out_is_among_those_that_are_tried_together(lim
     assert grid is not None
     fits = grid.extents.prod(axis=0) <= 6
     found = grid.shares(fits, limit, np.arange(len(fits)))
-    shares = list(zip(2.0**found.steps.T, found.most.T, found.some(), found.children, strict=True))
+    some = found.fits[found.places[found.rows].sum(axis=1)]
+    shares = list(zip(2.0**found.steps.T, found.most.T, some, found.children, strict=True))
     for split in grid.extents[:, grid.extents.prod(axis=0) <= limit].T:
         for place, tile in enumerate(grid.extents.T):
             part = tile / split

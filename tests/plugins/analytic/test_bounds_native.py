@@ -168,7 +168,7 @@ def test_a_front_has_the_pairs_that_no_other_beats(compiled):
 
 MUTANTS = [
     ("energy[i] <= energy[fast]", "energy[i] < energy[cheap] + 1.0"),
-    ("rows[r * n + j] <= rows[r * n + i]", "rows[r * n + j] < rows[r * n + i]"),
+    ("r == m && less", "r == m && j < i"),
     ("idlest > 1.0 &&", ""),
     ("moves[d] ? loops[d * n + i] : turns[d * n + i]", "loops[d * n + i]"),
     ("whole[mine + k] = least_of(whole[mine + k], less[mine + k])", "whole[mine + k] = less[mine + k]"),
