@@ -730,4 +730,17 @@ static PyObject *encode(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
     return done(&views, x.n);
 }
 
-MODULE(moves, DOOR(plan), DOOR(holds), DOOR(vary), DOOR(guess), DOOR(repair), DOOR(canonical), DOOR(decode), DOOR(encode))
+/* drawn(wholes, most, order, rng): `rng.integers(0, most, endpoint=True)` (n,), then a permutation (k,): whether they are NumPy's. */
+static PyObject *drawn(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
+    Views views = {.count = 0};
+    Py_buffer *out, *most, *order;
+    const Bits *bits;
+    if (nargs != 4 || !(out = view(&views, args[0], "lq", 1, 1)) || !(most = view(&views, args[1], "lq", 1, 0)) ||
+        !(order = view(&views, args[2], "lq", 1, 1)) || !(bits = bits_of(args[3])) || most->shape[0] != out->shape[0])
+        return none(&views);
+    for (Py_ssize_t i = 0; i < out->shape[0]; i++) wholes(bits, (int64_t *)out->buf + i, 1, 0, ((const int64_t *)most->buf)[i]);
+    permutation(bits, order->buf, order->shape[0]);
+    return done(&views, out->shape[0]);
+}
+
+MODULE(moves, DOOR(drawn), DOOR(plan), DOOR(holds), DOOR(vary), DOOR(guess), DOOR(repair), DOOR(canonical), DOOR(decode), DOOR(encode))

@@ -163,3 +163,19 @@ def test_records_that_name_what_is_not_there_make_no_plan():
         for place in {"orders": [1], "tiling": [1, 4, 6, 12], "formats": [1], "mechanisms": [2]}[record[0]]:
             for beyond in (-1000, 1000):
                 assert MODULE.plan(((*record[:place], record[place] + beyond, *record[place + 1 :]),)) is None
+
+
+@compiles
+@pytest.mark.parametrize("wrong", ["wholes", "order", None])
+def test_steps_in_c_are_left_out_where_numpy_draws_other_numbers(wrong, monkeypatch, caplog):
+    class Other:
+        def drawn(self, wholes, most, order, rng):
+            found = MODULE.drawn(wholes, most, order, rng)
+            if wrong:
+                {"wholes": wholes, "order": order}[wrong][3:5] = [7, 7]
+            return found
+
+    other = Other()
+    monkeypatch.setattr(steps, "loaded", lambda package, name: other)
+    assert steps._compiled() is (None if wrong else other)
+    assert ("other numbers than NumPy" in caplog.text) == bool(wrong)
