@@ -9,6 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A function for several numbers at a time, compiled for two kinds of processor. */
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__)
+#define WIDE __attribute__((target_clones("avx2", "default"))) /* without fused operations: the same numbers */
+#else
+#define WIDE
+#endif
+
 #ifndef HELD
 #define HELD 64 /* arrays of a call */
 #endif

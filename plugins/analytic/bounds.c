@@ -218,7 +218,7 @@ static void block_of_int(int32_t *restrict to, const int64_t *restrict from, Py_
 }
 
 /* The share of words' accesses in a block of tiles with these `log_extents` (D, BLOCK), for a way with these columns. */
-static void kept(const Filters *filters, const double *way, double (*log_extents)[BLOCK], const double *restrict log_words, double *restrict found) {
+WIDE static void kept(const Filters *filters, const double *way, double (*log_extents)[BLOCK], const double *restrict log_words, double *restrict found) {
     const int64_t *p = filters->plan;
     double there[BLOCK], words[BLOCK], wide[BLOCK];
     for (int b = 0; b < BLOCK; b++) found[b] = 1.0;
@@ -244,7 +244,7 @@ static void kept(const Filters *filters, const double *way, double (*log_extents
 }
 
 /* The terms of a tensor, for the tiles from `first` on with loop d around them. */
-static void fill(Shared *one, double (*log_extents)[BLOCK], Py_ssize_t d, Py_ssize_t first, Py_ssize_t count) {
+WIDE static void fill(Shared *one, double (*log_extents)[BLOCK], Py_ssize_t d, Py_ssize_t first, Py_ssize_t count) {
     const int filtered = one->all_pj != NULL, moved = filtered && one->moves[d];
     double pj[BLOCK], bits[BLOCK], child[BLOCK], all[BLOCK], all_bits[BLOCK], all_child[BLOCK], log_words[BLOCK], least[BLOCK];
     block(bits, one->bits + first, count), block(child, one->child + first, count);
@@ -333,7 +333,7 @@ static int units_of(Views *views, PyObject *given, Py_ssize_t W, Py_ssize_t D, P
 }
 
 /* pJ of a block of tiles, with `logs` (D, BLOCK) and `log_words` (2, BLOCK), in way w; 0 without tables. */
-static void unit_pj(const Units *units, Py_ssize_t D, Py_ssize_t w, int32_t (*logs)[BLOCK], double (*log_words)[BLOCK], double *restrict pj) {
+WIDE static void unit_pj(const Units *units, Py_ssize_t D, Py_ssize_t w, int32_t (*logs)[BLOCK], double (*log_words)[BLOCK], double *restrict pj) {
     int32_t at[BLOCK] = {0}, place[BLOCK] = {0};
     for (Py_ssize_t d = 0; units->widths && d < D; d++) {
         const int32_t *restrict log = logs[d], each = (int32_t)units->each[w * D + d], size = (int32_t)units->shape[d];
@@ -368,7 +368,7 @@ static double looking(const Shared *all, Py_ssize_t T, const int64_t *choices, P
     return found;
 }
 
-static void least_sum(double *restrict least, const double *restrict from, const double *restrict own, const double *restrict first,
+WIDE static void least_sum(double *restrict least, const double *restrict from, const double *restrict own, const double *restrict first,
                       const double *restrict second, const double *restrict third) {
     for (int b = 0; b < BLOCK; b++) least[b] = least_of(least[b], from[b] + own[b] + first[b] + second[b] + third[b]);
 }

@@ -8,11 +8,6 @@
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("O3", "no-math-errno") /* several numbers at a time */
 #endif
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__)
-#define WIDE __attribute__((target_clones("avx2", "default"))) /* without fused operations: the same numbers */
-#else
-#define WIDE
-#endif
 
 enum { TOGETHER = 4 }; /* rows that are handled at once */
 enum { LEVELS = 32, DIMS = 64, TENSORS = 16, KNOWN = 1024 };
