@@ -13,7 +13,7 @@ typedef struct { /* numpy/random/bitgen.h */
 } Bits;
 
 /* The stream of a Generator, which has to stay meanwhile; NULL if it is another one, whose numbers may be its own. */
-static inline const Bits *bits_of(PyObject *rng) {
+static inline const Bits *stream_of(PyObject *rng) {
     if (strcmp(Py_TYPE(rng)->tp_name, "numpy.random._generator.Generator")) return NULL;
     PyObject *source = PyObject_GetAttrString(rng, "bit_generator");
     PyObject *capsule = source ? PyObject_GetAttrString(source, "capsule") : NULL;

@@ -134,7 +134,10 @@ class InnerTiles:
         children, `given` by `costs`; `looks`: with what filters look at; `tile`: of this one alone."""
         tier, shares, units, tensors = given
         lay, at = self.layout, slice(None) if tile is None else np.flatnonzero(self.tiles == tile)
-        of_tiles = lambda *arrays: [np.ascontiguousarray(array[..., at]) for array in arrays]  # noqa: E731
+
+        def of_tiles(*arrays: Array) -> list[Array]:
+            return [np.ascontiguousarray(array[..., at]) for array in arrays]
+
         base, plain = np.zeros(self.possible.shape), list[tuple[Any, ...]]()
         for t, part in enumerate(self.parts):
             moves = lay.relevant[t] & (t in self.filtered)

@@ -525,7 +525,7 @@ static PyObject *vary(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     const Bits *bits;
     const Plan *plan = nargs == 4 ? begun(&views, args, &x, 1, 1) : NULL;
     Py_buffer *given = plan ? view(&views, args[2], "lq", 2, 0) : NULL;
-    if (!given || given->shape[0] != plan->count || given->shape[1] != x.n || !(bits = bits_of(args[3]))) return none(&views);
+    if (!given || given->shape[0] != plan->count || given->shape[1] != x.n || !(bits = stream_of(args[3]))) return none(&views);
     int fine = room_of(&room, plan, x.n);
     for (Py_ssize_t i = 0; fine && i < plan->count; i++) {
         const Part *p = &plan->parts[i];
@@ -551,7 +551,7 @@ static PyObject *guess(PyObject *self, PyObject *const *args, Py_ssize_t nargs) 
     Room room = {NULL, NULL, NULL};
     const Bits *bits;
     const Plan *plan = nargs == 3 ? begun(&views, args, &x, 0, 1) : NULL;
-    if (!plan || !(bits = bits_of(args[2]))) return none(&views);
+    if (!plan || !(bits = stream_of(args[2]))) return none(&views);
     int fine = room_of(&room, plan, x.n);
     for (Py_ssize_t i = 0; i < plan->count; i++) fine &= plan->parts[i].high <= UINT32_MAX;
     for (Py_ssize_t i = 0; fine && i < plan->count; i++) {
@@ -574,7 +574,7 @@ static PyObject *repair(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
     Py_buffer *given = NULL;
     const Bits *bits;
     const Plan *plan = nargs == 4 ? begun(&views, args, &x, 1, 1) : NULL;
-    if (!plan || !(bits = bits_of(args[3])) || (args[2] != Py_None && !(given = view(&views, args[2], "?", 2, 0)))) return none(&views);
+    if (!plan || !(bits = stream_of(args[3])) || (args[2] != Py_None && !(given = view(&views, args[2], "?", 2, 0)))) return none(&views);
     const Part *formats = part_of(plan, 'f'), *tiling = part_of(plan, 't'), *mechanisms = part_of(plan, 'm');
     Py_ssize_t T = tiling ? tiling->T : mechanisms ? mechanisms->T : 0;
     if ((given && (given->shape[0] != T || given->shape[1] != x.n)) || (mechanisms && !given && !formats)) return none(&views);
@@ -736,7 +736,7 @@ static PyObject *drawn(PyObject *self, PyObject *const *args, Py_ssize_t nargs) 
     Py_buffer *out, *most, *order;
     const Bits *bits;
     if (nargs != 4 || !(out = view(&views, args[0], "lq", 1, 1)) || !(most = view(&views, args[1], "lq", 1, 0)) ||
-        !(order = view(&views, args[2], "lq", 1, 1)) || !(bits = bits_of(args[3])) || most->shape[0] != out->shape[0])
+        !(order = view(&views, args[2], "lq", 1, 1)) || !(bits = stream_of(args[3])) || most->shape[0] != out->shape[0])
         return none(&views);
     for (Py_ssize_t i = 0; i < out->shape[0]; i++) wholes(bits, (int64_t *)out->buf + i, 1, 0, ((const int64_t *)most->buf)[i]);
     permutation(bits, order->buf, order->shape[0]);

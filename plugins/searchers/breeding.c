@@ -10,7 +10,7 @@ static PyObject *times(PyObject *self, PyObject *const *args, Py_ssize_t nargs) 
     Py_buffer *out, *used, *shares;
     const Bits *bits;
     if (nargs != 5 || !(out = view(&views, args[0], "lq", 2, 1)) || !(used = view(&views, args[1], "lq", 1, 1)) ||
-        !(shares = view(&views, args[2], "d", 1, 0)) || !(bits = bits_of(args[4])))
+        !(shares = view(&views, args[2], "d", 1, 0)) || !(bits = stream_of(args[4])))
         return none(&views);
     double again = PyFloat_AsDouble(args[3]);
     if (PyErr_Occurred()) PyErr_Clear();
@@ -44,7 +44,7 @@ static PyObject *cross(PyObject *self, PyObject *const *args, Py_ssize_t nargs) 
     Py_buffer *out, *pairs, *given;
     const Bits *bits;
     if (nargs != 4 || !(out = view(&views, args[0], "lq", 2, 1)) || !(pairs = view(&views, args[1], "lq", 3, 0)) ||
-        !(given = view(&views, args[2], "lq", 1, 0)) || !(bits = bits_of(args[3])))
+        !(given = view(&views, args[2], "lq", 1, 0)) || !(bits = stream_of(args[3])))
         return none(&views);
     Py_ssize_t n = out->shape[0], G = out->shape[1], s = given->shape[0];
     const int64_t *ends = given->buf;
@@ -69,7 +69,7 @@ static PyObject *pick(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     Ufunc power;
     const Bits *bits;
     if (nargs != 5 || !(out = view(&views, args[0], "lq", 3, 1)) || !(given = view(&views, args[1], "lq", 2, 0)) ||
-        !ufunc(args[3], 2, &power) || !(bits = bits_of(args[4])))
+        !ufunc(args[3], 2, &power) || !(bits = stream_of(args[4])))
         return none(&views);
     Py_ssize_t known = given->shape[0], n = out->shape[0], G = out->shape[2];
     double greed = PyFloat_AsDouble(args[2]);
