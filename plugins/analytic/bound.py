@@ -80,13 +80,7 @@ class LowerBound:
         self.accesses = LeastAccesses(layout, places, padding, words.known.options.stay)
         self.inside = [float(n) for n in layout.visited[0] * (layout.word_share if padding else 1.0)]
         """Of what tiles bring, words are no smaller a share: the edges of a tensor are in the fewest tiles."""
-        self.taken = [1.0] * layout.T
-        """Of the operands of all computes, the share of words."""
-        if padding and any(there is not None for ranks in layout.gaps for there in ranks):
-            from .charges.holes import share_taken
-
-            told = layout.visited[0] / layout.visited[1]  # that of the others is among the gaps
-            self.taken = [share_taken(layout, t) / float(told[t]) for t in range(layout.T)]
+        self.padding = padding and any(there is not None for ranks in layout.gaps for there in ranks)
         self.densities, self.touched = self.accesses.densities, self.accesses.touched
         self.computes = float(layout.ends.prod())
         self.count_units(problem.sizes)
@@ -196,6 +190,18 @@ class LowerBound:
                 shares[t] /= sum(splits[d] for d, _ in rank) - (len(rank) - 1)
         return shares
 
+    def _taken(self, t: int, splits: Array | None) -> Array:
+        """(n,) of the positions that accesses to tensor t next to the compute units bring, the share of words; a word that
+        several units take at once counts once, as in the model. Without `splits`, of those of all computes."""
+        lay = self.layout
+        if not self.padding:
+            return np.ones(1)
+        from .charges.holes import share_at_once
+
+        share = share_at_once(lay, t, np.ones((lay.D, 1)) if splits is None else splits)
+        there = float(lay.visited[1][t] / lay.visited[0][t])  # in ranks without gaps
+        return share * there
+
     def _outermost(self) -> list[tuple[Array, Array, Array, Array, Array]]:
         """As `leaving`, with what follows further in, for every class; and the pairs of the rest."""
         lay, (energy, cycles, waiting) = self.layout, self.leaving()
@@ -267,7 +273,7 @@ class LowerBound:
                 continue
             kept = self.accesses.kept(t, level, splits)
             left = kept * min(1.0, self.densities[t])
-            accesses = self.computes * self.taken[t] / shares[t]
+            reads = accesses = self.computes * self._taken(t, splits) / shares[t]
             if t == lay.output:
                 sums, kept_sums = accesses, left
             if t == lay.output and self.fewer_updates:
@@ -283,7 +289,7 @@ class LowerBound:
             else:
                 energy = energy + accesses * get
                 read = read + accesses / instances
-                whole.append((self.computes * self.taken[t] / shares[t], kept))
+                whole.append((reads, kept))
         lanes = self.units if splits is None else np.minimum(self.units, splits.prod(axis=0) * instances)
         steps, found = np.ceil(self.busy / lanes * (1.0 - 1e-9)), list[tuple[float, tuple[Array, Array]]]()
         more: Array = np.full(shares.shape[1], np.inf)

@@ -196,7 +196,7 @@ class Kernel:
             yield tables._units, 3 * n + 6 + (n if self.groups else 0)
             for r in range(lay.D):
                 gap = self.gaps.get((t, r))
-                yield (None, 0) if gap is None else (gap[0], 3 + 2 * len(lay.ranks[t][r]))
+                yield (None, 0) if gap is None else (gap[0], 3 + 3 * len(lay.ranks[t][r]))
         for known, width in self.work:
             yield known.table, width
         yield from [(None, 0)] * (len(lay.operands) + 1 - len(self.work))
@@ -225,7 +225,7 @@ class Kernel:
                 r = kind - 5
                 from .charges.holes import looked_up
 
-                looked_up(lay, t, r, np.stack(_columns(data, 3 + 2 * len(lay.ranks[t][r]))))
+                looked_up(lay, t, r, np.stack(_columns(data, 3 + 3 * len(lay.ranks[t][r]))))
             return
         assert self.maxima is not None
         i = place - kinds * lay.T

@@ -33,7 +33,9 @@ class Region:
     bound: Array
     """(P, n)"""
     target: Array
-    """(n,) position of the target loop: the innermost one that moves t."""
+    """(n,) position of the target loop: the innermost one that moves t, or else the outermost of the loops scanned."""
+    grows: Array
+    """(n,) bool: words beyond the tile of t lie along the target loop."""
     target_spatial: Array
     """(n,) bool: there is such a loop, and it is spatial."""
     R: Array
@@ -51,16 +53,18 @@ class Region:
 
     @classmethod
     def of(cls, nest: Nest, rows: Rows, t: int, level: int, apart: bool) -> Region:
-        """The region of accesses to tensor t at `level`, which stores it, in the designs `rows`. Timeloop takes the innermost
-        loop for `along`; `apart`: the innermost one that moves t."""
+        """The region of accesses to tensor t at `level`, which stores it, in the designs `rows`. Loops of bound one are not
+        scanned. Timeloop takes the innermost loop for `along`, and words beyond the tile along any target loop; `apart`: the
+        innermost loop that moves t, for both."""
         lay = nest.layout
         child = lay.child(t, level)
         inner, words = lay.S if child is None else child, float(lay.problem.chip.access_words[level])
         scalar, along = child is None and lay.spatial[lay.S - 1] is None, (np.zeros(0), np.zeros(0))
         if scalar and words > 1.0:
             dim, bound = nest.loops([lay.temporal[s] for s in range(lay.S - 1, level - 1, -1)], rows)
-            first = ((bound > 1.0) & (not apart or lay.relevant[t][dim])).argmax(axis=0), np.arange(len(rows))
-            along = dim[first], bound[first]
+            busy = (bound > 1.0) & (not apart or lay.relevant[t][dim])
+            first = busy.argmax(axis=0), np.arange(len(rows))
+            along = dim[first], np.where(busy.any(axis=0), bound[first], 1.0)
         groups: list[tuple[int, bool]] = []
         for s in range(inner - 1, level - 1, -1):
             spatial = lay.spatial[s]
@@ -77,13 +81,13 @@ class Region:
         else:  # the scalar case
             dim, bound = np.zeros((1, len(rows)), dtype=np.int8), np.ones((1, len(rows)))
             is_spatial, searched = np.zeros((1, 1), dtype=bool), np.ones((1, 1), dtype=bool)
-        outermost, inside = int(searched.sum()) - 1, np.take(nest.extents[inner], rows, axis=1)
-        busy, relevant = bound > 1.0, lay.relevant[t][dim]
-        candidates = busy & relevant & searched
+        inside, busy, relevant = np.take(nest.extents[inner], rows, axis=1), bound > 1.0, lay.relevant[t][dim]
+        scanned, position = busy & searched, np.arange(len(bound))[:, None]
+        candidates = scanned & relevant
         found = candidates.any(axis=0)
-        target = np.where(found, candidates.argmax(axis=0), outermost)
+        target = np.where(found, candidates.argmax(axis=0), np.max(position * scanned, axis=0))
+        grows = found if apart else scanned.any(axis=0)
         target_spatial = found & is_spatial[:, 0][target]
-        position = np.arange(len(bound))[:, None]
         outside = (position > target) & busy
         # outside a spatial target loop, the target stays until the first temporal loop that moves it
         moved = np.logical_or.accumulate(outside & ~is_spatial & relevant)
@@ -96,39 +100,41 @@ class Region:
 
         R = spans | ((position == target) & found)
         e, f = extents(to_target), extents(to_region)
-        return cls(t, dim, bound, target, target_spatial, R, e, f, words, scalar, along)
+        return cls(t, dim, bound, target, grows, target_spatial, R, e, f, words, scalar, along)
 
     def leader_tile(self, nest: Nest, c: int, apart: bool) -> tuple[list[Array], Array]:
         """Per dimension, (n,) extents of the tile of leader c, and (n,) bool: the action does nothing with this leader.
 
         One access of t serves several positions of the loops in R that move both tensors (co-iterated ones): there the
-        leader's tile is shared, and only the `need` of them that one access spans belong to it. Where the loops are of
-        several dimensions, Timeloop divides in their order; `apart`: each by itself.
+        leader's tile is shared, and only the `need` of them that one access spans belong to it. Timeloop divides in the order
+        of dimensions, and compares words up to the target loop with positions of all these loops; `apart`: each dimension by
+        itself, and words with positions of the same loops.
         """
-        lay, g = nest.layout, nest.volume(self.t, self.e)
+        lay = nest.layout
         moves_t, moves_c = (lay.relevant[tensor][self.dim] for tensor in (self.t, c))
         both = self.R & moves_t & moves_c & (apart or not self.scalar)
         before = np.concatenate([np.zeros((1, both.shape[1]), dtype=bool), np.logical_or.accumulate(both)[:-1]])
         again = self.R & moves_c & before & self.target_spatial  # a second such loop: the tiles no longer match
         bound = np.where(both & ~again, self.bound, 1.0)
-        ratio = g / np.multiply.reduce(bound)
-        words = 1.0 if self.scalar else self.words
-        need = np.maximum(np.ceil(words / ratio), 1.0)
+        e = list(self.e)
+        for d in range(lay.D) if apart else ():
+            beyond = (self.dim == d) & (np.arange(len(bound))[:, None] > self.target)
+            e[d] = e[d] * np.multiply.reduce(np.where(beyond, bound, 1.0))
+        words, ratio = 1.0 if self.scalar else self.words, nest.volume(self.t, e) / np.multiply.reduce(bound)
+        need = spans = np.maximum(np.ceil(words / ratio), 1.0)
+        if apart:
+            need = np.ones_like(spans)
         f = list(self.f)
         shared = [d for d in range(lay.D) if lay.relevant[self.t, d] and lay.relevant[c, d]]
         factors = [np.multiply.reduce(np.where(self.dim == d, bound, 1.0)) for d in shared]
-        several, left = np.zeros(len(need), bool), np.ones(len(need))
-        if apart and len(shared) > 1:
-            several = np.sum([q > 1.0 for q in factors], axis=0) > 1
-            need, left = np.where(several, 1.0, need), np.ceil(words / np.maximum(ratio, 1.0))
         for d, q in zip(shared, factors, strict=True):
             on = q > 1.0
             f[d] = np.where(on, np.ceil(f[d] / (q / need)), f[d])
-            need = np.where(on & ~several, need / q, need)
-        need, dim = np.where(several, left, need), self.dim[self.target, np.arange(len(need))]
+            need = np.where(on, need / q, need) if not apart else need
+        need, dim = np.where(self.grows, spans if apart else need, 1.0), self.dim[self.target, np.arange(len(need))]
         if self.scalar and self.words > 1.0:
             dim, longest = self.along
-            need = np.minimum(self.words, longest) if apart else np.full(len(need), self.words)
+            need = np.minimum(self.words, longest if apart else np.where(longest > 1.0, np.inf, 1.0))
         rest = np.flatnonzero(need > 1.0)
         for d in sorted({*dim[rest].tolist()}):
             rows = rest[dim[rest] == d]

@@ -23,6 +23,7 @@ from . import native
 from .bound import LowerBound
 from .bound_words import LeastWords
 from .charges import ChargeOptions
+from .occupancy.shared import SHARED
 from .prepared import COLUMNS, ModelTables, copies_of
 from .prices import leakage_pj_per_cycle
 
@@ -69,6 +70,9 @@ class AnalyticModel(CostModel):
         """`chip`: in place of the problem's; with a batch axis, the chip of every design."""
         chip = problem.chip if chip is None else chip
         return evaluated(self._prepared(problem), designs, chip, detail)
+
+    def forget(self) -> None:
+        SHARED.clear()
 
     def copies(self, problem: Problem) -> Array | None:
         return copies_of(problem, ChargeOptions.of(self.charges))

@@ -350,8 +350,8 @@ static void partition(const Model *m, const Design *x, int t, double *part) {
     }
 }
 
-/* Of what the children of level s get of tensor t, the share of words (`holes`, charges/holes.py). */
-static double word_share(const Model *m, Run *run, Design *x, int t, int s, int apart) {
+/* Of what the children of level s get of tensor t from level `outer`, the share of words (`holes`, charges/holes.py). */
+static double word_share(const Model *m, Run *run, Design *x, int t, int s, int outer) {
     int axis = -1, goes_on = 1, D = m->D;
     double reach = 1.0, count = 1.0, found = 1.0;
     if (s < m->S - 1)
@@ -371,7 +371,7 @@ static double word_share(const Model *m, Run *run, Design *x, int t, int s, int 
         if (!m->gaps[t * D + r]) continue;
         const int64_t *term = m->terms + (t * D + r) * 5;
         int terms = (int)term[0];
-        double key[7], width = 0.0, *tile = key + 3, *across = key + 3 + terms, along = 0.0, least = INFINITY;
+        double key[9] = {0.0}, width = 0.0, *tile = key + 3, *step = key + 3 + terms, along = 0.0, least = INFINITY;
         for (int i = 0; i < terms; i++) {
             tile[i] = x->extent[s + 1][term[1 + 2 * i]];
             width = width + (double)term[2 + 2 * i] * (tile[i] - 1.0);
@@ -379,14 +379,27 @@ static double word_share(const Model *m, Run *run, Design *x, int t, int s, int 
         width = 1.0 + width;
         for (int i = 0; i < terms; i++) {
             if (axis == term[1 + 2 * i] && (double)term[2 + 2 * i] * reach < width) along = i + 1.0;
-            across[i] = apart || m->spatial[s] < 0 ? 1.0 : x->bound[m->spatial[s]][term[1 + 2 * i]];
-            least = min2(least, across[i]);
+            double spread = 1.0;
+            for (int b = s; b >= outer; b--)
+                if (m->spatial[b] >= 0) spread *= x->bound[m->spatial[b]][term[1 + 2 * i]];
+            least = min2(least, spread);
         }
-        for (int i = 0; i < terms; i++) across[i] = least > 1.0 ? across[i] : 1.0; /* children of one dimension are apart */
+        for (int b = s, taken = 0; least > 1.0 && b >= outer; b--) { /* children along one dimension share no words */
+            int some = 0;
+            for (int i = 0; m->spatial[b] >= 0 && i < terms; i++) {
+                double n = x->bound[m->spatial[b]][term[1 + 2 * i]];
+                if (n == 1.0) continue;
+                some = 1;
+                step[2 * i] = x->extent[b + 1][term[1 + 2 * i]];
+                step[2 * i + 1] = n;
+            }
+            x->odd |= some && taken; /* children of two blocks are left to NumPy */
+            taken |= some;
+        }
         key[0] = along;
         key[1] = along == 0.0 ? 1.0 : reach;
         key[2] = along == 0.0 ? 1.0 : count;
-        found = found * number(run, x, &run->gap[t][r], key, 3 + 2 * terms);
+        found = found * number(run, x, &run->gap[t][r], key, 3 + 3 * terms);
     }
     return found;
 }
@@ -440,8 +453,8 @@ void traffic(const Model *m, Run *run, Design *x) {
         for (int s = 0; any && s < S; s++) {
             if (!m->stored[t * S + s]) continue;
             int child = (int)m->child[t * S + s];
-            x->reads[t][s] *= word_share(m, run, x, t, (child < 0 ? S : child) - 1, 0);
-            if (s) x->fills[t][s] *= word_share(m, run, x, t, s - 1, 1);
+            x->reads[t][s] *= word_share(m, run, x, t, (child < 0 ? S : child) - 1, s);
+            if (s) x->fills[t][s] *= word_share(m, run, x, t, s - 1, S);
         }
     }
 }

@@ -31,6 +31,10 @@ class OtherSizes(LowerBound):
     def prove(self) -> None:
         """Nothing: each question has classes of its own."""
 
+    def _taken(self, t: int, splits: Array | None) -> Array:
+        """By compute: the units of other sizes do not divide those of the tensor."""
+        return super()._taken(t, None)
+
     def least(self) -> tuple[Array, Array]:
         """Pairs (n,) if every word moved once and all fan-outs were full."""
         limits = [(m.storage, float(m.limit)) for m in self.layout.problem.mapping_levels if m.spatial]

@@ -181,8 +181,8 @@ static void stay_of(const Model *m, const Design *x, int t, int level, double *f
  * nothing with this leader, and the words of that tile, infinity there. `stays`: all that the tile of t meets in the child. */
 static void leaders_empty(const Model *m, Run *run, Design *x, int t, int level, const Action *a, int blind, const double *stays,
                           double *empty, double *words) {
-    int S = m->S, D = m->D, child = (int)m->child[t * S + level], inner = child < 0 ? S : child, spatial = -1;
-    int dim[LOOPS], R[LOOPS], P = 0, target = -1, hit = 0, first = 0, moved = 0, last = -1;
+    int S = m->S, D = m->D, child = (int)m->child[t * S + level], inner = child < 0 ? S : child;
+    int dim[LOOPS], R[LOOPS], P = 0, hit = 0, first = 0, moved = 0;
     double bound[LOOPS], e[DIMS], region[DIMS];
     const int64_t *relevant = m->relevant + t * D;
     for (int d = 0; d < D; d++) e[d] = region[d] = 1.0;
@@ -195,7 +195,6 @@ static void leaders_empty(const Model *m, Run *run, Design *x, int t, int level,
         int spans = outside && (of || (!moves && !moved && first));
         if (inside && moves) {
             hit = 1;
-            target = d;
             first = of;
         }
         if (inside) e[d] *= x->loop_bound[p];
@@ -203,12 +202,6 @@ static void leaders_empty(const Model *m, Run *run, Design *x, int t, int level,
         R[P] = spans || (inside && moves);
         bound[P] = x->loop_bound[p];
         dim[P++] = d;
-    }
-    if (!hit) { /* as Timeloop has it: the outermost loop that is searched, whatever its bound; without any, the outermost */
-        for (int s = level; s < S; s++)
-            if (m->spatial[s] >= 0) spatial = spatial < 0 ? (int)m->spatial[s] : spatial, last = s;
-        int group = child >= 0 ? (int)m->temporal[level] : last == S - 1 ? (int)m->spatial[last] : spatial;
-        target = group < 0 ? 0 : x->order[group][0];
     }
     for (int d = 0; d < D; d++) {
         e[d] = x->extent[inner][d] * e[d];
@@ -218,9 +211,9 @@ static void leaders_empty(const Model *m, Run *run, Design *x, int t, int level,
     /* Timeloop has no co-iterated loops where a word serves a single compute */
     int shares = m->option[FILTER_METADATA] || child >= 0 || m->spatial[S - 1] >= 0;
     for (int i = 0; i < a->leaders; i++) {
-        int c = (int)a->leader[i], before = 0, idle = 0, several = 0;
+        int c = (int)a->leader[i], before = 0, idle = 0;
         const int64_t *moves_c = m->relevant + c * D;
-        double factor[DIMS], f[DIMS], agg = 1.0;
+        double factor[DIMS], f[DIMS], agg = 1.0, need = 1.0;
         for (int d = 0; d < D; d++) factor[d] = 1.0, f[d] = region[d];
         for (int p = 0; p < P; p++) {
             int both = shares && R[p] && relevant[dim[p]] && moves_c[dim[p]], again = R[p] && moves_c[dim[p]] && before && first;
@@ -231,17 +224,12 @@ static void leaders_empty(const Model *m, Run *run, Design *x, int t, int level,
             idle |= again;
             before |= both;
         }
-        double ratio = g / agg, need = ratio >= 1.0 ? 1.0 : ceil(1.0 / ratio);
-        for (int d = 0; m->option[FILTER_METADATA] && d < D; d++) several += relevant[d] && moves_c[d] && factor[d] > 1.0;
-        if (several > 1) need = 1.0;
+        if (!m->option[FILTER_METADATA] && g / agg < 1.0) need = ceil(1.0 / (g / agg));
         for (int d = 0; d < D; d++)
             if (relevant[d] && moves_c[d] && factor[d] > 1.0) {
                 f[d] = ceil(f[d] / (factor[d] / need));
-                if (several <= 1) need = need / factor[d];
+                if (!m->option[FILTER_METADATA]) need = need / factor[d];
             }
-        if (need > 1.0) {
-            f[target] = min2(trunc(f[target] * need), m->sizes[target]);
-        }
         for (int d = 0; stays && d < D; d++) f[d] = f[d] * stays[d];
         if (blind && x->granule[c].there)
             for (int d = 0; d < D; d++) f[d] = max2(f[d], x->granule[c].extent[d]);
@@ -478,7 +466,7 @@ static void unit_lacks(const Model *m, Run *run, Design *x, const Asked *a, int 
     key[count++] = a->rank->positions;
     key[count++] = m->parent[t * m->S + a->s] >= 0 ? 1.0 : 0.0;
     for (int i = 0; m->groups && i < n; i++) key[count++] = a->rank->group[i];
-    key[count++] = a->rank->longest; /* which follows from the others */
+    key[count++] = a->rank->longest;
     lacks(run, x, &run->unit[t], a->key, key, count);
 }
 
@@ -500,7 +488,7 @@ void metadata(const Model *m, Run *run, Design *x) {
         x->lacking |= before;
         for (int s = 0; s < S; s++) x->rank_counts[t][s] = counts[s] > 1 ? counts[s] : 1;
         if (lacking) continue; /* the fullest fiber of a padded rank is not known yet */
-        if (FIRST + 4 * n + 5 > FACTORS) {
+        if (FIRST + 4 * n + 6 > FACTORS) {
             x->odd = 1;
             return;
         }
@@ -519,6 +507,9 @@ void metadata(const Model *m, Run *run, Design *x) {
                 r->key += hashed(run, x, r->below[j], FIRST + 2 * n + j);
                 if (m->groups) r->key += hashed(run, x, r->group[j], FIRST + 3 * n + 5 + j);
             }
+            uint64_t bits; /* of a mean, which is not whole */
+            memcpy(&bits, &r->longest, sizeof bits);
+            r->key += bits * (uint64_t)run->factors[FIRST + 3 * n + 5 + (m->groups ? n : 0)];
         }
         for (int s = 0; s < S; s++) {
             if (!m->stored[t * S + s]) continue;

@@ -67,8 +67,8 @@ def dense_traffic(nest: Nest, drains: bool = False, first_fills: bool = False, p
 
         brought = fills.copy() if brought is fills else brought
         for s in range(lay.S):
-            reads[t, s] *= word_share(nest, t, (lay.child(t, s) or lay.S) - 1, apart=False)
-            fills[t, s] *= word_share(nest, t, s - 1, apart=True) if s else 1.0
+            reads[t, s] *= word_share(nest, t, (lay.child(t, s) or lay.S) - 1, s)
+            fills[t, s] *= word_share(nest, t, s - 1, None) if s else 1.0
     return Traffic(reads, fills, updates, leaving, brought, distinct)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, cast
 
@@ -61,6 +61,8 @@ class Case:
     space: str | Mapping[str, Any]
     cost_model: str
     word_bits: int = 16
+    layer: Mapping[str, Any] | None = None
+    """A workload's table without its densities, in place of a product."""
     _made: dict[Any, Any] = attrs.field(factory=dict, init=False, eq=False, repr=False)
 
     def product(self, dims: Named | None = None, tensors: Named | None = None) -> str:
@@ -78,6 +80,8 @@ class Case:
 
     def workload(self, dims: Named | None = None, tensors: Named | None = None) -> dict[str, Any]:
         named = {(tensors or {}).get(name, name): value for name, value in self.density.items()}
+        if self.layer is not None:
+            return {"name": "case", **self.layer, "density": named}
         sizes = {(dims or {}).get(dim, dim): size for dim, size in self.sizes.items()}
         return {"name": "case", PRODUCT: self.product(dims, tensors), "dims": sizes, "density": named}
 
@@ -118,12 +122,18 @@ class Case:
 
 @attrs.frozen
 class Cases:
-    """Random cases by number, on `spaces`, `cost_models` and `densities` (numbers, or tables of any type that suits)."""
+    """Random cases by number, on `spaces`, `cost_models` and `densities` (numbers, or tables of any type that suits).
+
+    `layers` draw tables of workloads, such as strided or padded convolutions; without them the cases are products.
+    `keys` are further keys of levels, each with the values to draw from.
+    """
 
     registry: Registry
     spaces: Sequence[str | Mapping[str, Any]] = (defaults.SPACE,)
     cost_models: Sequence[str] = defaults.FIDELITIES
     densities: Sequence[Any] = SHARES
+    layers: Sequence[Callable[[random.Random], Mapping[str, Any]]] = ()
+    keys: Mapping[str, Sequence[Any]] = attrs.field(factory=dict)
 
     def case(self, number: int) -> Case:
         """The case of a number: of what the number draws, the first that is a problem."""
@@ -138,7 +148,8 @@ class Cases:
         return map(self.case, range(start, start + count))
 
     def _drawn(self, number: int, rng: random.Random) -> Case:
-        tensors = _product(rng)
+        layer = rng.choice(self.layers)(rng) if self.layers else None
+        tensors = _product(rng) if layer is None else self._tensors(layer)
         dims = list(dict.fromkeys(dim for _, indices in tensors for index in indices for _, dim in index))
         sizes = dict.fromkeys(rng.sample(dims, len(dims)), 1)
         for dim in sizes:
@@ -146,12 +157,19 @@ class Cases:
             sizes[dim] = rng.choice([size for size in SIZES if size <= room])
         names = [name for name, _ in tensors]
         known = names if rng.random() < 0.3 else names[1:]
-        return Case(
+        case = Case(
             number=number, registry=self.registry, tensors=tensors, sizes=sizes,
             density={name: rng.choice(self.densities) for name in known}, levels=_levels(rng, names),
             compute=_unit(rng), space=rng.choice(self.spaces), cost_model=rng.choice(self.cost_models),
-            word_bits=rng.choice((8, 16, 16, 32)),
+            word_bits=rng.choice((8, 16, 16, 32)), layer=layer,
         )  # fmt: skip
+        more = ({key: rng.choice(values) for key, values in self.keys.items()} for _ in case.levels)
+        return attrs.evolve(case, levels=tuple({**level, **own} for level, own in zip(case.levels, more, strict=True)))
+
+    def _tensors(self, layer: Mapping[str, Any]) -> tuple[tuple[str, tuple[Index, ...]], ...]:
+        """Tensors of a layer, without indices."""
+        built = self.registry.build("workload", {"name": "case", **layer}).loops(self.registry)
+        return tuple((tensor.name, ()) for tensor in sorted(built.tensors, key=lambda tensor: not tensor.output))
 
 
 def _product(rng: random.Random) -> tuple[tuple[str, tuple[Index, ...]], ...]:

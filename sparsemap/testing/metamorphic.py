@@ -10,6 +10,7 @@ A probe gives the number of designs that it has evaluated, and raises `Broken`, 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
+from functools import wraps
 from typing import Any
 
 import attrs
@@ -33,9 +34,20 @@ AIMS = ("energy_pj", "cycles", "energy_pj * cycles")
 Probe = Callable[[Case, int], int]
 
 
+def of_products(probe: Probe) -> Probe:
+    """The probe, which changes a product's text, without cases that are layers."""
+
+    @wraps(probe)
+    def tried(case: Case, count: int) -> int:
+        return 0 if case.layer else probe(case, count)
+
+    return tried
+
+
 # ------------------------------------------------------------------------------------------------------- other words
 
 
+@of_products
 def renamed(case: Case, count: int) -> int:
     """Other names of tensors and dimensions, also such as are roles of others, change no bit."""
     names = [name for name, _ in case.tensors]
@@ -54,6 +66,7 @@ def renamed(case: Case, count: int) -> int:
     return 2 * count + equal(one, two, "renamed", 0.0)
 
 
+@of_products
 def dims_permuted(case: Case, count: int) -> int:
     """Dimensions in another order, but for those whose order counts (`divided`)."""
     problem, tried = case.problem(), 0
@@ -86,6 +99,7 @@ def with_dims(designs: Designs, other: Problem, to: Sequence[int]) -> Designs:
     return Designs({**designs.columns, "bounds": bounds, "order": order})
 
 
+@of_products
 def operands_permuted(case: Case, count: int) -> int:
     """Operands in the reverse order, with mechanisms that do the same to the same tensors."""
     output, *operands = case.tensors
@@ -107,6 +121,7 @@ def operands_permuted(case: Case, count: int) -> int:
     return reordered(case, Side(problem, designs.take(rows)), Side(other, made.take(rows)), "operands permuted")
 
 
+@of_products
 def loops_split(case: Case, count: int) -> int:
     """A dimension as two, the outer loops of the one and the inner loops of the other, without sums in indices."""
     summed = {dim for _, indices in case.tensors for index in indices if len(index) > 1 for _, dim in index}
@@ -145,6 +160,20 @@ def loops_split(case: Case, count: int) -> int:
     turned = np.asarray(to, order.dtype)[np.take_along_axis(order, kept, axis=1)]
     columns = {**designs.take(rows).columns, "bounds": made, "order": np.ascontiguousarray(turned)}
     return reordered(case, Side(problem, designs.take(rows)), Side(merged, Designs(columns)), "loops split")
+
+
+def idle_loops_moved(case: Case, count: int) -> int:
+    """Loops of bound one anywhere in the order of their level change no bit."""
+    problem = case.problem()
+    designs = case.designs(problem, count)
+    bounds, order = designs.columns["bounds"], designs.columns["order"]
+    place = np.random.default_rng(case.number).random(order.shape)
+    busy = np.take_along_axis(bounds, order.astype(np.int64), axis=1) > 1.0
+    ascending = np.sort(np.where(busy, place, 1.0), axis=1)  # busy loops keep their order
+    place = np.where(busy, np.take_along_axis(ascending, np.cumsum(busy, axis=1) - busy, axis=1), place)
+    moved = np.take_along_axis(order, np.argsort(place, axis=1), axis=1)
+    other = Designs({**designs.columns, "order": np.ascontiguousarray(moved)})
+    return equal(Side(problem, designs), Side(problem, other), "idle loops moved", 0.0)
 
 
 # ------------------------------------------------------------------------------------------------------ other hardware
@@ -224,12 +253,12 @@ def _costs(chosen: Any) -> bool:
 
 
 def one_by_one(case: Case, count: int) -> int:
-    """A design alone is worth what it is worth among others, bit by bit."""
+    """A design evaluated alone, with empty tables, has the costs that it has in a batch, bit by bit."""
     designs = case.designs(case.problem(), count)
     whole, few = case.problem().evaluator.evaluate_designs(designs), min(len(designs), 8)
-    alone = attrs.evolve(case).problem()  # which has seen no others
     for row in range(len(designs) - few, len(designs)):
-        single = Side(alone, designs.take(np.array([row])))
+        case.problem().cost_model.forget()
+        single = Side(attrs.evolve(case).problem(), designs.take(np.array([row])))
         for key in ("energy_pj", "cycles"):
             if (x := float(getattr(whole, key)[row])) != (y := float(getattr(single.worth, key)[0])):
                 raise Broken(f"one by one: {key} {x!r} among others, {y!r} alone", single.design(0))
@@ -272,8 +301,8 @@ def check_above(problem: Problem, bound: Evaluation, designs: Designs, energy_pj
 PROBES: Mapping[str, Probe] = {
     probe.__name__.replace("_", "-"): probe
     for probe in (
-        renamed, dims_permuted, operands_permuted, loops_split, energies_scaled, bandwidths_scaled, level_inserted, dense,
-        one_by_one, above_bound,
+        renamed, dims_permuted, operands_permuted, loops_split, idle_loops_moved, energies_scaled, bandwidths_scaled,
+        level_inserted, dense, one_by_one, above_bound,
     )
 }  # fmt: skip
 """By name, what is tried on every case."""

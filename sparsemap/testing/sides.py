@@ -131,12 +131,13 @@ def divided(problem: Problem, designs: Designs) -> tuple[frozenset[tuple[str, st
 
     Timeloop divides the tile of a leader, which several instances share, by loops that move the target as well, in the
     order of their dimensions; a model without charges does the same. So it counts where a filter at storage has a target
-    and a leader with several dimensions in common, one of them over space.
+    and a leader with several dimensions in common, one of them over space; anywhere, where an access takes several words.
     """
     pairs, found = set[tuple[str, str]](), np.zeros(len(designs), bool)
     if getattr(problem.cost_model, "charges", ()):
         return frozenset(), found
-    spatial = [level.spatial for level in problem.mapping_levels]
+    wide = any(level.memory.access_words > 1 for level in problem.levels)
+    spatial = [level.spatial or wide for level in problem.mapping_levels]
     over_space: Array = np.any(designs.columns["bounds"][spatial] > 1, axis=0)
     for gene, place in enumerate(problem.places):
         for index, mechanism in enumerate(problem.candidates("mechanism")):

@@ -9,12 +9,14 @@ probe. Design files of what is broken go to `--out`.
 from __future__ import annotations
 
 import argparse
+import random
 import sys
 import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from sparsemap.pieces.loading import load
 from sparsemap.pieces.registry import Registry
@@ -46,9 +48,46 @@ SPACES = [
 ]
 
 
-def cases_of(registry: Registry) -> Cases:
-    """Cases on all kinds of patterns, formats and mechanisms, under both cost models."""
+CRISP = {"type": "crisp", "n": 1, "m": 2, "block": [2, 4], "keep": 1}
+PADDED = [
+    {"extends": "full", "formats": {"candidates": ["uncompressed", "ellpack", *others]}}
+    for others in ([], ["bitmask"], ["nm-offset", "coordinate"])
+]
+"""Spaces in which formats pad their fibers to the fullest one."""
+
+
+def window(rng: random.Random) -> dict[str, Any]:
+    """What convolutions have in common: strides, dilations, and padding that differs from side to side."""
+    taps = {name: rng.choice((1, 2, 3, 3, 5)) for name in "rs"}
+    rows = {name: rng.choice((1, 2, 3, 4, 6, 7, 8)) for name in "pq"}
+    sides = [[rng.randrange(n) for _ in range(2)] for n in taps.values()]
+    return {**rows, **taps, "stride": rng.choice((1, 1, 2, 3)), "dilation": rng.choice((1, 1, 2)), "padding": sides}
+
+
+def depthwise(rng: random.Random) -> dict[str, Any]:
+    return {"type": "depthwise", "c": rng.choice((1, 4, 6, 16, 30, 60)), **window(rng)}
+
+
+def conv2d(rng: random.Random) -> dict[str, Any]:
+    return {"type": "conv2d", "k": rng.choice((1, 2, 4, 6)), "c": rng.choice((1, 3, 4)), **window(rng)}
+
+
+def cases_of(registry: Registry, family: str = "products") -> Cases:
+    """Cases on all kinds of patterns, formats and mechanisms, under both cost models. The family `padded` has padded formats
+    over every kind of pattern, `layers` convolutions with strides, dilations and padding, `wide` levels that read several
+    words at once."""
+    if family == "padded":
+        return Cases(registry, PADDED, densities=[*SHARES, *PATTERNS, *2 * [CRISP]])
+    if family == "wide":
+        return Cases(
+            registry, SPACES, densities=[*SHARES, *PATTERNS, *2 * [CRISP]], keys={"access_words": (1, 2, 4, 8)}
+        )
+    if family == "layers":
+        return Cases(registry, SPACES, densities=[*SHARES, 1.0, 1.0, 1.0], layers=[depthwise, conv2d])
     return Cases(registry, SPACES, densities=[*SHARES, *PATTERNS])
+
+
+FAMILIES = "products", "padded", "layers", "wide"
 
 
 def tried(case: Case, probes: list[str], counts: Counter[str]) -> Iterator[tuple[str, Exception]]:
@@ -70,8 +109,9 @@ def main() -> int:
         "--probe", action="append", choices=PROBES, help="try this probe only; may be given several times"
     )
     parser.add_argument("--out", type=Path, help="folder for the designs of what is broken")
+    parser.add_argument("--family", choices=FAMILIES, default="products", help="what the cases are (products)")
     options = parser.parse_args()
-    cases, probes = cases_of(load()), options.probe or list(PROBES)
+    cases, probes = cases_of(load(), options.family), options.probe or list(PROBES)
     counts, number, end = Counter[str](), options.first, time.monotonic() + 60 * options.minutes
     told = time.monotonic()
     while time.monotonic() < end:

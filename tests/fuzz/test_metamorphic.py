@@ -9,7 +9,7 @@ import os
 import attrs
 import numpy as np
 import pytest
-from metamorphic import DESIGNS, cases_of
+from metamorphic import DESIGNS, FAMILIES, cases_of
 
 from sparsemap.pieces.loading import load
 from sparsemap.testing import metamorphic as probes
@@ -37,6 +37,28 @@ def test_what_has_to_hold_between_designs_holds(probe, cases, registry):
             again = f"python tests/fuzz/metamorphic.py --first {case.number} --only --probe {probe}"
             raise AssertionError(f"{error}; {again}") from error
     assert designs > 20 * len(cases)  # or nothing was tried
+
+
+@pytest.mark.parametrize("probe", ["one-by-one", "idle-loops-moved", "level-inserted", "above-bound"])
+@pytest.mark.parametrize("family", FAMILIES[1:])
+def test_it_holds_with_padded_formats_in_layers_and_for_accesses_of_several_words(family, probe, registry):
+    assert sum(PROBES[probe](case, 60) for case in cases_of(registry, family).first(3)) > 60
+
+
+BROKE = [
+    ("padded", 10, "one-by-one"),  # the key of a rank lacked the fullest fiber
+    ("products", 189, "one-by-one"),
+    ("wide", 31, "idle-loops-moved"),  # words of an access lay along a loop of bound one
+    ("wide", 40, "idle-loops-moved"),
+    ("products", 14, "loops-split"),  # positions of outer loops were compared with words up to the target loop
+    ("layers", 75, "level-inserted"),  # lanes shared words of a window across a bypassed level, but padding did not
+    ("layers", 161, "above-bound"),  # lanes that share a window see more padding than single computes
+]
+
+
+@pytest.mark.parametrize(("family", "number", "probe"), BROKE)
+def test_what_broke_once_holds(family, number, probe, registry):
+    assert PROBES[probe](cases_of(registry, family).case(number), DESIGNS)
 
 
 def test_a_case_is_the_same_whenever_it_is_drawn(registry):

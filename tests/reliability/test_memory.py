@@ -46,6 +46,28 @@ def test_tables_that_problems_share_are_those_of_their_tensors_and_bounded():
     assert kept <= 4 * len(PAIRS) and 0 < size < MOST
 
 
+def test_a_search_ends_the_same_after_others_in_its_process():
+    """With a padded format over blocks: the units of its ranks depend on the fullest fiber of the tensor."""
+    crisp = {"type": "crisp", "n": 1, "m": 2, "block": [2, 4], "keep": 1}
+    workload = {"name": "w", "einsum": "Z[m, n] = P[m, k] * Q[k, n]", "dims": {"m": 12, "k": 24, "n": 8}}
+    workload |= {"density": {"P": crisp, "Q": 0.4}}
+    levels = [
+        {"name": "D", "gate_skip": True},
+        {"name": "B", "capacity": "512 words", "gate_skip": True, "fanout": 4},
+        {"name": "C", "capacity": "64 words"},
+    ]
+    hardware = {"name": "h", "levels": levels, "compute": {"name": "M", "gate_skip": True}}
+    space = {"name": "s", "extends": "full", "formats": {"candidates": ["uncompressed", "ellpack"]}}
+
+    def found(seed):
+        return search(load_problem(workload, hardware, space, "energy", registry=REGISTRY), 100, seed).found.score
+
+    SHARED.clear()
+    alone = found(2)
+    SHARED.clear()
+    assert [found(seed) for seed in range(3)][2] == alone
+
+
 def test_searches_of_many_problems_leave_no_arrays():
     """NumPy's arrays, which the collector does not know."""
 

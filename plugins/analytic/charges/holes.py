@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from threading import RLock
 
 import numpy as np
@@ -14,10 +13,11 @@ from ..nest import Nest
 from ..occupancy.lookup import Number, Table, fingerprint
 
 
-def word_share(nest: Nest, t: int, s: int, apart: bool) -> PerDesign:
-    """(B,) the share of words among all that the children of level s get of tensor t over the run. `apart`: what several get
-    at once counts as often; otherwise once."""
+def word_share(nest: Nest, t: int, s: int, outer: int | None) -> PerDesign:
+    """(B,) the share of words among all that the children of level s get of tensor t over the run. Words that several of them
+    get at once from level `outer` count once; None: as often as there are children."""
     lay, found = nest.layout, np.ones(nest.batch)
+    blocks = [] if outer is None else [b for b in range(s, outer - 1, -1) if nest.spatial_bounds(b) is not None]
     axis, reach, count = _run(nest, s) if s < lay.S - 1 else (np.full(nest.batch, -1), found, found)
     for r, rank in enumerate(lay.ranks[t]):
         if lay.gaps[t][r] is None:
@@ -27,20 +27,31 @@ def word_share(nest: Nest, t: int, s: int, apart: bool) -> PerDesign:
         along = np.zeros(nest.batch)  # of which term of the rank a run of tiles that share words is; 0: of none
         for place, (dim, c) in enumerate(rank, start=1):
             along = np.where((axis == dim) & (c * reach < width), place, along)
-        none, spatial = along == 0.0, nest.spatial_bounds(s)
-        across = [np.ones(nest.batch) if apart or spatial is None else spatial[dim] for dim, _ in rank]
-        across = [
-            np.where(np.minimum.reduce(across) > 1.0, n, 1.0) for n in across
-        ]  # children of one dimension are apart
-        keys = np.stack([along, np.where(none, 1.0, reach), np.where(none, 1.0, count), *tiles, *across])
+        none, across = along == 0.0, [[nest.bounds[lay.spatial[b], dim] for dim, _ in rank] for b in blocks]
+        spread = [np.multiply.reduce(some) for some in zip(*across, strict=True)] or [np.ones(nest.batch)]
+        shared = np.minimum.reduce(spread) > 1.0  # children along one dimension share no words
+        steps = []
+        for block, counts in zip(blocks, across, strict=True):
+            for (dim, _), n in zip(rank, counts, strict=True):
+                steps += [np.where(shared & (n > 1.0), part, 0.0) for part in (nest.extents[block + 1][dim], n)]
+        keys = np.stack([along, np.where(none, 1.0, reach), np.where(none, 1.0, count), *tiles, *steps])
         found = found * looked_up(lay, t, r, keys)
     return found
 
 
-def share_taken(lay: Layout, t: int) -> float:
-    """Of the operands that computes take of tensor t, the share of words."""
-    ones = [(0, 1, 1, *(1 for _ in 2 * rank)) for rank in lay.ranks[t]]
-    return math.prod(_share(lay, t, r, ones[r]) for r, there in enumerate(lay.gaps[t]) if there is not None)
+def share_at_once(lay: Layout, t: int, units: Array) -> Array:
+    """(n,) the share of words among the positions of tensor t that neighbouring compute units take at once, each one once;
+    `units` (D, n) along every dimension."""
+    found: Array = np.ones(units.shape[1])
+    for r, there in enumerate(lay.gaps[t]):
+        if there is not None:
+            rank = lay.ranks[t][r]
+            counts = [units[dim] for dim, _ in rank]
+            shared = np.minimum.reduce(counts) > 1.0
+            steps = [np.where(shared, part, 0.0) for n in counts for part in (np.ones_like(n), n)]
+            one = np.ones_like(found)
+            found = found * looked_up(lay, t, r, np.stack([0.0 * one, one, one, *([one] * len(rank)), *steps]))
+    return found
 
 
 def _run(nest: Nest, s: int) -> tuple[Array, Array, Array]:
@@ -84,19 +95,29 @@ def looked_up(lay: Layout, t: int, r: int, keys: Array) -> PerDesign:
 
 
 def _share(lay: Layout, t: int, r: int, key: tuple[int, ...]) -> float:
-    """Of the positions of one rank that all tiles have together, or runs of tiles that share words, the share of words."""
+    """Of the positions of one rank that all tiles have together, or runs of tiles that share words, the share of words.
+
+    `key`: the term of the rank along which a run goes, its step and length; the tile's extent of each term; then, block by
+    block, the distance and number of children of each term that get words at once, 0 and 0 where it has one child.
+    """
     along, reach, count, *rest = key
-    rank, (tiles, across) = lay.ranks[t][r], (rest[: len(rest) // 2], rest[len(rest) // 2 :])
+    rank = lay.ranks[t][r]
+    tiles, steps = rest[: len(rank)], rest[len(rank) :]
     starts, places, width = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), 1
     real = np.ones(1, dtype=bool)  # tiles that begin before the end of the data
-    for place, ((dim, c), tile, children) in enumerate(zip(rank, tiles, across, strict=True), start=1):
-        begins, extent = np.arange(0, int(lay.sizes[dim]), tile * children), tile
+    for place, ((dim, c), tile) in enumerate(zip(rank, tiles, strict=True), start=1):
+        begins, extent = np.arange(0, int(lay.sizes[dim]), tile), tile
+        for distance, children in zip(
+            steps[2 * place - 2 :: 2 * len(rank)], steps[2 * place - 1 :: 2 * len(rank)], strict=True
+        ):
+            if children:
+                begins = begins[begins // distance % children == 0]
+                places = np.unique(places[:, None] + c * distance * np.arange(children))
         if place == along:  # the first tiles of runs
             begins = begins[begins % (reach * count) < reach]
             extent = reach * (count - 1) + tile
         real = (real[:, None] & (begins < lay.ends[dim])).reshape(-1)
         starts, width = (starts[:, None] + c * begins).reshape(-1), width + c * (extent - 1)
-        places = np.unique(places[:, None] + c * tile * np.arange(children))
     starts = (starts[:, None] + places).reshape(-1)
     there = lay.gaps[t][r]
     assert there is not None

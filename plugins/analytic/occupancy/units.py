@@ -63,7 +63,9 @@ class Ranks(NamedTuple):
         return np.ascontiguousarray(np.concatenate([*self[:3], *single, self.group, self.longest[None]]).T)
 
     def fingerprint(self) -> Array:
-        return fingerprint([*self.tile, *self.box, *self.below, *self[3:-2], *self.group], 8)
+        """(N,) keys of all fields: a row depends on nothing else. `longest` is a mean, of which all bits count."""
+        longest = np.ascontiguousarray(self.longest, np.float64).view(np.int64)
+        return fingerprint([*self.tile, *self.box, *self.below, *self[3:-2], *self.group, longest], 8)
 
 
 class RankUnits(NamedTuple):

@@ -67,6 +67,9 @@ class CostModel(Piece):
         """Evaluates all designs; `detail` asks for `Evaluation.detail`, of which a model gives what it knows."""
         raise NotImplementedError
 
+    def forget(self) -> None:
+        """Empties the tables that problems of a process share. Costs never depend on their contents; probes empty them."""
+
     def copies(self, problem: Problem) -> Array | None:
         """(T, S): so many of its tiles of a tensor a level needs room for, such as two where it is double-buffered.
         None: one. Segments that make tiles fit read it."""

@@ -69,6 +69,17 @@ def ask(table, *ranks):
     return np.array(table.units(Ranks(*ranks, ranks[3], np.zeros((0, len(ranks[3]))))))
 
 
+def test_the_key_of_a_rank_has_all_that_its_units_depend_on():
+    """Of two ranks that differ in any field, in a mean by its last bit, neither gets the units of the other."""
+    ranks = Ranks(
+        *(np.full((1, 2), n) for n in (16.0, 8.0, 2.0)), *(np.full(2, 4.0) for _ in range(6)), np.ones((1, 2))
+    )
+    for field in Ranks._fields:
+        column = getattr(ranks, field).copy()
+        column[..., 1] = np.nextafter(4.0, 5.0) if field == "longest" else column[..., 1] + 1.0
+        assert len({*ranks._replace(**{field: column}).fingerprint().tolist()}) == 2, field
+
+
 @pytest.fixture
 def whole(monkeypatch):
     """Calls a function with all occupancies listed, none merged."""
