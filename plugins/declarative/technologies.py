@@ -232,6 +232,22 @@ class TableTechnology(Technology):
     """What a gated access or MAC costs at least under the charge `gated`, as a share of a full one."""
     wires: WireTable | None = None
     """Wires between levels, for the charge `network`."""
+    cell_um2: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))
+    """Area of one bit's cell at `node_nm`: no row of a memory has less area per bit. Absent: areas are not checked."""
+
+    def __attrs_post_init__(self) -> None:
+        if self.cell_um2 is None:
+            return
+        for name, table in self.memories.items():
+            for kib, area_mm2 in zip(table.capacity_kib, table.area_mm2, strict=False):
+                per_bit_um2 = 1e6 * area_mm2 * self._area_factor(table) / (kib * KIB_BITS)
+                if per_bit_um2 < self.cell_um2:
+                    least = f"the cell's {self.cell_um2:g} (cell_um2) or more"
+                    said = f"{kib:g} KiB take {per_bit_um2:.3g} um2 a bit, expected {least}"
+                    raise SpecError.at(f"technology '{self.name}'", f"memories.{name}.area_mm2", said)
+
+    def _area_factor(self, table: MemoryTable) -> float:
+        return _or(table.area_factor, (self.node_nm / table.node_nm) ** 2)
 
     def scale(self, from_nm: float, from_voltage: float) -> float:
         """What energies given for another node and voltage are multiplied by."""
@@ -278,7 +294,7 @@ class TableTechnology(Technology):
 
     def area_mm2(self, level: Level) -> float:
         return sum(
-            table.by_capacity(table.area_mm2, bits) * _or(table.area_factor, (self.node_nm / table.node_nm) ** 2)
+            table.by_capacity(table.area_mm2, bits) * self._area_factor(table)
             for table, bits in self._arrays(level)
             if table.area_mm2
         )

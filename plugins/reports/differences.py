@@ -183,6 +183,12 @@ def diff_lines(names: tuple[str, str], first: Base, second: Base, found: Sequenc
         time = time_text(base.outcome.costs["seconds"])
         ends.append([name, base.design.problem.title, *_edp(base.outcome, cost)[:1], *_end(base.outcome)[:2], time])
     lines = [output.table([["", "", f"EDP{unit}", "energy", "cycles", "time"], *ends], "<<>", gap=3)]
+    told = {base.design.problem.technology.label: name for name, base in zip(names, (first, second), strict=True)}
+    among = [f"{name} in {technology}" for technology, name in told.items()]
+    lines += [
+        "",
+        f"technologies differ: {', '.join(among)}" if len(told) > 1 else f"both in the technology {next(iter(told))}",
+    ]
     if not found:
         return [*lines, "", "the designs do not differ in anything that the numbers depend on"]
     start = first.outcome

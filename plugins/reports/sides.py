@@ -16,7 +16,6 @@ from sparsemap.errors import SearchError, listed, unknown
 from sparsemap.files import grouped
 from sparsemap.pieces.contracts.hardware import BANDWIDTHS
 from sparsemap.pieces.data_specs import Hardware
-from sparsemap.pieces.defaults import TECHNOLOGY
 from sparsemap.searching.breakdown import Breakdown
 from sparsemap.searching.result import DESIGN_FILE, RESULT_FILE
 from sparsemap.searching.written import read_result
@@ -192,7 +191,7 @@ def _side(path: Path, subject: str, table: Table, known: Table, parts: Sequence[
     # results without an identity, such as those of a designed chip, are told by their first design
     identity = known.get("identity") or next(filter(None, (part.design_table() for part in parts)), {})
     model, chip = identity.get("cost_model", {}), identity.get("hardware", {})
-    of = chip.get("technology") or TECHNOLOGY
+    of = known.get("technology") or chip.get("technology") or ""
     names = model.get("name") or "", model.get("type") or "", of if isinstance(of, str) else of.get("name", "its own")
     about = table["hardware"], str(table["searcher"]), f"{table['searcher']}, seed {table['seed']}", *names
     bits = chip.get("word_bits", attrs.fields(Hardware).word_bits.default) if chip else None

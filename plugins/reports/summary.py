@@ -34,7 +34,7 @@ class SummaryText(Exporter):
         if text := chip_text(best.costs):
             numbers.append(["chip", text])
         if result.bound is not None and result.gap is not None:
-            proof = f"{result.bound:.3e}{unit} by proof in space {result.space}: optimum within {result.gap:.2f}x"
+            proof = f"{result.bound:.3e}{unit}, proven for these sizes in space {result.space}: {result.gap:.2f}x"
             if result.broken_bound:
                 proof = styled(f"{result.bound:.3e}{unit}, BROKEN: the design is at {result.gap:.4g}x of it", "warning")
             numbers.append(["bound", proof])

@@ -171,6 +171,8 @@ def _counted(sides: Sequence[Compared], worth: str, registry: Registry | None) -
         return f" {what} differ: {'; '.join(told)}." if len(told) > 1 else ""
 
     text = differ("Cost models or technologies", lambda side: f"by {side.model} in {side.technology}")
+    if not text and sides[0].technology:
+        text = f" All in the technology {sides[0].technology}."
     bits = [side.word_bits for side in sides if side.word_bits]
     if len(bits) == len(sides) and len(set(bits)) > 1:
         text += differ("Words", lambda side: f"has {side.word_bits} bits").removesuffix(".")

@@ -145,8 +145,8 @@ def totals_text(result: NetworkResult) -> str:
     if result.lacks:
         lines.append(f"without  {listed(result.lacks)}")
     if result.bound:
-        proof = f"by proof in space {result.space}: optimum within {times(result.gap)}"
-        lines.append(f"bound    {result.bound:.4g} pJ * cycles {proof}")
+        proof = f"proven for these sizes in space {result.space}: {times(result.gap)}"
+        lines.append(f"bound    {result.bound:.4g} pJ * cycles, {proof}")
     return "\n".join(lines)
 
 

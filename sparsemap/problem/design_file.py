@@ -110,7 +110,9 @@ def dump(
 
 def problem_tables(problem: Problem, space: bool = False) -> dict[str, Any]:
     """Tables of workload, hardware, cost model and objective, and of the space if asked, as `load_problem` takes them."""
-    hardware = {**_table(problem.hardware), "technology": _table(problem.technology)}
+    own = _table(problem.hardware)
+    own.pop("technology", None)
+    hardware = {**own, "technology": _table(problem.technology)}  # last, whether the hardware names it or not
     return {
         "workload": workload_table(problem.workload, problem.loops, problem.registry),
         "hardware": _inlined(hardware, problem.registry),

@@ -68,6 +68,8 @@ class Result:
     seconds: float = 0.0
     workload: str
     hardware: str
+    technology: str = ""
+    """Where the energies and areas of the hardware come from."""
     space: str
     """The space of designs that was searched, of which `bound` speaks."""
     searcher: str = ""
@@ -225,6 +227,7 @@ def broken(gap: float | None, scored: str, bound: float | None = None) -> str:
 def result_of(problem: Problem, best: Best | None, **found: Any) -> Result:
     """The result of a search of a problem; without what it has `found`, that of a design which no search found."""
     found |= {"workload": problem.workload.name, "hardware": problem.hardware.name, "space": problem.space_spec.name}
+    found |= {"technology": problem.technology.label}
     found |= {"objective": problem.objective.name or problem.objective.type_name, "padded": dict(problem.padded)}
     found |= {"why_padded": problem.space.why_padded if problem.padded else ""}
     return Result(best=best, versions=versions_of(problem.registry), **found)

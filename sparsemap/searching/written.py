@@ -30,7 +30,7 @@ HISTORY = {"evaluations": np.int64, "best_score": np.float64, "valid": np.int64,
 """Columns of a history with their types."""
 AS_THEY_ARE = (
     "bound", "gap", "evaluations", "budget", "count", "proposed", "valid_fraction", "seed", "seconds", "workload",
-    "hardware", "space", "searcher", "objective", "interrupted",
+    "hardware", "technology", "space", "searcher", "objective", "interrupted",
 )  # fmt: skip
 """What `result.json` has of a `Result` without a change."""
 

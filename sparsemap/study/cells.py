@@ -48,7 +48,9 @@ COSTS = ("seconds", "power_w", "edp_js", "area_mm2")
 """Costs that follow from the chip, in the tables behind `NUMBERS`; then come those that a cost model adds."""
 WHY = ("rejects", "shortfalls")
 """What says why no design is valid."""
-KEPT = (*NUMBERS, "score", "gap", "start", "costs", "bound_costs", "limit", "units_used", "chosen", "hull", *WHY)
+KEPT = (
+    *NUMBERS, "technology", "score", "gap", "start", "costs", "bound_costs", "limit", "units_used", "chosen", "hull", *WHY,
+)  # fmt: skip
 """What an outcome has of `result.json`."""
 LABEL = 60
 """Characters of a workload, hardware or searcher in the name of a cell's folder."""
@@ -111,7 +113,8 @@ class Outcome:
         costs = self.numbers.get("costs") or {}
         numbers = {key: self.numbers.get(key) for key in NUMBERS} | {"score": self.numbers.get("score")}
         wrong = {"broken_bound": gap} if broken(gap, "") else {}
-        return self.cell.names | numbers | dict.fromkeys(COSTS) | {**costs} | wrong
+        counted = {"technology": self.numbers.get("technology")}
+        return self.cell.names | numbers | dict.fromkeys(COSTS) | {**costs} | counted | wrong
 
 
 def cells_of(study: Study, folder: Path, base: Path = Path("."), what: str = "workload") -> list[Cell]:

@@ -19,7 +19,7 @@ from typing import Any
 import attrs
 
 from ..csv_files import csv_text, read_csv
-from ..errors import SearchError, unknown
+from ..errors import SearchError, listed, unknown
 from ..files import four_digits, grouped, percent, times
 from ..markdown import markdown_table
 from ..pieces.defaults import SEARCHER
@@ -145,6 +145,8 @@ class Comparison:
     uses: tuple[Use, ...] = ()
     over: str = "hardware"
     """What the means are of, a mean for each value; several names with commas."""
+    technologies: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
+    """By hardware, the technologies of its results."""
 
     @property
     def others(self) -> tuple[str, ...]:
@@ -248,7 +250,16 @@ class Comparison:
                     text += f"; {use.designs} of {use.of} designs use {use.name}{where}"
             text += "".join(self._against(row).values())
             texts.append(text + self._without(row.variant, self.reference) + self._without(self.reference, row.variant))
-        return "; ".join(texts) + "."
+        return f"{'; '.join(texts)}.{self.counted_in}"
+
+    @property
+    def counted_in(self) -> str:
+        """The technology of all results, or a warning that technologies differ; empty where none is known."""
+        groups = grouped(self.technologies.items(), lambda item: listed(item[1]))
+        told = [f"{listed(name for name, _ in some)} in {names}" for names, some in groups.items() if names]
+        if len(told) < 2:
+            return f" All in the technology {next(iter(groups))}." if told else ""
+        return f" Warning: technologies differ: {'; '.join(told)}. Ratios compare technologies as well as chips."
 
     def _without(self, variant: str, other: str) -> str:
         """In how many cells in which another variant has a design this one has none."""
@@ -303,7 +314,8 @@ class Comparison:
             | ({"broken_bound": cell.broken} if cell.broken else {})
             for cell in self.cells
         ]
-        about = {"by": self.by, "cost": self.cost, "reference": self.reference, "verdict": self.verdict}
+        about: dict[str, Any] = {"by": self.by, "cost": self.cost, "reference": self.reference, "verdict": self.verdict}
+        about["technologies"] = {name: list(found) for name, found in self.technologies.items()}
         uses = [{**attrs.asdict(use), "share": use.share} for use in self.uses]
         return {**about, "means": [row.to_dict(self.over) for row in self.means], "chosen": uses, "cells": cells}
 
@@ -353,7 +365,11 @@ def compare(
         if pieces and more:
             uses[row[by]] = any(name in pieces.get(MORE[by], ()) for name in more)
     cells = tuple(CellRow(dict(zip(names, x, strict=True)), found[x], tuple(broken[x]), used[x]) for x in found)
-    return Comparison(reference, variants[by], cells, by, cost, _uses(rows, chosen, by), over)
+    counted: dict[str, dict[str, None]] = {}
+    for row in rows:
+        counted.setdefault(row["hardware"], {}).update({row["technology"]: None} if row.get("technology") else {})
+    technologies = {name: tuple(some) for name, some in counted.items()}
+    return Comparison(reference, variants[by], cells, by, cost, _uses(rows, chosen, by), over, technologies)
 
 
 def _told(name: str, rows: Sequence[Mapping[str, Any]]) -> bool:

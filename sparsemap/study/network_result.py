@@ -73,6 +73,8 @@ class NetworkResult:
 
     network: str
     hardware: str
+    technology: str
+    """Where the energies and areas of the hardware come from."""
     space: str
     """The space of designs of every layer, of which `bound` speaks."""
     searcher: str
@@ -175,7 +177,7 @@ class NetworkResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        keys = ("network", "hardware", "space", "searcher", "budget", "seed", "warm_start")
+        keys = ("network", "hardware", "technology", "space", "searcher", "budget", "seed", "warm_start")
         about = {key: getattr(self, key) for key in keys} | ({"lacks": list(self.lacks)} if self.lacks else {})
         fused = {"fused": dict(self.fused)} if self.fused else {}
         if self.between[0]:

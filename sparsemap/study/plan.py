@@ -165,8 +165,9 @@ class Plan:
                 )  # fmt: skip
         first, problem = self.cells[0], self.problem(self.cells[0])
         return NetworkResult(
-            network=self.network, hardware=self.hardware, space=problem.space_spec.name, searcher=first.searcher,
-            budget=first.budget, seed=first.seed, warm_start=self.warm_start, chip=problem.chip,
+            network=self.network, hardware=self.hardware, technology=problem.technology.label,
+            space=problem.space_spec.name, searcher=first.searcher, budget=first.budget, seed=first.seed,
+            warm_start=self.warm_start, chip=problem.chip,
             layers=tuple(layers[node.name] for node in self.nodes), lacks=self.lacks, between=self._between(problem.chip),
         )  # fmt: skip
 
@@ -187,7 +188,7 @@ class Plan:
         layers = {layer.searched: layer for layer in result.layers}.values()
         tried = [(layer.evaluations or 0, layer.valid_fraction or 0.0) for layer in layers]
         evaluations = sum(count for count, _ in tried)
-        numbers: dict[str, Any] = dict.fromkeys(KEPT) | {"evaluations": evaluations}
+        numbers: dict[str, Any] = dict.fromkeys(KEPT) | {"evaluations": evaluations, "technology": result.technology}
         if whole.complete:
             numbers |= {key: getattr(whole, key) for key in ("edp", "energy_pj", "cycles", "gap", "costs")}
             numbers["score"] = self._score(whole.costs)
@@ -217,7 +218,7 @@ class Plan:
             return {"state": "waiting"}
         if outcome.state == "failed":
             return {"state": "failed", "error": outcome.error}
-        apart = ("costs", "bound_costs", "chosen", "hull", *WHY)
+        apart = ("technology", "costs", "bound_costs", "chosen", "hull", *WHY)
         numbers = {key: value for key, value in outcome.numbers.items() if key not in apart}
         numbers |= _started(numbers.pop("start"), numbers.pop("score"))
         least = outcome.numbers.get("bound_costs") or self._least(cell)

@@ -47,6 +47,13 @@ def test_numbers_in_prose_are_printed_by_something(page):
     assert [found for found in NUMBER.findall(prose) if found not in known and f"Python {found}" not in prose] == []
 
 
+def test_the_figure_of_the_first_design_is_of_the_design_that_the_readme_prints():
+    """`docs/figures/draw.py` draws it anew."""
+    loops, figure = r"((?:par-)?for \w+ in \[0, \d+\))", text_of("docs/figures/loopnest.svg")
+    printed = re.findall(loops, BLOCK.findall(text_of("README.md"))[0])
+    assert printed and re.findall(loops, figure) == printed
+
+
 def words(*names):
     return sum(len(text_of(name).split()) for name in names)
 

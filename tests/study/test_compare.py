@@ -19,6 +19,7 @@ from sparsemap.cli.main import cli
 from sparsemap.csv_files import csv_text, read_csv
 from sparsemap.errors import SearchError
 from sparsemap.pieces.loading import load
+from sparsemap.spec import toml_text
 from sparsemap.study.comparison import CellRow, Comparison
 from sparsemap.study.comparison import compare as comparison_of
 
@@ -354,3 +355,24 @@ def test_comparisons_by_other_columns_have_files_of_their_own(out):
     assert Path("out/comparison.csv").read_text() == before and Path("out/command.txt").read_text() == command
     assert list(rows("comparison-by-hardware-workload.csv")[0])[-1] == "ratio:mobile"
     compare("study.toml", "--out", "out", "--quiet")  # all of it is the study's
+
+
+def test_every_comparison_of_hardware_names_technologies_and_warns_where_they_differ():
+    """The same chip twice, once in another technology: no verdict on chips without a word on what counts them."""
+    chip = {
+        "levels": [{"name": "DRAM", "class": "dram"}, {"name": "GLB", "capacity": "64 KB"}],
+        "compute": {"name": "MAC"},
+    }
+    for name, more in (("a", {}), ("b", {}), ("c", {"technology": "12nm"})):
+        Path(f"{name}.toml").write_text(toml_text.dumps({"kind": "hardware", "name": name, **chip, **more}))
+    study = {"kind": "study", "name": "chips", "workloads": ["matmul-32x64x48"], "searchers": ["random"], "budget": 20}
+    for chips, said in (
+        (["a.toml", "b.toml"], "All in the technology 12nm-recommended."),
+        (
+            ["a.toml", "c.toml"],
+            "Warning: technologies differ: a in 12nm-recommended; c in 12nm. Ratios compare technologies as well as chips.",
+        ),
+    ):
+        Path("chips.toml").write_text(toml_text.dumps({**study, "hardware": chips}))
+        shown = " ".join(compare("chips.toml", "--out", f"out-{len(said)}").stdout.split())
+        assert said in shown

@@ -98,7 +98,7 @@ def totals(found: Mapping[str, Any], of_edp: str, of_cycles: str, of: str = "") 
         if costs.get(name):
             made.append(Headline(label, number(costs[name], HOW[name], f"{of}costs.{name}")))
     if found.get("gap"):
-        where = f" in space {found['space']}" if found.get("space") else ""
+        where = f" in space {found['space']} for these sizes" if found.get("space") else ""
         (gap,) = numbers(found, of, ["gap"])
         made.append(Headline("gap to the bound", gap, f"{found['bound']:.3e} by proof{where}"))
     return made

@@ -120,6 +120,11 @@ class Technology(Piece):
 
     kind: ClassVar[str] = "technology"
 
+    @property
+    def label(self) -> str:
+        """The name; without one, the type."""
+        return self.name or self.type_name
+
     def energy_pj(self, level: Level, action: str) -> float:
         """pJ of one access; `action` is one of `LEVEL_ACTIONS`."""
         raise NotImplementedError

@@ -12,7 +12,7 @@ from sparsemap.problem.designs import Design
 REGISTRY = load()
 WIDE = {"capacity": "1 MB", "fanout": 8, "gate_skip": True}
 LEVELS = [{"name": "DRAM", "class": "dram"}, {"name": "Buffer", "class": "sram", **WIDE}]
-"""Unlimited bandwidth; energies of the built-in technology."""
+"""Unlimited bandwidth; energies of `12nm`, in which the numbers by hand are."""
 
 
 def product(density: Any, **sizes: int) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def made(table: Mapping[str, Any], *charges: Any, **hardware: Any) -> Design:
     dims = workload["dims"] if "einsum" in workload else workload.pop("dims")
     full = {group: _all(loops, dims) for group, loops in mapping.items()}
     formats = {t: ["uncompressed"] for t in "PQZ"} | dict(table.get("formats", {}))
-    given = {"levels": LEVELS, "compute": {"gate_skip": True}} | hardware
+    given = {"technology": "12nm", "levels": LEVELS, "compute": {"gate_skip": True}} | hardware
     return design_file.structure(
         {
             "workload": workload,

@@ -107,3 +107,26 @@ def test_platforms_are_as_dense_in_power_as_chips_and_papers_keep_their_technolo
     old = CliRunner().invoke(cli, ["silicon", "cloud", "--technology", "12nm"])
     assert old.output.splitlines()[1].split()[1:6] == ["12nm", "54.8", "192", "79.6", "15.3"]
     assert REGISTRY.get("study", "table-iv").technology == "12nm"
+
+
+def test_a_chip_without_a_technology_is_counted_as_the_platforms_are() -> None:
+    chip = {"name": "chip", "levels": [{"name": "DRAM", "class": "dram"}], "compute": {"name": "MAC"}}
+    labels = {
+        load_problem(DOT, hardware, registry=REGISTRY).technology.label
+        for hardware in (chip, "edge", "mobile", "cloud")
+    }
+    assert labels == {"12nm-recommended"}
+
+
+@pytest.mark.parametrize("change", [{"area_factor": 0.5}, {"area_mm2": [3e-4] * 15}])
+def test_less_area_a_bit_than_its_cell_is_refused_with_the_row(change: dict[str, Any]) -> None:
+    table = {"extends": "12nm-recommended", "name": "tiny", "memories": {"sram": change}}
+    with pytest.raises(
+        SpecError, match=r"memories\.sram\.area_mm2: [\d.]+ KiB take [\d.e-]+ um2 a bit, expected the cell's 0\.064"
+    ):
+        problem(table).levels and problem(table).technology.label
+
+
+def test_all_sets_with_a_cell_keep_to_it() -> None:
+    stated = [name for name in REGISTRY.names("technology") if REGISTRY.get("technology", name).cell_um2]
+    assert set(SETS) <= set(stated)

@@ -186,4 +186,4 @@ def test_a_score_and_a_bound_have_their_unit(problem, tmp_path):
     problem = load_problem("mm1", "cloud", objective="energy", registry=problem.registry)
     lines = search(problem, budget=500, searcher="random").report("summary").splitlines()
     score, bound = (next(line for line in lines if line.startswith(word)) for word in ("score", "bound"))
-    assert " pJ   energy" in score and " pJ by proof in space full: optimum within " in bound
+    assert " pJ   energy" in score and " pJ, proven for these sizes in space full: " in bound

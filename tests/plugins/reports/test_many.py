@@ -400,7 +400,7 @@ def test_it_is_told_what_limits_are_worth_that_one_of_two_chips_has(tmp_path, mo
         {"name": "DRAM", "class": "dram", "bandwidth": "100 GB/s"},
         {"name": "GLB", "class": "sram", "capacity": "512 KB", "fanout": 64},
     ]
-    for name, limits in (("bare", {}), ("limited", {"bandwidth": "1 GB/s"}), ("free", {"bandwidth": "unlimited"})):
+    for name, limits in (("bare", {}), ("limited", {"bandwidth": "20 GB/s"}), ("free", {"bandwidth": "unlimited"})):
         chip = {"name": name, "levels": [levels[0], {**levels[1], **limits}], "compute": {"name": "MAC"}}
         search_network(NETWORK, chip, budget=60, out=name)
     (said,) = page_of([Path("limited"), Path("bare")], load()).verdict
