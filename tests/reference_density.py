@@ -136,7 +136,8 @@ class Banded:
         if (height, width) in self.tables:
             return self.tables[height, width]
         rows, columns = self.side // height, self.side // width
-        special = min(math.ceil(self.half_width / height), rows)  # rows of tiles that the matrix border cuts
+        special = math.ceil(self.half_width / height)  # rows of tiles that the matrix border cuts, at either end
+        special = special if 2 * special <= rows else rows
         table: dict[int, list] = {}
         for group in range(min(special + 1, rows)):
             weight = max(rows - 2 * special, 0) if group == special else 1 if special == rows else 2

@@ -447,7 +447,8 @@ static PyObject *shared(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
             if (!memchr(possible + d * n + first, 1, count)) continue;
             block(from, start + d * n + first, count);
             for (Py_ssize_t t = 0; t < T; t++) fill(&all[t], log_extents, d, d * n + first, count);
-            for (Py_ssize_t i = 0; i < K * BLOCK; i++) best[0][i] = INFINITY;
+            for (Py_ssize_t k = 0; k < K; k++)
+                for (int b = 0; b < BLOCK; b++) best[k][b] = INFINITY;
             for (Py_ssize_t w = 0; w < W; w++) {
                 if (!some[w]) continue;
                 double *restrict least = best[tier[w]];

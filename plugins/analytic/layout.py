@@ -12,6 +12,7 @@ from sparsemap import Occupancy
 from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts.base import Array, PerTensor
 from sparsemap.pieces.contracts.workload import POSITIONS
+from sparsemap.pieces.occupancies import checked
 from sparsemap.problem.problem import Problem
 
 
@@ -188,7 +189,7 @@ class Layout:
     @cached_property
     def occupancies(self) -> list[Occupancy]:
         """Per tensor, the occupancy of its tiles."""
-        return [t.density.occupancy(t.shape(self.problem.sizes)) for t in self.tensors]
+        return [checked(t.density, t.shape(self.problem.sizes)) for t in self.tensors]
 
     @cached_property
     def alike(self) -> dict[int, tuple[int, ...]]:

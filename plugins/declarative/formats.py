@@ -49,8 +49,11 @@ def _expression(names: frozenset[str], **field: Any) -> Any:
     """A field with a number, or an expression of these quantities and the spec's `params`."""
 
     def check(instance: Any, attribute: attrs.Attribute, value: str) -> None:
-        if value:
-            instance._parse(value, names)
+        if not value:
+            return
+        found = instance._parse(value, names)
+        if not found.names and not 0.0 <= (number := float(found({}))) < np.inf:
+            raise ValueError(f"expected a finite number from 0 on, found {value} = {number:g}")
 
     return attrs.field(**{"default": "", "converter": _text, "validator": check, **field})
 
@@ -68,6 +71,7 @@ class ExpressionFormat(Format):
     """
 
     type_name: ClassVar[str] = "expression"
+    by_spec: ClassVar[bool] = True
 
     compressed: bool
     """Whether empty positions are left out, so that the data below shrinks with the density."""

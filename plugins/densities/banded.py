@@ -104,7 +104,7 @@ class BandedOccupancy(Occupancy):
         rows, columns, h = self.side // a, self.side // b, self.half_width
         # The tile rows that are looked at: `border` ones, with a weight, and then one for all in the middle.
         border, weight, middle = rows, 1, 0
-        if not self.every_tile and -(-h // a) < rows:
+        if not self.every_tile and 2 * -(-h // a) <= rows:
             border, weight = -(-h // a), 2
             middle = max(rows - 2 * border, 0)
         outer = Grid(a, b, border, columns)
@@ -141,8 +141,8 @@ class BandedOccupancy(Occupancy):
         """P(k) = share of the aligned tiles that hold exactly k nonzeros.
 
         Only the first w+1 tile rows are looked at, w = ceil(h/a): w of them stand for the last w as well, the other for
-        all between. This is exact if the width of a tile divides its height and 2w does not exceed the number of tile
-        rows; where it does exceed it, the sum may be more than 1. `every_tile` is always exact.
+        all between. Exact if the width of a tile divides its height. All tile rows count, exactly, with `every_tile` and
+        where 2w exceeds their number.
         """
         table = self._table(tile)
         kept = table.weight > 0
@@ -175,15 +175,23 @@ class BandedOccupancy(Occupancy):
 
     def _empty_share(self, sub_a: int, sub_b: int, a: int, b: int, delta: Array, height, width) -> Array:
         """Share of empty rectangles (height x width) at the corners of the sub-tiles of tiles at delta."""
-        prefix = self._prefix(sub_a, sub_b, a, b)
-        above = np.clip(self.half_width + height - delta + a, 0, len(prefix) - 1)
-        below = np.clip(1 - self.half_width - width - delta + a, 0, len(prefix) - 1)
+        prefix, common = self._prefix(sub_a, sub_b, a, b), math.gcd(sub_a, sub_b)
+        least = -(a // common)
+
+        def before(x: Array) -> Array:
+            return np.clip(-(-x // common) - least, 0, len(prefix) - 1)
+
+        above, below = before(self.half_width + height - delta), before(1 - self.half_width - width - delta)
         return (prefix[-1] - prefix[np.maximum(above, below)] + prefix[below]) / prefix[-1]
 
     @remembered
     def _prefix(self, sub_a: int, sub_b: int, a: int, b: int) -> Array:
-        """Sub-tiles of a tile whose delta, counted from that of the tile, is below -a, 1 - a, .., b + 1."""
-        number = Grid(sub_a, sub_b, a // sub_a, b // sub_b).at(np.arange(-a, b + 1))[0]
+        """Sub-tiles of a tile by their delta, counted from that of the tile: below each multiple of their common divisor from
+        -a to b, and all."""
+        deltas = Grid(sub_a, sub_b, a // sub_a, b // sub_b).deltas(-a, b)
+        common = math.gcd(sub_a, sub_b)
+        number = np.zeros(b // common + a // common + 1, np.int64)
+        number[deltas // common + a // common] = Grid(sub_a, sub_b, a // sub_a, b // sub_b).at(deltas)[0]
         return np.concatenate([[0], np.cumsum(number)])
 
     def _empty_in_all(self, sub_a: int, sub_b: int, a: int, b: int, k: Array) -> Array:

@@ -190,15 +190,25 @@ def bands(rows: int, block: int, tile: int, sub: int) -> tuple[Bands, ...]:
         return (Bands(1, rest, ((height, min(sub, block), inner),)),)
     period = math.lcm(tile, block)
     found: Counter[tuple] = Counter()
-    for start in range(0, period if rows % period == 0 else rows, tile):
-        stop = min(start + tile, rows)
+    starts = np.arange(0, period if rows % period == 0 else rows, tile)
+    lying = Counter(zip((starts % block).tolist(), np.minimum(tile, rows - starts).tolist(), strict=True))
+    for (start, length), tiles in lying.items():  # tiles that cut blocks alike
+        stop = start + length
         edges = range(start // block * block, stop, block)
-        spans = [(max(start, edge), min(stop, edge + block)) for edge in edges]
-        for low in range(start, stop, sub):
-            high = min(low + sub, stop)
-            pairs = Counter((b - a, max(0, min(b, high) - max(a, low))) for a, b in spans)
-            out = tuple(sorted((h, 0, count) for (h, inner), count in pairs.items() if not inner))
-            found[out, tuple(sorted((h, inner, count) for (h, inner), count in pairs.items() if inner))] += 1
+        heights = Counter(min(stop, edge + block) - max(start, edge) for edge in edges)
+        lows = np.arange(start, stop, sub)
+        highs = np.minimum(lows + sub, stop)
+        cut = np.maximum(start - lows // block * block, 0), np.maximum(-(-highs // block) * block - stop, 0)
+        alike = ((lows % block * (sub + 1) + highs - lows) * block + cut[0]) * block + cut[1]
+        _, first, times = np.unique(alike, return_index=True, return_counts=True)
+        for low, many in zip(lows[first].tolist(), times.tolist(), strict=True):  # sub-tiles that cut blocks alike
+            high, pairs, out = min(low + sub, stop), Counter[tuple[int, int]](), Counter(heights)
+            for edge in range(low // block * block, high, block):
+                a, b = max(start, edge), min(stop, edge + block)
+                pairs[b - a, min(b, high) - max(a, low)] += 1
+                out[b - a] -= 1
+            apart = tuple(sorted((h, 0, count) for h, count in out.items() if count))
+            found[apart, tuple(sorted((h, inner, count) for (h, inner), count in pairs.items()))] += many * tiles
     return tuple(Bands(weight, *key) for key, weight in found.items())
 
 

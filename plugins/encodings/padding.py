@@ -100,6 +100,7 @@ def chosen(problem: Problem, plain: Mapping[str, int], largest: int) -> Padding:
             if len(_KNOWN) == KEPT:
                 _KNOWN.pop(next(iter(_KNOWN)))
             full = _fuller(problem, plain, largest)
+            full = full if _taken(problem, full.sizes) else Padding(plain)
             _KNOWN[key] = _with_better_tiles(problem, full) or full
         return _KNOWN[key]
 
@@ -116,6 +117,16 @@ def _content(part: Any) -> Hashable:
             _CONTENTS.clear()
         _CONTENTS[id(part)] = part, content_of(part)
     return _CONTENTS[id(part)][1]
+
+
+def _taken(problem: Problem, sizes: Mapping[str, int]) -> bool:
+    """Whether the densities take tensors of these sizes: a band has to be square, data have their own sizes."""
+    try:
+        for tensor in problem.loops.tensors:
+            tensor.density.occupancy(tensor.shape(sizes))
+    except SpecError:
+        return False
+    return True
 
 
 def _fuller(problem: Problem, plain: Mapping[str, int], largest: int) -> Padding:
@@ -187,7 +198,7 @@ def _with_better_tiles(problem: Problem, base: Padding) -> Padding | None:
             best = min(scores)
             alike = [size for size, score in zip(tried, scores, strict=True) if score <= ALIKE * best]
             sizes[dim] = max(alike, key=lambda size: (len(divisors(size)), -size))
-    if not best < BETTER * first:
+    if not best < BETTER * first or not _taken(problem, sizes):
         return None
     least = problem.laid_out(base.sizes).lower_bound
     if least is None or first < TOLD * worth(least):

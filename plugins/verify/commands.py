@@ -64,7 +64,7 @@ def verify_command(
         with steps_bar(given["trials"]) as bar:
             found = verify(loaded.problem, loaded.batch, **given, progress=lambda _: bar.update(1), compare=True)
     click.echo(json.dumps(found.table(), indent=2) if as_json else found.text().rstrip())
-    if not found.correct:
+    if not found.correct or getattr(found, "inconsistent", False):
         context.exit(1)
 
 

@@ -22,6 +22,8 @@ ENDS = "remainders"
 """The charge that changes which iterations there are: with it and without it are two walks."""
 FULL = "physical"
 FIDELITIES = ("timeloop", FULL)
+UNREADABLE = "entry-bits"
+"""The reason, with a tensor behind it, of designs whose codes have fields too narrow to write."""
 OWN = "own model"
 """What the cost model of a problem is called that has no name of its own."""
 Cost = tuple[float, float]
@@ -65,17 +67,20 @@ class CountComparison:
         if hasattr(model, "charges"):
             for name in FIDELITIES:
                 fidelity = attrs.evolve(model, charges=problem.registry.resolve("cost-model", name).charges)
-                self.models[name] = _with(problem, fidelity)
+                if self._readable(other := _with(problem, fidelity)):
+                    self.models[name] = other
             if self.charges not in map(charges_of, self.models.values()):
                 self.models[OWN if model.name in (*FIDELITIES, "") else model.name] = problem
-            for name in [FULL, *(name for name in self.models if name not in FIDELITIES)]:
+            for name in [name for name in self.models if name != FIDELITIES[0]]:
                 whole: Any = self.models[name].cost_model
                 for charge in (one for one in whole.charges if one.type_name not in self.less):
                     others = tuple(other for other in whole.charges if other is not charge)
-                    self.less[charge.type_name] = name, _with(problem, attrs.evolve(whole, charges=others))
+                    without = _with(problem, attrs.evolve(whole, charges=others))
+                    if self._readable(without):
+                        self.less[charge.type_name] = name, without
         self.other: Simulation | None = None
         """Of a padded problem, the walk of loops that end with the data where those of `sim` do not, or the reverse."""
-        if problem.padded and ENDS in self.less:
+        if problem.padded and ENDS in self.less and FULL in self.models:
             self.other = Simulation(self.less[ENDS][1] if self._ends(problem) else self.models[FULL], sim.designs)
 
     def add(self, trial: ChargedTrial, effects: bool = True) -> None:
@@ -110,6 +115,11 @@ class CountComparison:
         less, (whole, _) = "less " + charge, self.less[charge]
         return _mean([_less(found[whole], found[less]) for found in self.paid if less in found])
 
+    def _readable(self, problem: Problem) -> bool:
+        """Whether the codes of the design can be written under the problem's cost model."""
+        found = problem.evaluator.evaluate_designs(self.sim.designs.take(slice(0, 1)))
+        return not any(reason.startswith(UNREADABLE) for reason in found.reasons_of(0))
+
     def _analytic(self, problem: Problem) -> Cost | None:
         """None: invalid."""
         found = problem.evaluator.evaluate_designs(self.sim.designs.take(slice(0, 1)))
@@ -118,12 +128,13 @@ class CountComparison:
     def fidelities(self) -> tuple[ExecutedCost, ...]:
         costs = {name: self._analytic(problem) for name, problem in self.models.items()} if self.paid else {}
         known = {name: cost for name, cost in costs.items() if cost is not None}
-        return tuple(ExecutedCost(name, cost, self._mean(name), self._mean(FULL)) for name, cost in known.items())
+        full = self._mean(FULL) if self.paid and FULL in self.models else (math.nan, math.nan)
+        return tuple(ExecutedCost(name, cost, self._mean(name), full) for name, cost in known.items())
 
     def effects(self) -> tuple[ExecutedCost, ...]:
         """Of every charge of the last fidelity, in its order, then of those that the problem's own model has besides; none if
         the design is invalid under the last fidelity."""
-        if not self.paid or self._analytic(self.models[FULL]) is None:
+        if not self.paid or FULL not in self.models or self._analytic(self.models[FULL]) is None:
             return ()
         found = []
         for name, (whole, problem) in self.less.items():

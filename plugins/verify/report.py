@@ -108,6 +108,8 @@ class Verification:
     """What each charge adds."""
     lacking: tuple[ExecutedCost, ...] = ()
     """What those add that the problem's cost model does not have, executed."""
+    inconsistent: tuple[str, ...] = ()
+    """Errors of formats whose formulas are not those of their codecs."""
 
     @property
     def missed(self) -> dict[str, tuple[float, float]]:
@@ -137,6 +139,7 @@ class Verification:
 
         models, charges = told("cost_model", self.fidelities), told("charge", self.effects)
         found = {**head, "rows": rows, "notes": list(self.notes), "cost_models": models, "charges": charges}
+        found["inconsistent_formats"] = list(self.inconsistent)
         return found | {"missed": {name: list(shares) for name, shares in self.missed.items()}}
 
     def text(self) -> str:
@@ -186,7 +189,8 @@ class Verification:
             amount, row = largest[name]
             where = " ".join(part for part in (row.level, row.tensor, row.quantity.replace("_", " ")) if part)
             lines.append(f"  {name:8}{_signed(amount)} ({_percent(amount, row)}) on {where}: {ASSUMPTIONS[name]}")
-        return lines + [f"  note: {note}" for note in self.notes]
+        lines += [f"  note: {note}" for note in self.notes]
+        return lines + [f"INCONSISTENT FORMAT: {error}" for error in self.inconsistent]
 
 
 def _share(amount: float, row: CountRow) -> float:

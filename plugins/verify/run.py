@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -67,7 +67,24 @@ def verify(
     rows = _rows(sim, tallies, *expected(sim, evaluation, trials), windows)
     notes = tuple(_notes(sim))
     effects = comparison.effects(), comparison.lacking()
-    return Verification(title, trials, seed, rows, correct, notes, comparison.fidelities(), *effects)
+    costs = comparison.fidelities(), *effects
+    return Verification(title, trials, seed, rows, correct, notes, *costs, inconsistent=_inconsistent(sim, rows))
+
+
+def _inconsistent(sim: Simulation, rows: Sequence[CountRow]) -> tuple[str, ...]:
+    """Errors of formats whose formulas are not those of their codecs, among the formats of tensors whose metadata are off."""
+    names = {row.tensor for row in rows if "metadata" in row.quantity and row.verdict == "off"}
+    ranks = [r for (t, _), r in sim.ranks.items() if sim.problem.tensors[t].name in names]
+    found = dict[str, None]()
+    for form in {id(form): form for each in ranks for form in each.formats if form.compressed}.values():
+        from sparsemap.testing import check_format
+
+        with np.errstate(all="ignore"):
+            try:
+                check_format(form)
+            except (AssertionError, SparseMapError) as error:
+                found[str(error)] = None
+    return tuple(found)
 
 
 def refuse_large(computes: int, trials: int, force: bool) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 from ..errors import Mistake, PluginError, SpecError, listed, unknown
 from ..files import shown
 from ..pieces import defaults
+from ..pieces.contracts import Workload
 from ..pieces.data_specs import DESIGN_KIND, Hardware
 from ..pieces.faults import OURS, plugin_line
 from ..pieces.registry import Origin, Registry
@@ -55,8 +56,12 @@ def check_files(files: Sequence[str], registry: Registry) -> Iterator[tuple[str,
                 if not (os.path.exists(first) and os.path.samefile(first, file)):
                     text = "%s: fine by its path; in a plugin it stops every command: %s"
                     logger.warning(text, shown(file), error)
+    workloads = [
+        (file, table) for file, table in read if isinstance(table, Mapping) and table.get("kind") == Workload.kind
+    ]
     for file, table in read:
-        yield file, Check(registry, shown(file), Path(file)).table(table) if isinstance(table, Mapping) else table
+        check = Check(registry, shown(file), Path(file), workloads)
+        yield file, check.table(table) if isinstance(table, Mapping) else table
 
 
 def check_classes(folders: Sequence[str], registry: Registry) -> dict[str, list[Mistake]]:
@@ -87,6 +92,8 @@ class Check:
     file: str
     """What messages call it."""
     path: Path
+    workloads: Sequence[tuple[str, Mapping[str, Any]]] = ()
+    """Files and tables of workloads that are checked beside it."""
     mistakes: dict[Mistake, None] = attrs.field(factory=dict, init=False)
     """Those found, none twice."""
     removed: set[str] = attrs.field(factory=set, init=False)
@@ -197,11 +204,37 @@ class Check:
         for part, named in attrs.asdict(piece.units, recurse=False).items() if piece.units and not self.removed else ():
             if not named:
                 logger.warning("%s: units: names no %s, so that none is built: no design uses any", self.file, part)
+        if levels is not None:
+            self.tensors(piece, problem)
         if piece.units and not self.mistakes:
             self.units(piece, [place.name for place in problem.places])
             if free := without_area(piece.units.names, self.registry):
                 text = "%s: units: %s takes no area, as its unit_macs is 0"
                 logger.warning(text, self.file, listed(free))
+
+    def tensors(self, piece: Any, problem: Problem) -> None:
+        """Names of tensors in levels: those of no workload that is checked beside the hardware are mistakes; without one,
+        those that are no roles are told."""
+        keys = [(level.index, key) for level in problem.levels for key in ("bypass", "decodes", "double_buffered")]
+        found: dict[tuple[int, str], list[SpecError]] = {}
+        for file, table in self.workloads:
+            with suppress(SpecError):  # told of its own file
+                workload = self.registry.build(Workload.kind, SpecTable.of({"name": "", **table}, file), file)
+                both = self.partly(workload=workload, hardware=piece)
+                for place in keys if both.loops else ():
+                    try:
+                        both.named(*place)
+                    except SpecError as error:
+                        found.setdefault(place, []).append(error)
+        for errors in found.values():
+            if len(errors) == len(self.workloads):
+                self.mistakes.update(dict.fromkeys(errors[0].mistakes))
+        for index, key in () if self.workloads else keys:
+            given = getattr(problem.levels[index].memory, key)
+            for text in () if isinstance(given, bool) else given:
+                if text.rpartition(":")[2] not in (roles := (*OPERANDS, OUTPUT)):
+                    said = f"levels[{index}].{key}: '{text}' is no role ({listed(roles)}): only workloads with a tensor of this "
+                    logger.warning("%s: %sname can be searched on this chip", self.file, said)
 
     def units(self, piece: Any, places: Sequence[str]) -> None:
         """Warns of units that no design uses, whatever the workload, or that only some workloads have a tensor for."""

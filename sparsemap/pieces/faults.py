@@ -18,6 +18,7 @@ import pluggy
 from ..errors import EvaluationError, Mistake, PluginError, readable
 from ..files import shown
 from .contracts import Piece
+from .contracts.base import SPEC_FILE
 
 if TYPE_CHECKING:
     from .boundary import Line
@@ -36,7 +37,8 @@ def fault_of(piece: Piece | str, method: str, error: BaseException, trace: Trace
 
 def fault(piece: Piece, method: str, text: str, line: Line | None = None) -> PluginError:
     """The error for a method that broke its contract, at the line of its definition unless another is given."""
-    return PluginError([Mistake(_shown(line or _definition(piece, method)), _named(piece), f"{method} {text}")])
+    where = getattr(piece, SPEC_FILE, "") or _shown(line or _definition(piece, method))
+    return PluginError([Mistake(where, _named(piece), f"{method} {text}")])
 
 
 def not_built(cls: type[Piece], error: Exception, file: str) -> PluginError:
@@ -116,9 +118,13 @@ def _lies_in(file: str, folder: str) -> bool:
     return bool(folder) and file.startswith(folder + os.sep)
 
 
-def _definition(piece: Piece, method: str) -> Line | None:
-    """Where a method of a piece is written."""
-    function: Any = getattr(type(piece), method, None)
+def definition(owner: Any, method: str) -> str:
+    """Where a method of an object is written; empty if it is in no file."""
+    return _shown(_definition(owner, method))
+
+
+def _definition(owner: Any, method: str) -> Line | None:
+    function: Any = getattr(type(owner), method, None)
     code = getattr(inspect.unwrap(function), "__code__", None)
     return (code.co_filename, code.co_firstlineno) if code is not None else None
 

@@ -21,6 +21,7 @@ from ..files import shown
 from ..spec import toml_io
 from ..spec.structuring import Reader, SpecTable, expected_found, keys
 from .contracts import Piece
+from .contracts.base import SPEC_FILE
 
 RESERVED = ("kind", "type", "extends", "override")
 """Keys of a spec that say which piece it is; all others are fields of its class."""
@@ -306,7 +307,10 @@ class Registry:
 
         cls = self._type(kind, table)[1].cls
         try:
-            return Reader(file, refer).read(cls, {key: table[key] for key in table if key not in RESERVED})
+            piece = Reader(file, refer).read(cls, {key: table[key] for key in table if key not in RESERVED})
+            if cls.by_spec and file:
+                object.__setattr__(piece, SPEC_FILE, file)
+            return piece
         except SpecError:
             raise
         except Exception as error:  # the class itself is wrong, whoever uses it

@@ -27,6 +27,10 @@ LIMITS = ("capacity_bits", "metadata_capacity_bits", "read_bandwidth", "write_ba
 """What a chip has of a `Level` as it is; of limits, None is infinity."""
 
 
+LARGEST_FIGURE = 1e18
+"""Of energies, powers and areas; products of larger figures with counts would no longer be finite."""
+
+
 @attrs.frozen(eq=False)
 class Chip:
     """One chip, or B of them.
@@ -124,8 +128,8 @@ def chip_of(
     def number(path: str, figure: Callable[[], Any], unit: str = "picojoules") -> float:
         with collecting(mistakes, path):
             value = figure()
-            if not (type(value) is float or _is_number(value)) or not 0 <= float(value) < math.inf:
-                raise SpecError.at("", "", f"is {value!r}, expected {unit}, finite and not negative")
+            if not (type(value) is float or _is_number(value)) or not 0 <= float(value) <= LARGEST_FIGURE:
+                raise SpecError.at("", "", f"is {value!r}, expected {unit}, 0 to {LARGEST_FIGURE:g}")
             return float(value)
         return 0.0
 

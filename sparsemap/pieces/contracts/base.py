@@ -78,6 +78,10 @@ def _on_one_line(piece: Any, field: Any, name: str) -> None:
         raise ValueError(f"holds a tab or a line break, expected a name on one line; found {shortened(name)}")
 
 
+SPEC_FILE = "_spec_file"
+"""Attribute of a piece `by_spec`: the file that it was read from."""
+
+
 @attrs.frozen(kw_only=True, slots=False)  # contracts are plain classes: attrs would look for its slots in these
 class Piece:
     """What every piece has: the keys `name`, `description` and `source` of its spec."""
@@ -88,6 +92,8 @@ class Piece:
     """Whether a key of its spec may hold the choices of a space in place of a value."""
     type_name: ClassVar[str] = ""
     """The name by which a spec's `type` key selects this class."""
+    by_spec: ClassVar[bool] = False
+    """Whether its behaviour is written in its spec: errors name the spec's file in place of the class."""
     default_type: ClassVar[str] = ""
     """The `type_name` used when a spec of this kind has no `type` key; a contract's is in `defaults.TYPES`."""
 
