@@ -59,19 +59,17 @@ class Side:
         return Design.of(self.problem, self.designs.take(np.array([row])))
 
 
-def compared(
-    one: Side, other: Side, low: Any, high: Any, what: str, keys: Sequence[str] = ("energy_pj", "cycles")
-) -> int:
+def compared(one: Side, other: Side, low: Any, high: Any, what: str, slack_cycles: float = 0.0) -> int:
     """Raises `Broken` unless every design of the other side is valid and its numbers are `low` to `high` times those of
-    the first side. `low` and `high` are numbers, or tables by key."""
+    the first side, cycles within `slack_cycles` more. `low` and `high` are numbers, or tables by key."""
     a, b = one.worth, other.worth
     for row in np.flatnonzero(a.valid & ~b.valid)[:1]:
         reasons = ", ".join(b.reasons_of(row))
         raise Broken(f"{what}: a valid design becomes invalid ({reasons})", one.design(row), other.design(row))
-    for key in keys:
+    for key, slack in (("energy_pj", 0.0), ("cycles", slack_cycles)):
         lowest, highest = (limit[key] if isinstance(limit, Mapping) else limit for limit in (low, high))
         x, y = getattr(a, key)[a.valid], getattr(b, key)[a.valid]
-        wrong = np.flatnonzero(~((y >= lowest * x) & (y <= highest * x)))
+        wrong = np.flatnonzero(~((y >= lowest * x - slack) & (y <= highest * x)))
         if wrong.size:
             row = int(np.flatnonzero(a.valid)[wrong[0]])
             before, after = float(x[wrong[0]]), float(y[wrong[0]])
