@@ -169,7 +169,8 @@ class FusedTables(LayerTables):
     def _moves(self, one: GraphNode, key: Key) -> Any:
         """What an operation reads and writes where, as `passed` takes it; None if it costs nothing."""
         fused = self.fused
-        if fused.operations == "free" or not one.words or not isinstance(one.node.piece, Operation):
+        free = fused.operations == "free"
+        if not one.words or not isinstance(one.node.piece, Operation) or (free and one.node.piece.moves):
             return None
         level, given = {fused.places[0]: 0, fused.places[1]: fused.home}, iter(key[0])
         places = {name: level[next(given)] for name in one.inputs if name != INPUT}
@@ -177,7 +178,7 @@ class FusedTables(LayerTables):
         if places.get(at_hand) != home:
             at_hand = ""  # it lives elsewhere, so that it is read
         sizes = {INPUT: fused.plan.input_words} | {name: fused.named[name].words for name in places}
-        moved = [(sizes[name], places.get(name, 0)) for name in one.inputs if name != at_hand]
+        moved = [(sizes[name], home if free else places.get(name, 0)) for name in one.inputs if name != at_hand]
         written = 0 if at_hand else one.words
         return one.node.piece, moved, (written, home), fused.problem.chip
 
@@ -257,13 +258,16 @@ class FusedTables(LayerTables):
         for content, sets in fused.wanted.items():
             pairs: dict[Kept, list[TablePoint]] = {}
             every = tuple(sorted({tensor for kept in sets for tensor in kept}))
-            for kept in ((), every):  # what is in between moves no less than with all that may stay
+            several = any(len(one.operands) > 1 for one in fused.layers[content])
+            # with one input, what is in between moves no less than with all that may stay
+            least = {kept: kept if several or not kept else every for kept in sets}
+            for kept in dict.fromkeys(least.values()):
                 bound = fused.variant(content, kept).lower_bound
                 if bound is None:
                     return None
                 both = zip(bound.energy_pj.tolist(), bound.cycles.tolist(), strict=True)
                 pairs[kept] = [TablePoint(energy, cycles) for energy, cycles in both]
-            found[content] = {kept: pairs[every if kept else ()] for kept in sets}
+            found[content] = {kept: pairs[same] for kept, same in least.items()}
         steps = []
         for one in fused.graph:
             made: dict[Any, list[TablePoint]] = {}

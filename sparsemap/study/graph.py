@@ -114,7 +114,8 @@ def passed(
 ) -> tuple[float, float]:
     """pJ and cycles of an operation that reads its inputs and writes its output where they live: (words, level) each.
 
-    An operation that only puts words behind each other moves those alone that do not live where its output does.
+    An operation that only puts words behind each other moves those alone that do not live where its output does: words
+    that no input has, such as the keys that a decoder keeps, live in the outermost level.
     """
     return _sum(by_level(operation, words, output, chip))
 
@@ -124,8 +125,10 @@ def by_level(
 ) -> dict[int, tuple[float, float]]:
     """The same by level: pJ, and the cycles for which it is busy."""
     size, home = output
-    read = [(count, level) for count, level in words if operation.moves or level != home]
-    written = size if operation.moves else sum(count for count, _ in read)
+    if not operation.moves:
+        kept = max(0, size - sum(count for count, _ in words))
+        words = [(min(count, size), level) for count, level in (*words, (kept, 0)) if level != home]
+    read, written = words, size if operation.moves else sum(count for count, _ in words)
     return _moved([(count, level, "read") for count, level in read] + [(written, home, "write")], chip)
 
 
