@@ -312,6 +312,20 @@ def test_an_operation_without_words_of_its_own_moves_what_changes_its_place(home
         assert (told[1] > 0) == (moved > 0)
 
 
+def test_a_layer_has_the_same_sizes_wherever_its_tensors_live() -> None:
+    """Its genomes are designs of both; "up" alone is laid out larger, for tiles that fit."""
+    layers = [{"type": "linear", "m": 512, "k": k, "n": n} for k, n in ((1024, 4096), (4096, 1024))]
+    network = {"name": "wide", "input": [512, 1024], "layers": layers}
+    plan = plan_of(load(), network, "edge-16gbps", Path("unused"), 60, 1, None, None, "edp", None)
+    fused, padded = FusedPlan.of(plan), []
+    for cells in fused.searched.values():
+        alone, *others = (fused.loaded(cell) for cell in cells.values())
+        assert others and all(one.sizes == alone.sizes for one in others)
+        assert all(one.padded_text == alone.padded_text for one in others)
+        padded.append(bool(alone.padded))
+    assert any(padded)
+
+
 def test_what_is_broadcast_is_not_made_where_it_was_written() -> None:
     gate = [
         {"name": "mean", "type": "global-average"},
