@@ -10,6 +10,7 @@ import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import suppress
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, ClassVar
@@ -26,7 +27,7 @@ from sparsemap.searching.folder import check_file
 from sparsemap.writing import write_text
 
 from .genes import ChipGenes
-from .layers import Inner, KnownChip, Weight, layers_of
+from .layers import Inner, KnownChip, Weight, with_widest
 from .worth import COSTS, STAGES, Leg, evaluated_chip, values_of
 
 REASONS = {
@@ -318,10 +319,10 @@ def worth_of(given: Mapping[str, Any]) -> dict[str, Any]:
     found |= evaluated_chip(table, inner, given["near"], leg)
     if found["reason"]:
         return found
-    node, _ = layers_of(inner.networks, inner.plugin_dirs)[0]
     if "units" in table and (leg is None or leg.stage == len(STAGES) - 1):
         found["hardware"] = {**table, "units": found["units"]}
-    chip = inner.problem(node, found["hardware"]).chip
+    on_chip = partial(inner.problem, table=found["hardware"])
+    chip = with_widest(inner.networks, inner.plugin_dirs, on_chip).chip
     found["seconds"] = found["cycles"] / float(chip.clock_hz)
     found |= {"area_mm2": float(chip.total_area_mm2), "units_mm2": float(chip.units_area_mm2)}
     found["power_w"] = found["energy_pj"] * 1e-12 / found["seconds"]

@@ -27,7 +27,7 @@ from sparsemap.spec.unstructuring import unstructure
 from sparsemap.study.cells import PLAN_FOLDER, not_of_a_search
 from sparsemap.writing import write_text
 
-from .layers import Inner, KnownChip, folders_of, layers_of, registry_of
+from .layers import Inner, KnownChip, folders_of, layers_of, registry_of, with_widest
 from .model import ChipModel, Tried, digest_of, hoped, segment_of, source_of, whole
 from .neighbours import neighbours_of
 from .result import ChipResult, edp_js
@@ -94,9 +94,12 @@ class DesignTask:
         return Inner(budget=self.layer_budget, objective=objective, aim=self.objective, **same)
 
     def layer_on(self, hardware: Any) -> Problem:
-        """The first layer on a hardware."""
-        node, _ = layers_of(self.networks, self.plugin_dirs)[0]
-        return make_problem(registry_of(self.plugin_dirs), node.piece, hardware, self.space, "edp", self.cost_model)
+        """A layer with the widest words on a hardware."""
+        return self.widest(hardware, self.space, "edp", self.cost_model)
+
+    def widest(self, *parts: Any) -> Problem:
+        registry = registry_of(self.plugin_dirs)
+        return with_widest(self.networks, self.plugin_dirs, lambda node: make_problem(registry, node.piece, *parts))
 
 
 def outer_problem(task: DesignTask) -> Problem:
@@ -105,9 +108,7 @@ def outer_problem(task: DesignTask) -> Problem:
     segment = {"type": "chip-genes", "share": task.share, "constraints": list(task.constraints)}
     segment |= {"space": task.space} if task.space else {}
     space = {"name": "chips", "segments": ["chip"], "chip": segment}
-    node, _ = layers_of(task.networks, task.plugin_dirs)[0]
-    model = ChipModel(name="chip-layers", inner=task.inner)
-    problem = make_problem(registry, node.piece, task.hardware, space, task.objective, model)
+    problem = task.widest(task.hardware, space, task.objective, ChipModel(name="chip-layers", inner=task.inner))
     if mistakes := wrong_choices(problem.hardware, registry, problem.files.get("hardware", "")):
         raise SpecError(mistakes)
     if not problem.hardware.choices and task.share == "sizes":

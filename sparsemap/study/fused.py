@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import SearchError
 from ..pieces.contracts import Operation
 from ..pieces.contracts.base import Array
+from ..problem.chip import Chip
 from ..problem.evaluation import Evaluation
 from ..problem.network import INPUT, distinct
 from ..problem.problem import Problem
@@ -29,6 +30,10 @@ Kept = tuple[str, ...]
 """The tensors of a layer that live on chip."""
 Key = tuple[tuple[str, ...], str]
 """The levels of a node's inputs that are no input of the network, and that of its output."""
+
+
+def words_held(chip: Chip, level: int) -> float:
+    return float(chip.capacity_bits[level] / chip.word_bits[level])
 
 
 @attrs.frozen(kw_only=True, slots=False)
@@ -50,7 +55,23 @@ class FusedPlan:
 
     @cached_property
     def problem(self) -> Problem:
-        return self.plan.problem(self.plan.cells[0])
+        return self.plan.widest
+
+    @cached_property
+    def made_in(self) -> dict[str, Problem]:
+        """By node, and of the network's input, a layer that has words as wide as its output."""
+        return self.plan.made_in(self.graph)
+
+    @cached_property
+    def shares(self) -> dict[str, float]:
+        """By node, the room of a word of its output in the widest words of the level on chip, in which all rooms are told."""
+        held = {name: words_held(problem.chip, self.home) for name, problem in self.made_in.items()}
+        most = words_held(self.problem.chip, self.home)
+        return {name: most / count if count != most else 1.0 for name, count in held.items()}
+
+    def room(self, one: GraphNode) -> float:
+        """What the output of a node takes of the level on chip."""
+        return one.words * self.shares[one.name]
 
     @cached_property
     def home(self) -> int:
@@ -67,14 +88,14 @@ class FusedPlan:
 
     @cached_property
     def capacity(self) -> float:
-        """Words of the level on chip."""
-        chip = self.problem.chip
-        return float(np.floor(chip.capacity_bits[self.home] / chip.word_bits[self.home]))
+        """Words of the level on chip, the widest that the network has."""
+        return float(np.floor(words_held(self.problem.chip, self.home)))
 
     @cached_property
     def stuck(self) -> dict[str, str]:
         """By node, why its output cannot stay on chip; empty: it can."""
-        return {one.name: stuck(one, self.takers[one.name], self.places[1], self.capacity) for one in self.graph}
+        held = {one.name: self.capacity / self.shares[one.name] for one in self.graph}
+        return {one.name: stuck(one, self.takers[one.name], self.places[1], held[one.name]) for one in self.graph}
 
     @cached_property
     def takers(self) -> dict[str, list[GraphNode]]:
@@ -98,16 +119,18 @@ class FusedPlan:
 
     @cached_property
     def sliding(self) -> dict[str, tuple[Slide, ...]]:
-        """By node, the ranks along which its output may slide by: into the next layer, if nobody else takes it."""
+        """By node, the ranks along which its output may slide by: into the next layer, if nobody else takes it and its words
+        are as wide."""
         found: dict[str, tuple[Slide, ...]] = {}
         if not all(map(self.problem.space.provides, ("bounds", "order"))):
             return found
         for one, after in zip(self.graph, self.graph[1:], strict=False):
             operands = after.operands if after.node.loops else ("",) * len(after.inputs)
             takes = [tensor for tensor, name in zip(operands, after.inputs, strict=False) if name == one.name]
-            large = one.words > LARGE * self.capacity
-            if large and self.takers[one.name] == [after] and len(takes) == 1:
-                every = slides(one.node, after.node, takes[0], sums=after.words <= self.capacity)
+            bits = {self.made_in[name].hardware.word_bits for name in (one.name, after.name)}
+            large = self.room(one) > LARGE * self.capacity
+            if len(bits) == 1 and large and self.takers[one.name] == [after] and len(takes) == 1:
+                every = slides(one.node, after.node, takes[0], sums=self.room(after) <= self.capacity)
                 # columns are no better than rows
                 alike = {(s.rows, s.steps, s.stride, s.reach): s for s in reversed(every)}
                 found[one.name] = tuple(alike.values())
@@ -174,7 +197,8 @@ class FusedPlan:
         found: dict[str, dict[Kept, Cell]] = {}
         for (content, group), cell in zip(distinct(self.plan.nodes).items(), self.plan.cells, strict=True):
             words, cells = self._words(content), dict[Kept, Cell]({(): cell})
-            some = [kept for kept in self.wanted[content] if kept and sum(words[t] for t in kept) < self.capacity]
+            held = self.capacity / self.shares[self.layers[content][0].name]
+            some = [kept for kept in self.wanted[content] if kept and sum(words[t] for t in kept) < held]
             kept = max(reversed(some), key=lambda one: sum(words[t] for t in one), default=())
             if kept:  # its designs are tried with other tensors on chip as well
                 there = {tensor: words[tensor] for tensor in kept}

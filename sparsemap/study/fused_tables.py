@@ -13,11 +13,11 @@ from ..pieces.contracts import Operation
 from ..primes import divisors
 from ..problem.network import INPUT
 from .fused import Kept, Key
-from .graph import GraphNode, by_level, converted, passed
+from .graph import GraphNode, Words, by_level, converted, passed, rewritten, unlike
 from .interleaved import Member, interleaved
 from .join import Fitting, JoinedPlan, Step, TablePoint, joined
 from .layer_tables import LayerTables
-from .packets import PLAIN, Packet, TensorPlace, encoded, with_conversions
+from .packets import PLAIN, Converted, Packet, TensorPlace, bare, encoded, with_conversions
 from .slides import Outermost, made
 
 MOST_TARGETS = 4
@@ -59,7 +59,7 @@ class FusedTables(LayerTables):
         def stored(genome: Any) -> float:
             return sizes[genome][output] if genome in sizes else float(one.words)
 
-        how = one.words, levels, converter, fused.problem.chip
+        how = one.words, levels, converter, fused.made_in[one.name].chip
         return with_conversions(step, self.targets[one.name], stored, *how)
 
     @cached_property
@@ -71,7 +71,7 @@ class FusedTables(LayerTables):
             mine: dict[Packet, float] = {PLAIN: float(one.words)}
             for taker in self.fused.takers[one.name]:
                 loops, content = taker.node.loops, taker.node.content
-                if loops is None or one.node.loops is None or not taker.operands:
+                if loops is None or one.node.loops is None or not taker.operands or self._unlike(one.name, taker):
                     continue
                 place = taker.inputs.index(one.name)
                 at, tensor = place - taker.inputs[:place].count(INPUT), taker.operands[place]
@@ -98,7 +98,10 @@ class FusedTables(LayerTables):
         for one in fused.graph:
             makers = [None if name == INPUT else fused.named[name].node.loops for name in one.inputs]
             ranks = [len(next(t.ranks for t in loops.tensors if t.output)) if loops else 0 for loops in makers]
-            given = tuple(name == INPUT or count for name, count in zip(one.inputs, ranks, strict=True))
+            unlike = (self._unlike(name, one) and (fused.made_in[name].hardware.word_bits, name) for name in one.inputs)
+            given = tuple(
+                (name == INPUT or count, other) for name, count, other in zip(one.inputs, ranks, unlike, strict=True)
+            )
             found[one.name] = (one.node.content, given, bool(fused.takers[one.name])) if one.node.loops else one.name
         return found
 
@@ -107,27 +110,30 @@ class FusedTables(LayerTables):
         if (made := self._made.get(like)) is None:
             made = self._made[like] = dict[Any, list[TablePoint]]()
             for key, points in tables.items():
-                for point in points:
-                    given, own = self._written(one, point)
+                for point in self.fed(one, key, points):
+                    given, own = self._written(one, bare(point)[0])
                     if given is not None and own is not None:
                         inputs = tuple(TensorPlace(*both) for both in zip(key[0], given, strict=True))
                         made.setdefault((inputs, TensorPlace(key[1], own)), []).append(self.paid(one, point, own))
         before = tuple(name for name in one.inputs if name != INPUT)
-        words: dict[Any, float] = {place: float(one.words) for _, place in made if place.level == self.fused.places[1]}
+        words: dict[Any, float] = {
+            place: self.fused.room(one) for _, place in made if place.level == self.fused.places[1]
+        }
         return Step(name=one.name, inputs=before, tables=made, words=words, in_place=one.node.loops is None)
 
     def paid(self, one: GraphNode, point: TablePoint, own: Packet | None = None) -> TablePoint:
         """A design of a layer with what encoding its output in packets costs, `own` or those that it has: by the unit of the
         hardware, if that has one and no level encodes it on its way out."""
-        converter = self.fused.problem.hardware.converter
-        if converter is None or not self.fused.matched or point.design in self.recoded[one.node.content]:
+        converter, design = self.fused.problem.hardware.converter, bare(point)[0]
+        if converter is None or not self.fused.matched or design.design in self.recoded[one.node.content]:
             return point
-        own = self._written(one, point)[1] if own is None else own
+        own = self._written(one, design)[1] if own is None else own
         return point if not own else encoded(point, one.words, converter)
 
     def _written(self, one: GraphNode, point: TablePoint) -> tuple[tuple[Packet, ...] | None, Packet | None]:
         """The packets in which a design reads the inputs of a layer that other nodes make, and writes its output; None where
-        nobody can write or read them: operations work word by word, and ranks that are split or merged have no packets."""
+        nobody can write or read them: operations work word by word, and ranks that are split or merged, and words of
+        another width, have no packets."""
         key = self._alike[one.name], point.design
         if key not in self._read:
             self._read[key] = self._packed(one, point)
@@ -148,7 +154,7 @@ class FusedTables(LayerTables):
             packet, maker = mine[tensors[tensor]], fused.named[name].node.loops
             ranks = next(t.ranks for t in loops.tensors if t.name == tensor)
             made = next(t.ranks for t in maker.tensors if t.output) if maker else None
-            if packet != PLAIN and (made is None or len(made) != len(ranks)):
+            if packet != PLAIN and (made is None or len(made) != len(ranks) or self._unlike(name, one)):
                 return None, None
             given.append(packet)
         if len(given) < len(names):
@@ -177,10 +183,37 @@ class FusedTables(LayerTables):
         home, at_hand = level[key[1]], fused.fused_into.get(one.name, "")
         if places.get(at_hand) != home:
             at_hand = ""  # it lives elsewhere, so that it is read
-        sizes = {INPUT: fused.plan.input_words} | {name: fused.named[name].words for name in places}
-        moved = [(sizes[name], home if free else places.get(name, 0)) for name in one.inputs if name != at_hand]
-        written = 0 if at_hand else one.words
-        return one.node.piece, moved, (written, home), fused.problem.chip
+        own = fused.made_in[one.name].chip
+        moved = [self._words(name, places.get(name, 0)) for name in one.inputs if name != at_hand]
+        moved = [(count, home, own) for count, _, _ in moved] if free else moved
+        return one.node.piece, moved, (0 if at_hand else one.words, home, own)
+
+    def _words(self, name: str, level: int) -> Words:
+        """The output of a node, or the network's input, in a level."""
+        words = self.fused.plan.input_words if name == INPUT else self.fused.named[name].words
+        return words, level, self.fused.made_in[name].chip
+
+    def _unlike(self, name: str, one: GraphNode) -> bool:
+        """Whether an input has words of another width than a layer."""
+        return self.fused.made_in[name].hardware.word_bits != self.fused.made_in[one.name].hardware.word_bits
+
+    def fed(self, one: GraphNode, key: Key, points: Sequence[TablePoint]) -> Sequence[TablePoint]:
+        """Points of a layer with what it costs to rewrite inputs of another width before it runs; its copies, in its own
+        width, have room beside them."""
+        if one.node.loops is None or not any(self._unlike(name, one) for name in one.inputs):
+            return points
+        fused, given = self.fused, iter(key[0])
+        places = {name: fused.places[0] if name == INPUT else next(given) for name in one.inputs}
+        words = [self._words(name, fused.home if at == fused.places[1] else 0) for name, at in places.items()]
+        own = fused.made_in[one.name].chip
+        energy, cycles = rewritten(words, own)
+        copies = fused.shares[one.name] * sum(n for n, s, chip in words if s == fused.home and unlike(chip, own, s))
+        found = []
+        for point in points:
+            inner = attrs.evolve(point, room=point.room + copies)
+            costs = point.energy_pj + energy, point.cycles + cycles
+            found.append(TablePoint(*costs, inner.room, Converted(inner, energy, cycles, "inputs")))
+        return found
 
     @cached_property
     def groups(self) -> list[Step]:
@@ -188,9 +221,10 @@ class FusedTables(LayerTables):
         nodes = [self._member(one) for one in self.fused.graph]
         fused, converter = self.fused, self.fused.problem.hardware.converter
 
-        def convert(read: float, written: float, words: float) -> tuple[float, float]:
+        def convert(name: str, read: float, written: float) -> tuple[float, float]:
             assert converter is not None
-            return converted(converter, read, written, words, fused.home, fused.problem.chip)
+            words, home, chip = self._words(name, fused.home)
+            return converted(converter, read, written, words, home, chip)
 
         how = convert if converter is not None and fused.matched else None
         found = interleaved(nodes, fused.places[1], fused.capacity, how)
@@ -206,13 +240,15 @@ class FusedTables(LayerTables):
             self._made[like] = self._by_turns(one, keys)
         sizes, tables = self._made[like]
         if one.node.loops is None:
-            like = tuple(sizes.items()), tuple((key, some[None][0]) for key, some in tables.items())
+            points = tuple((key, some[None][0]) for key, some in tables.items())
+            like = fused.shares[one.name], tuple(sizes.items()), points
         stuck, read = frozenset(name for name in (*before, one.name) if fused.stuck[name]), dict[Packet, float]()
         for name in (name for name in one.inputs if name in fused.sliding):
             read |= self._stored(one, name, fused.named[name].words)
         return Member(
             name=one.name, inputs=before, stuck=stuck, slides=fused.sliding.get(one.name, ()), words=one.words,
-            sizes=sizes, tables=tables, written=self._stored(one, one.name, one.words), read=read, alike=like,
+            share=fused.shares[one.name], sizes=sizes, tables=tables, written=self._stored(one, one.name, one.words),
+            read=read, alike=like,
         )  # fmt: skip
 
     def _stored(self, one: GraphNode, name: str, words: int) -> dict[Packet, float]:
@@ -240,9 +276,10 @@ class FusedTables(LayerTables):
             return walks, tables
         sizes, loops = one.node.loops.sizes, self.outermost[one.node.content]
         for key in keys:
-            for point in self._kept(one, key):
-                given, own = self._written(one, point)
-                loop = loops[point.design]
+            for point in self.fed(one, key, self._kept(one, key)):
+                design = bare(point)[0]
+                given, own = self._written(one, design)
+                loop = loops[design.design]
                 if given is None or own is None or (loop and sizes[loop[0]] % loop[1]):
                     continue  # nobody can read it, or it walks along a padded dimension
                 places = tuple(TensorPlace(*at) for at in zip(key[0], given, strict=True)), TensorPlace(key[1], own)
@@ -273,6 +310,7 @@ class FusedTables(LayerTables):
             made: dict[Any, list[TablePoint]] = {}
             for key in fused.keys(one, sliding=True):
                 points = found[one.node.content][fused.kept(one, key)] if one.node.loops else [self.passed(one, key)]
+                points = [attrs.evolve(point, room=0.0) for point in self.fed(one, key, points)]
                 made[tuple(map(TensorPlace, key[0])), TensorPlace(key[1])] = points
             before = tuple(name for name in one.inputs if name != INPUT)
             steps.append(Step(name=one.name, inputs=before, tables=made, words={}))

@@ -307,7 +307,7 @@ def test_an_operation_without_words_of_its_own_moves_what_changes_its_place(home
         left += [(kept, 0)] if kept > 0 and home else []
         moved = sum(words for words, _ in left)
         energy = sum(words * chip.energy_pj["read"][level] for words, level in left)
-        told = passed(Concat(), given, (size, home), chip)
+        told = passed(Concat(), [(*one, chip) for one in given], (size, home, chip))
         assert told[0] == pytest.approx(energy + moved * chip.energy_pj["write"][home])
         assert (told[1] > 0) == (moved > 0)
 

@@ -276,6 +276,6 @@ def test_packets_that_slide_by_are_whole_and_equal_or_rewritten() -> None:
 
     assert [p.room for p in chains(channels, channels)] == [2 + 2 * 4]
     assert not chains(lines, lines) and not chains((), channels)
-    (found,) = chains((), channels, lambda read, written, words: (read + written, words))
+    (found,) = chains((), channels, lambda name, read, written: (read + written, {"a": 32}[name]))
     assert (found.energy_pj, found.cycles, found.room) == (2 + 32 + 20, 2 + 32, 2 + 2 * 4 + 2 * 4)
     assert found.design.parts[0][2].design.point.energy_pj == 1.0
