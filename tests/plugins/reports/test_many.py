@@ -158,8 +158,6 @@ def test_what_no_total_counts_is_told_wherever_networks_are_compared_or_planned(
     assert "\nwithout  Fancy 'x'\n" in plan.totals_text()
     page = page_of([tmp_path / name for name in CHIPS], load())
     assert "No total counts Fancy 'x'." in page.verdict[-1]
-    assert "without the plan, whose designs are " in run("explain", tmp_path / "slow")
-    assert "without the plan" not in run("explain", "slow")
 
 
 def test_colours_do_not_depend_on_the_order_of_results_nor_on_other_charges():
