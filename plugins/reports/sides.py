@@ -327,7 +327,8 @@ def in_order(sides: Iterable[Compared], worth: str) -> list[Compared]:
 
 
 def deciding(side: Compared, other: Compared, worth: str = "edp_js") -> dict[str, float]:
-    """By part that both have, what it has of the difference between two sides, the largest first; they add up to 1.
+    """By part that both have, what it has of the difference between two sides, the largest first, negative where it is worse;
+    they add up to 1.
 
     A part weighs what it takes more of the energy, of the time, or of both, as shares of the mean of the two sides.
     """
@@ -339,7 +340,7 @@ def deciding(side: Compared, other: Compared, worth: str = "edp_js") -> dict[str
             weights[part.name] = math.fsum(shares_of)
     whole = math.fsum(weights.values())
     shares = {name: weight / whole for name, weight in weights.items()} if whole else {}
-    return dict(sorted(shares.items(), key=lambda row: -row[1]))
+    return dict(sorted(shares.items(), key=lambda row: -abs(row[1])))
 
 
 def ranked(sides: Sequence[Compared]) -> tuple[list[Compared], dict[str, float]]:
@@ -349,17 +350,10 @@ def ranked(sides: Sequence[Compared]) -> tuple[list[Compared], dict[str, float]]
     return ordered, deciding(ordered[0], ordered[1], worth)
 
 
-def of_either(shares: Mapping[str, float]) -> dict[str, float]:
-    """Shares of a difference as those of all that is gained, or negative ones of all that is lost; the largest first."""
-    whole = {gains: math.fsum(abs(x) for x in shares.values() if (x > 0) is gains) for gains in (True, False)}
-    found = {name: x / (whole[x > 0] or 1.0) for name, x in shares.items()}
-    return dict(sorted(found.items(), key=lambda row: -abs(row[1])))
-
-
 def shares_text(sides: Sequence[Compared], worth: str) -> str:
     """Of what the shares of `layer_table` are; the best side first."""
     best, second = (name_of(side, sides) for side in sides[:2])
-    return f"shares are of what {best} gains over {second} in {WORTH_NAMES[worth]}, negative ones of what it loses"
+    return f"shares are of what {best} gains over {second} in {WORTH_NAMES[worth]}, negative where it loses"
 
 
 def layer_table(sides: Sequence[Compared], shares: Mapping[str, float]) -> PageTable:
@@ -367,7 +361,7 @@ def layer_table(sides: Sequence[Compared], shares: Mapping[str, float]) -> PageT
     parts = {name_of(side, sides): {part.name: part for part in side.parts} for side in sides}
     head = ["layer", "times", "share", *(each for x in parts for each in (f"time, {x}", "energy", "limited by"))]
     rows: list[list[Cell]] = []
-    for name, part_of in of_either(shares).items():
+    for name, part_of in shares.items():
         both = [has.get(name) for has in parts.values()]
         rows.append([name, next(str(part.repeat) for part in both if part), number(part_of, share)])
         for part in both:

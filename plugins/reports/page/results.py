@@ -218,7 +218,7 @@ def layer_blocks(sides: Sequence[Compared]) -> tuple[list[PageTable | Chart], st
             if not shares:  # they are equal
                 continue
             parts = {name_of(side, same): {part.name: part for part in side.parts} for side in ordered}
-            few = list(of_sides.of_either(shares))[: max(1, BARS // len(same))]
+            few = list(shares)[: max(1, BARS // len(same))]
             bars = [(f"{name}, {chip}", [has[name]], "") for name in few for chip, has in parts.items() if name in has]
             every = [part for side in ordered for part in side.parts]
             text = f"Of all repetitions; {of_sides.shares_text(ordered, of_sides.worth_of(ordered))}."
