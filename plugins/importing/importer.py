@@ -17,7 +17,7 @@ from sparsemap.files import grouped, shown
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.pieces.registry import Registry
 from sparsemap.pieces.study_spec import Network
-from sparsemap.problem.network import Node, distinct, nodes_of
+from sparsemap.problem.network import Node, distinct, nodes_of, weights_of
 from sparsemap.spec import toml_text
 from sparsemap.spec.structuring import SpecTable
 from sparsemap.writing import write_text
@@ -101,15 +101,20 @@ class ModelImport:
                 found[layer.name] = own if own.dtype.kind in "fiu" else own.astype(np.float32)
         return found
 
-    def tied(self) -> dict[str, str]:
-        """By layer the first one with the same words of the same tensor, for all but these first ones."""
+    def tied(self, ordered: bool = True) -> dict[str, str]:
+        """By layer the first one with the same words of the same tensor of the file, in the same or in any order, for all but
+        these first ones."""
         assert self.model is not None
-        names = Counter(layer.weights for layer in self.layers)
+        roots = {layer.name: self.model.constants.root(layer.weights) for layer in self.layers}
+        names = Counter(roots.values())
         firsts: dict[tuple[str, bytes], str] = {}
         found: dict[str, str] = {}
         for layer in self.layers:
-            if names[layer.weights] > 1 and (places := self._places(layer)) is not None:
-                first = firsts.setdefault((layer.weights, repr(places.shape).encode() + places.tobytes()), layer.name)
+            if names[root := roots[layer.name]] > 1:
+                places = layer.tensor(self.model.constants.places(layer.weights, self.model.shapes))
+                own = layer.torch(places)
+                places = np.sort(places, axis=None) if not ordered else places if own is None else own
+                first = firsts.setdefault((root, repr(places.shape).encode() + places.tobytes()), layer.name)
                 found |= {layer.name: first} if first != layer.name else {}
         return found
 
@@ -197,7 +202,7 @@ class ModelImport:
     def summary(self) -> list[str]:
         """What was imported, in some lines."""
         searched = [node for node in self.nodes if node.loops]
-        words = sum(node.repeat * node.weights for node in searched)
+        words = weights_of(searched)
         layers = f"{len(searched)} layers to search, {len(distinct(self.nodes))} of them distinct"
         lines = [f"{layers}; {self._macs():,} MACs, {words:,} weights"]
         operations = Counter(node.piece.type_name for node in self.nodes if not node.loops)
@@ -233,7 +238,8 @@ def import_model(
             for name, share in measures.items():
                 shares.setdefault(name, []).append(share)
     samples = model.batch if 2 * sum(layer.divides(model.batch) for layer in workloads) > len(workloads) else 1
-    layers = []
+    found.model, found.layers = model, tuple(layer for layer in workloads if layer.weights)
+    layers, tied = [], found.tied(ordered=False)
     for layer in walk.layers:
         table: dict[str, Any] = {}
         for role, name in layer.operands.items():
@@ -244,9 +250,9 @@ def import_model(
         if layer.weights and densities == "measured":
             table["Q"] = found.weights_of(layer, weights_in(model, layer))
         table = {role: value for role, value in table.items() if value != 1.0}
-        layers.append({**layer.per_sample(samples), **({"density": table} if table else {})})
+        more = {"density": table, "tied": tied.get(layer.name)}
+        layers.append({**layer.per_sample(samples), **{key: value for key, value in more.items() if value}})
     found.skipped, found.passed = walk.skipped, walk.passed
-    found.model, found.layers = model, tuple(layer for layer in workloads if layer.weights)
     for layer in workloads:
         if any(width and width <= 8 for width in layer.widths):
             found.widths[" x ".join(str(width or "?") for width in layer.widths)] += 1
