@@ -21,7 +21,7 @@ from sparsemap.searching.breakdown import Breakdown
 from sparsemap.searching.result import DESIGN_FILE, RESULT_FILE
 from sparsemap.searching.written import read_result
 from sparsemap.spec.units import UNLIMITED, format_energy
-from sparsemap.study.cells import AXES, NETWORK_FILES
+from sparsemap.study.cells import AXES, NETWORK_FILES, labels_of
 
 from .tables import Cell, PageTable, number, share
 from .wording import time_text
@@ -206,7 +206,8 @@ def _side(path: Path, subject: str, table: Table, known: Table, parts: Sequence[
 def _network(path: Path, planned: bool) -> Compared:
     table = checked(path, read_result(path / NETWORK), OF_NETWORK)
     cycle = table["seconds"] / table["cycles"] if table.get("seconds") else math.nan
-    results = {name: result_of(path / name) for name in {layer["searched"] for layer in table["layers"]}}
+    folders = {name: path / label for name, label in labels_of(row["searched"] for row in table["layers"]).items()}
+    results = {name: result_of(folder) for name, folder in folders.items()}
     known = next(filter(None, results.values()), {})
     if planned and (plan := plan_in(table)):
         by_step = [Breakdown.from_dict(row, row["by_level"]) for row in plan["layers"]]
@@ -217,7 +218,7 @@ def _network(path: Path, planned: bool) -> Compared:
     for layer in table["layers"]:
         found = results[layer["searched"]]
         if found is not None and layer["energy_pj"] is not None:  # a layer that was stopped, or has no design
-            costs, folder = Breakdown.from_dict(layer, found), path / layer["searched"]
+            costs, folder = Breakdown.from_dict(layer, found), folders[layer["searched"]]
             parts.append(SidePart(layer["layer"], layer["repeat"], costs, folder, cycle, layer))
     return _side(path, table["network"], table, known, parts)
 
@@ -229,9 +230,13 @@ AGAIN = "run its command again to have it back (sparsemap run NETWORK --hardware
 def gone(path: Path) -> str:
     """The layers of a network whose folders have no result or no design any more, and what to do; empty where all have."""
     table = read_result(path / NETWORK) if (path / NETWORK).is_file() else {}
-    searched = [row["searched"] for row in table.get("layers", ()) if row.get("energy_pj") is not None]
-    files = RESULT_FILE, DESIGN_FILE
-    names = [name for name in dict.fromkeys(searched) if not all((path / name / file).is_file() for file in files)]
+    rows, files = table.get("layers", ()), (RESULT_FILE, DESIGN_FILE)
+    folders, found = (
+        labels_of(row["searched"] for row in rows),
+        {x["searched"] for x in rows if x.get("energy_pj") is not None},
+    )
+    lost = {name for name, label in folders.items() if not all((path / label / file).is_file() for file in files)}
+    names = [name for name in folders if name in found & lost]
     return f"{path}: the files of {listed(names)} are gone; {AGAIN}" if names else ""
 
 
