@@ -23,7 +23,7 @@ import platform
 import struct
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
@@ -326,6 +326,22 @@ def _parsed(text: bytes, kind: type) -> Any:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, kind) else None
+
+
+CHECK = ', "crc32": '
+
+
+def sealed(table: Mapping[str, Any]) -> str:
+    """JSON of a table on one line, with a checksum as its last key."""
+    text = json.dumps(table)
+    return f"{text[:-1]}{CHECK}{zlib.crc32(text.encode())}}}"
+
+
+def unsealed(line: bytes) -> dict[str, Any] | None:
+    """The table of such a line; None where it is damaged."""
+    head, _, check = line.rpartition(CHECK.encode())
+    found = head + b"}"
+    return _parsed(found, dict) if check == b"%d}" % zlib.crc32(found) else None
 
 
 def _digest(genomes: Array) -> int:

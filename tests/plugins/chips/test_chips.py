@@ -7,6 +7,7 @@ import itertools
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import time
@@ -34,7 +35,7 @@ from sparsemap.pieces.loading import load
 from sparsemap.pieces.registry import Origin
 from sparsemap.problem import design_file
 from sparsemap.problem.constraints import broken_of
-from sparsemap.searching import budget
+from sparsemap.searching import budget, journal
 
 HARDWARE = """
 kind = "hardware"
@@ -364,6 +365,76 @@ def test_half_of_those_that_race_leave_at_each_turn(task, monkeypatch):
     designed(attrs.evolve(task, budget=12, fuse=False))
     counts = [len({chip for chip, turn in told if turn == at}) for at in range(1, 1 + max(turn for _, turn in told))]
     assert counts[0] > LAST and [*counts[1:], LAST] == [max(LAST, count // 2) for count in counts]
+
+
+DAMAGES = {
+    "digit": lambda text: re.sub(
+        r'("(?:energy_pj|seed)": )(\d)', lambda found: found[1] + str(9 - int(found[2])), text
+    ),
+    "bit": lambda text: re.sub('"(energy_pj|seed)"', '"\xea"', text),
+    "empty": lambda text: "",
+}
+
+
+def damaged(file: Path, how: str, line: int = -1) -> None:
+    lines = file.read_text("utf-8").split("\n")
+    lines[line] = DAMAGES[how](lines[line])
+    file.write_bytes("\n".join(lines).encode("latin-1"))
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+def test_damaged_files_of_a_search_of_chips_are_named_and_change_nothing(task, how, caplog, tmp_path):
+    """One digit, or much more: chips and reference designs are searched again."""
+    task = attrs.evolve(task, budget=3, layer_budget=16, fuse=False)
+    designed(task)
+    names = ("design.json", "chip.toml", "layers.csv", "front.csv", "chips.jsonl", "reference/reference.json")
+    before = {name: (task.out / name).read_bytes() for name in names}
+    for line in (1, -2):
+        damaged(task.out / "chips.jsonl", how, line)
+        designed(task)
+        assert (
+            "chips.jsonl: 1 of " in caplog.text and "lines are damaged; these chips are searched again" in caplog.text
+        )
+        caplog.clear()
+        lines = sorted((task.out / "chips.jsonl").read_text().splitlines())
+        assert lines == sorted(before["chips.jsonl"].decode().splitlines())
+        assert all((task.out / name).read_bytes() == before[name] for name in names if name != "chips.jsonl")
+    damaged(task.out / "reference" / "reference.json", how)
+    designed(task)
+    assert "reference.json is damaged; the reference designs are searched again" in caplog.text
+    assert all((task.out / name).read_bytes() == before[name] for name in names if name != "chips.jsonl")
+    damaged(task.out / "chips.jsonl", how, 0)
+    with pytest.raises(SearchError, match=r"chips\.jsonl is damaged: its first line .* \(--overwrite, in Python"):
+        designed(task)
+    assert (
+        designed(attrs.evolve(task, overwrite=True))
+        and (task.out / "chips.jsonl").read_bytes() == before["chips.jsonl"]
+    )
+
+
+def test_a_line_is_read_as_it_was_written_or_not_at_all():
+    row = {"edp": 1.25e-12, "genes": [1, 2], "name": "a\n\u2028", "inf": math.inf, "inner": {"crc32": 5}}
+    line = journal.sealed(row).encode()
+    assert journal.unsealed(line) == row and json.loads(line)["edp"] == row["edp"] and b"\n" not in line
+    for place, byte in enumerate(line):
+        for other in {byte ^ 1, byte ^ 128, ord("}"), ord("9")} - {byte}:
+            assert journal.unsealed(line[:place] + bytes([other]) + line[place + 1 :]) is None
+        assert journal.unsealed(line[:place]) is None
+    assert journal.unsealed(b"5") is journal.unsealed(b"") is journal.unsealed(json.dumps(row).encode()) is None
+
+
+def test_two_searches_of_chips_cannot_write_to_one_folder(task, monkeypatch):
+    monkeypatch.setattr(journal, "WAIT_SECONDS", 0)
+    task = attrs.evolve(task, budget=1, fuse=False)
+    with (
+        journal.Journal(task.out / "journal.bin", {}),
+        pytest.raises(SearchError, match="another search is writing it"),
+    ):
+        designed(task)
+    assert [path.name for path in task.out.iterdir()] == ["journal.bin"]
+    (task.out / "journal.bin").unlink()
+    designed(task)
+    assert not (task.out / "journal.bin").exists()
 
 
 def test_chips_of_another_search_stay_and_what_differs_is_named(task):
