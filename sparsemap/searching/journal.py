@@ -36,16 +36,11 @@ from ..errors import SearchError, readable
 from ..pieces.contracts.base import Array
 from ..pieces.defaults import JOURNAL_FILE as JOURNAL_FILE
 from ..problem.evaluation import Evaluation
+from ..writing import fcntl
 from .identity import SCENARIOS, Identity, differences, text_of
 
 if TYPE_CHECKING:
     from .driver import Search
-
-try:
-    import fcntl
-except ImportError:  # not a POSIX system: two searches in one folder are not told apart there
-    fcntl = None  # type: ignore[assignment]
-
 
 KIND = b"sparsemap journal "
 MAGIC = KIND + b"2\n"
