@@ -98,7 +98,17 @@ def test_a_key_may_hold_its_choices_or_a_range_and_the_hardware_has_the_first(re
         ({"choices": []}, "levels.Buffer.capacity"),
         ({"low": "64 KB", "high": "1 MB", "factor": 2}, "same unit"),
         ({"low": 4, "high": 2, "factor": 2}, "low <= high"),
-        ({"low": 1, "high": 8, "factor": 1}, "factor above 1"),
+        ({"low": 1, "high": 8, "factor": 1}, "expected a factor above 1"),
+        (
+            {"low": "1 KB", "high": "8 KB", "step": "1 bit"},
+            "expected a step above 0, a number in the unit of low and high",
+        ),
+        ({"low": "1 KB", "high": "8 KB", "step": 0}, "expected a step above 0"),
+        ({"low": "1 KB", "high": "8 KB", "factor": 1.0000001}, "expected 1,000 values at most, not 20,794,4"),
+        ({"low": 1, "high": 1001, "step": 1}, "expected 1,000 values at most, not 1,001"),
+        ({"low": 1, "high": math.inf, "step": 1}, "expected 1,000 values at most, not inf"),
+        ({"low": 1, "high": 8, "factor": math.nan}, "expected a factor above 1"),
+        ({"low": math.nan, "high": 8, "step": 1}, "expected 0 < low <= high"),
     ],
 )
 def test_what_cannot_be_chosen_from_is_named(registry, given, text):
