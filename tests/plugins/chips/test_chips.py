@@ -433,6 +433,22 @@ def test_a_line_is_read_as_it_was_written_or_not_at_all():
     assert journal.unsealed(b"5") is journal.unsealed(b"") is journal.unsealed(json.dumps(row).encode()) is None
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "stays"),
+    [((2.0, {}), (1.0, {}), 1.0), ((1.0, {}), (2.0, {}), 1.0), ((2.0, {"stopped": 1}), (3.0, {}), 3.0),
+     ((2.0, {}), (1.0, {"stopped": 1}), 2.0), ((2.0, {"stopped": 1}), (3.0, {"stopped": 1}), 3.0),
+     ((2.0, {}), (1.0, {"reason": "no-design"}), 2.0), ((2.0, {"reason": "no-design"}), (3.0, {}), 3.0)],
+)  # fmt: skip
+def test_of_a_chip_that_is_searched_twice_the_better_result_stays(first, second, stays):
+    """Of those that were searched to their end; else the latest."""
+    tried, counts = Tried(), list[int]()
+    tried.told = counts.append
+    for edp, more in (first, second):
+        tried.take({"digest": "a", "batch": 0, "edp": edp, "reason": "", **more})
+    assert [row["edp"] for row in tried.every] == [stays]
+    assert counts[-1] == 1
+
+
 def test_two_searches_of_chips_cannot_write_to_one_folder(task, monkeypatch):
     monkeypatch.setattr(journal, "WAIT_SECONDS", 0)
     task = attrs.evolve(task, budget=1, fuse=False)
