@@ -61,21 +61,17 @@ def temporary(path: Path, folder: bool = False) -> Iterator[Path]:
     """A file, or a folder, beside `path` until the end of the block, held by its process as long as that lives; what dead
     ones have left there is removed."""
     sweep(path.parent)
-    while True:
-        made, holder = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp"), None
-        made.mkdir() if folder else made.touch(exist_ok=False)
-        if fcntl is not None:
-            holder = os.open(made, os.O_RDONLY)
-            with suppress(OSError):  # a file system without locks
-                fcntl.flock(holder, fcntl.LOCK_EX)
-        if made.exists():  # nobody took it for what a dead process has left
-            break
-    try:
+    with ExitStack() as held:
+        made = path
+        while made == path or not made.exists():  # somebody took it for what a dead process has left
+            made = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
+            made.mkdir() if folder else made.touch(exist_ok=False)
+            held.callback(_remove, made)
+            if fcntl is not None:
+                held.callback(os.close, holder := os.open(made, os.O_RDONLY))
+                with suppress(OSError):  # a file system without locks
+                    fcntl.flock(holder, fcntl.LOCK_EX)
         yield made
-    finally:
-        if holder is not None:
-            os.close(holder)
-        _remove(made)
 
 
 _SWEPT: set[Path] = set()
@@ -89,13 +85,10 @@ def sweep(folder: Path) -> None:
         return
     _SWEPT.add(folder)
     for old in filter(is_temporary, folder.iterdir()):
-        with suppress(OSError):  # somebody holds it
-            holder = os.open(old, os.O_RDONLY | os.O_NONBLOCK)
-            try:
-                fcntl.flock(holder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                _remove(old)
-            finally:
-                os.close(holder)
+        with suppress(OSError), ExitStack() as held:  # somebody else holds it
+            held.callback(os.close, holder := os.open(old, os.O_RDONLY | os.O_NONBLOCK))
+            fcntl.flock(holder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _remove(old)
 
 
 def _remove(path: Path) -> None:

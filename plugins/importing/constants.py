@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import numpy as np
 
 from sparsemap.errors import SpecError
 from sparsemap.files import check_file, shown
 from sparsemap.pieces.contracts.base import Array
 
-from .onnx_package import FILE_BYTES, attributes_of, dims_text, has_graphs, onnx_of, reported, told
+from .onnx_package import FILE_BYTES, dims_text, has_graphs, onnx_of, reported, told
 
 WORDS = 1 << 24
 """What may be computed of a small file, over all constants of a model; a larger file may compute more."""
@@ -81,18 +80,10 @@ class Constants:
         return name in self.tensors or name in self.makers
 
     def root(self, name: str) -> str:
-        """The constant whose words this one has, maybe in another order or type."""
+        """The constant whose words this one has, all of them, maybe in another order or type."""
         while (node := self.makers.get(name)) is not None and node.op_type in MOVED:
             name = node.input[0]
         return name
-
-    def places(self, name: str, shapes: Mapping[str, tuple[int, ...]]) -> Array:
-        """Where its words are among those of its root, in its own shape."""
-        node, shape = self.makers.get(name), shapes[name]
-        if node is None or node.op_type not in MOVED:
-            return np.arange(math.prod(shape)).reshape(shape)
-        found = self.places(node.input[0], shapes)
-        return found.transpose(attributes_of(node).get("perm")) if node.op_type == "Transpose" else found.reshape(shape)
 
     def value(self, name: str, shapes: Mapping[str, tuple[int, ...]]) -> Array:
         """The words of a constant; those that nodes make are computed, if that is little enough."""

@@ -101,20 +101,15 @@ class ModelImport:
                 found[layer.name] = own if own.dtype.kind in "fiu" else own.astype(np.float32)
         return found
 
-    def tied(self, ordered: bool = True) -> dict[str, str]:
-        """By layer the first one with the same words of the same tensor of the file, in the same or in any order, for all but
-        these first ones."""
+    def tied(self) -> dict[str, str]:
+        """By layer the first one with the same words of the same tensor, for all but these first ones."""
         assert self.model is not None
-        roots = {layer.name: self.model.constants.root(layer.weights) for layer in self.layers}
-        names = Counter(roots.values())
+        names = Counter(layer.weights for layer in self.layers)
         firsts: dict[tuple[str, bytes], str] = {}
         found: dict[str, str] = {}
         for layer in self.layers:
-            if names[root := roots[layer.name]] > 1:
-                places = layer.tensor(self.model.constants.places(layer.weights, self.model.shapes))
-                own = layer.torch(places)
-                places = np.sort(places, axis=None) if not ordered else places if own is None else own
-                first = firsts.setdefault((root, repr(places.shape).encode() + places.tobytes()), layer.name)
+            if names[layer.weights] > 1 and (places := self._places(layer)) is not None:
+                first = firsts.setdefault((layer.weights, repr(places.shape).encode() + places.tobytes()), layer.name)
                 found |= {layer.name: first} if first != layer.name else {}
         return found
 
@@ -238,9 +233,9 @@ def import_model(
             for name, share in measures.items():
                 shares.setdefault(name, []).append(share)
     samples = model.batch if 2 * sum(layer.divides(model.batch) for layer in workloads) > len(workloads) else 1
-    found.model, found.layers = model, tuple(layer for layer in workloads if layer.weights)
-    layers, tied = [], found.tied(ordered=False)
+    layers, firsts = [], dict[str, str]()
     for layer in walk.layers:
+        first = firsts.setdefault(model.constants.root(layer.weights), layer.name) if layer.weights else ""
         table: dict[str, Any] = {}
         for role, name in layer.operands.items():
             if shares:
@@ -250,9 +245,10 @@ def import_model(
         if layer.weights and densities == "measured":
             table["Q"] = found.weights_of(layer, weights_in(model, layer))
         table = {role: value for role, value in table.items() if value != 1.0}
-        more = {"density": table, "tied": tied.get(layer.name)}
+        more = {"density": table, "tied": first if first != layer.name else ""}
         layers.append({**layer.per_sample(samples), **{key: value for key, value in more.items() if value}})
     found.skipped, found.passed = walk.skipped, walk.passed
+    found.model, found.layers = model, tuple(layer for layer in workloads if layer.weights)
     for layer in workloads:
         if any(width and width <= 8 for width in layer.widths):
             found.widths[" x ".join(str(width or "?") for width in layer.widths)] += 1

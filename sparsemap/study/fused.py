@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from itertools import pairwise, product
 
@@ -11,7 +12,6 @@ import numpy as np
 from ..errors import SearchError
 from ..pieces.contracts import Operation
 from ..pieces.contracts.base import Array
-from ..problem.chip import Chip
 from ..problem.evaluation import Evaluation
 from ..problem.network import INPUT, distinct
 from ..problem.problem import Problem
@@ -30,10 +30,6 @@ Kept = tuple[str, ...]
 """The tensors of a layer that live on chip."""
 Key = tuple[tuple[str, ...], str]
 """The levels of a node's inputs that are no input of the network, and that of its output."""
-
-
-def words_held(chip: Chip, level: int) -> float:
-    return float(chip.capacity_bits[level] / chip.word_bits[level])
 
 
 @attrs.frozen(kw_only=True, slots=False)
@@ -59,15 +55,22 @@ class FusedPlan:
 
     @cached_property
     def made_in(self) -> dict[str, Problem]:
-        """By node, and of the network's input, a layer that has words as wide as its output."""
         return self.plan.made_in(self.graph)
+
+    @cached_property
+    def levels(self) -> dict[str, int]:
+        """The `places` as numbers of levels."""
+        return {self.places[0]: 0, self.places[1]: self.home}
 
     @cached_property
     def shares(self) -> dict[str, float]:
         """By node, the room of a word of its output in the widest words of the level on chip, in which all rooms are told."""
-        held = {name: words_held(problem.chip, self.home) for name, problem in self.made_in.items()}
-        most = words_held(self.problem.chip, self.home)
-        return {name: most / count if count != most else 1.0 for name, count in held.items()}
+        held = {name: self._held(problem) for name, problem in self.made_in.items()}
+        return {name: 1.0 if count == math.inf else self._held(self.problem) / count for name, count in held.items()}
+
+    def _held(self, problem: Problem) -> float:
+        chip = problem.chip
+        return float(chip.capacity_bits[self.home] / chip.word_bits[self.home])
 
     def room(self, one: GraphNode) -> float:
         """What the output of a node takes of the level on chip."""
@@ -89,7 +92,7 @@ class FusedPlan:
     @cached_property
     def capacity(self) -> float:
         """Words of the level on chip, the widest that the network has."""
-        return float(np.floor(words_held(self.problem.chip, self.home)))
+        return float(np.floor(self._held(self.problem)))
 
     @cached_property
     def stuck(self) -> dict[str, str]:

@@ -17,7 +17,7 @@ from .graph import GraphNode, Words, by_level, converted, passed, rewritten, unl
 from .interleaved import Member, interleaved
 from .join import Fitting, JoinedPlan, Step, TablePoint, joined
 from .layer_tables import LayerTables
-from .packets import PLAIN, Converted, Packet, TensorPlace, bare, encoded, with_conversions
+from .packets import PLAIN, Packet, TensorPlace, bare, encoded, followed, with_conversions
 from .slides import Outermost, made
 
 MOST_TARGETS = 4
@@ -54,12 +54,11 @@ class FusedTables(LayerTables):
             return step
         output = next((i for i, t in enumerate(one.node.loops.tensors) if t.output), -1) if one.node.loops else -1
         sizes = self.sizes[one.node.content] if one.node.loops else {}
-        levels = {fused.places[0]: 0, fused.places[1]: fused.home}
 
         def stored(genome: Any) -> float:
             return sizes[genome][output] if genome in sizes else float(one.words)
 
-        how = one.words, levels, converter, fused.made_in[one.name].chip
+        how = one.words, fused.levels, converter, fused.made_in[one.name].chip
         return with_conversions(step, self.targets[one.name], stored, *how)
 
     @cached_property
@@ -178,15 +177,18 @@ class FusedTables(LayerTables):
         free = fused.operations == "free"
         if not one.words or not isinstance(one.node.piece, Operation) or (free and one.node.piece.moves):
             return None
-        level, given = {fused.places[0]: 0, fused.places[1]: fused.home}, iter(key[0])
-        places = {name: level[next(given)] for name in one.inputs if name != INPUT}
-        home, at_hand = level[key[1]], fused.fused_into.get(one.name, "")
+        places, home, own = self._where(one, key), fused.levels[key[1]], fused.made_in[one.name].chip
+        at_hand = fused.fused_into.get(one.name, "")
         if places.get(at_hand) != home:
             at_hand = ""  # it lives elsewhere, so that it is read
-        own = fused.made_in[one.name].chip
-        moved = [self._words(name, places.get(name, 0)) for name in one.inputs if name != at_hand]
+        moved = [self._words(name, places[name]) for name in one.inputs if name != at_hand]
         moved = [(count, home, own) for count, _, _ in moved] if free else moved
         return one.node.piece, moved, (0 if at_hand else one.words, home, own)
+
+    def _where(self, one: GraphNode, key: Key) -> dict[str, int]:
+        """The levels of the inputs of a node."""
+        given = iter(key[0])
+        return {name: 0 if name == INPUT else self.fused.levels[next(given)] for name in one.inputs}
 
     def _words(self, name: str, level: int) -> Words:
         """The output of a node, or the network's input, in a level."""
@@ -198,22 +200,14 @@ class FusedTables(LayerTables):
         return self.fused.made_in[name].hardware.word_bits != self.fused.made_in[one.name].hardware.word_bits
 
     def fed(self, one: GraphNode, key: Key, points: Sequence[TablePoint]) -> Sequence[TablePoint]:
-        """Points of a layer with what it costs to rewrite inputs of another width before it runs; its copies, in its own
-        width, have room beside them."""
-        if one.node.loops is None or not any(self._unlike(name, one) for name in one.inputs):
+        """Points of a layer with a pass before it that rewrites inputs of another width, whose copies have room beside them."""
+        fused, own = self.fused, self.fused.made_in[one.name].chip
+        unfit = unlike([self._words(*at) for at in self._where(one, key).items()], own) if one.node.loops else []
+        if not unfit:
             return points
-        fused, given = self.fused, iter(key[0])
-        places = {name: fused.places[0] if name == INPUT else next(given) for name in one.inputs}
-        words = [self._words(name, fused.home if at == fused.places[1] else 0) for name, at in places.items()]
-        own = fused.made_in[one.name].chip
-        energy, cycles = rewritten(words, own)
-        copies = fused.shares[one.name] * sum(n for n, s, chip in words if s == fused.home and unlike(chip, own, s))
-        found = []
-        for point in points:
-            inner = attrs.evolve(point, room=point.room + copies)
-            costs = point.energy_pj + energy, point.cycles + cycles
-            found.append(TablePoint(*costs, inner.room, Converted(inner, energy, cycles, "inputs")))
-        return found
+        copies = fused.shares[one.name] * sum(count for count, level, _ in unfit if level == fused.home)
+        roomy = [attrs.evolve(point, room=point.room + copies) for point in points]
+        return [followed(point, *rewritten(unfit, own), point.room, "inputs") for point in roomy]
 
     @cached_property
     def groups(self) -> list[Step]:

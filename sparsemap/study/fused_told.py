@@ -119,9 +119,8 @@ class _Told:
         else:
             row = attrs.evolve(row, inputs=(row.layer,), from_places=(row.place,))
         if made.step == "converted" and not row.slides:
-            used = row.live_words + (
-                self.fused.room(self.fused.named[row.layer]) if row.place == self.fused.places[1] else 0
-            )
+            one, inside = self.fused.named[row.layer], row.place == self.fused.places[1]
+            used = row.live_words + self.fused.room(one) * inside
         return attrs.evolve(
             row, layer=f"{row.layer} {made.step}", type=kind, searched="", macs=0, slides="", energy_pj=made.energy_pj,
             cycles=made.cycles, used_words=used, kept=(), kept_words={}, walks={}, design="", genome=(), utilisation=None,

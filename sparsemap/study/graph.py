@@ -127,21 +127,21 @@ def by_level(operation: Operation, words: Sequence[Words], output: Words) -> dic
     size, home, chip = output
     if not operation.moves:
         kept = max(0, size - sum(count for count, _, _ in words)), 0, chip
-        words = [(min(count, size), s, of) for count, s, of in (*words, kept) if s != home or unlike(of, chip, s)]
+        there = [(min(count, size), level, of) for count, level, of in (*words, kept)]
+        words = [one for one in there if one[1] != home or unlike([one], chip)]
     written = size if operation.moves else sum(count for count, _, _ in words)
     return _moved([*((*one, "read") for one in words), (written, home, chip, "write")])
 
 
-def unlike(one: Chip, other: Chip, level: int) -> bool:
-    """Whether words of two widths are of different width in a level as well."""
-    return bool(one.word_bits[level] != other.word_bits[level])
+def unlike(words: Sequence[Words], chip: Chip) -> list[Words]:
+    """Those that are of another width where they live."""
+    return [one for one in words if one[0] and one[2].word_bits[one[1]] != chip.word_bits[one[1]]]
 
 
 def rewritten(words: Sequence[Words], chip: Chip) -> tuple[float, float]:
-    """pJ and cycles of rewriting inputs of a layer, where they live, whose words there are not as wide as its own."""
-    unfit = [one for one in words if unlike(one[2], chip, one[1])]
-    reads = [(*one, "read") for one in unfit]
-    return _sum(_moved([*reads, *((count, level, chip, "write") for count, level, _ in unfit)]))
+    """pJ and cycles of rewriting words where they live, in another width."""
+    reads = [(*one, "read") for one in words]
+    return _sum(_moved([*reads, *((count, level, chip, "write") for count, level, _ in words)]))
 
 
 def converted(

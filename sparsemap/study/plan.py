@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from ..searching.driver import default_searcher, searcher_of
 from ..searching.start import COUNT, check_takes, given_designs, nearest
 from ..spec.unstructuring import plain
 from .cells import KEPT, PLAN_FOLDER, WHY, Cell, Outcome, as_data, cells_of, chosen_in, labels_of, no_design
-from .graph import GraphNode, graph_of, handed_on, passed, rewritten
+from .graph import GraphNode, graph_of, handed_on, passed, rewritten, unlike
 from .network_result import LayerResult, NetworkResult
 
 WARM_START = "edit"
@@ -112,32 +112,25 @@ class Plan:
     """By folder of the cell, those asked for."""
 
     @property
-    def widest(self) -> Problem:
-        """A layer with the widest words: its chip is that of the network."""
-        return next(iter(self.by_width.values()))
-
-    @property
     def by_width(self) -> dict[int | None, Problem]:
-        """`of_widths` of the layers."""
-        cells = {node.content: cell for node, cell in zip(self._layers, self.cells, strict=True)}
-        return of_widths(self._layers, lambda node: self.problem(cells[node.content]))
+        """`of_widths` of the layers: the chip of the first one is that of the network."""
+        cells = dict(zip(distinct(self.nodes), self.cells, strict=True))
+        return of_widths(self.nodes, lambda node: self.problem(cells[node.content]))
 
     @property
-    def _layers(self) -> list[Node]:
-        return [group[0] for group in distinct(self.nodes).values()]
+    def widest(self) -> Problem:
+        return next(iter(self.by_width.values()))
 
     def made_in(self, graph: Sequence[GraphNode]) -> dict[str, Problem]:
         """By node, a layer that has words as wide as its output: of an operation the widest that it takes, of the network's
         input the widest of layers that take it."""
-        known, takers = self.by_width, [one for one in graph if one.node.loops and INPUT in one.inputs]
-
-        def widest(some: Iterable[Problem]) -> Problem:
-            return max(some, key=lambda problem: problem.hardware.word_bits, default=next(iter(known.values())))
-
-        found = {INPUT: widest(known[one.node.word_bits] for one in takers)}
+        known = self.by_width
+        order = list(known.values())
+        takers = [order.index(known[one.node.word_bits]) for one in graph if one.node.loops and INPUT in one.inputs]
+        found = {INPUT: order[min(takers, default=0)]}
         for one in graph:
-            given = (found[name] for name in one.inputs)
-            found[one.name] = known[one.node.word_bits] if one.node.loops else widest(given)
+            given = min((order.index(found[name]) for name in one.inputs), default=0)
+            found[one.name] = known[one.node.word_bits] if one.node.loops else order[given]
         return found
 
     def problem(self, cell: Cell) -> Problem:
@@ -208,8 +201,8 @@ class Plan:
             given, piece = [(words[name], 0, chips[name]) for name in one.inputs], one.node.piece
             if isinstance(piece, Operation) and one.words:
                 costs.append(passed(piece, given, (one.words, 0, chips[one.name])))
-            elif not isinstance(piece, Operation) and any(cost := rewritten(given, chips[one.name])):
-                costs.append(cost)
+            elif isinstance(piece, Workload) and (unfit := unlike(given, chips[one.name])):
+                costs.append(rewritten(unfit, chips[one.name]))
         return len(costs), math.fsum(pj for pj, _ in costs), math.fsum(cycles for _, cycles in costs)
 
     def outcome(self, cell: Cell, outcomes: Sequence[Outcome], whole: Any) -> Outcome:
