@@ -74,11 +74,11 @@ def _drawn(draw: Callable[[], Figure]) -> Figure:
     from matplotlib.ticker import LogFormatter
 
     figure = draw()
-    every = [axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)]
-    powers = [axis for axis in every if isinstance(axis.get_major_formatter(), LogFormatter)]
-    formulas = {label for axis in powers for label in axis.get_ticklabels(which="both")}
     for text in figure.findobj(Text):
-        text.set_parse_math(text in formulas)
+        text.set_parse_math(False)
+    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+        for label in axis.get_ticklabels(which="both") if isinstance(axis.get_major_formatter(), LogFormatter) else ():
+            label.set_parse_math(True)
     return figure
 
 

@@ -97,8 +97,7 @@ def _named(costs: Iterable[float]) -> dict[str, float]:
 
 
 def explain_many(path: Path, quantity: str, registry: Registry) -> Explanation:
-    """What limits the layers of a network, or the steps of its plan, or the cells of a study, and what they would cost with
-    one thing free."""
+    """What limits the layers or planned steps of a network, or cells of a study, and what each would cost with one thing free."""
     if quantity not in OF:
         raise SearchError(f"{path}: of many designs only {listed(OF)} can be explained; name the folder of one of them")
     sides = labelled(sides_of(path, planned=True))
@@ -133,9 +132,8 @@ def explain_many(path: Path, quantity: str, registry: Registry) -> Explanation:
         lines += [how, ""]
     lines.append(output.table(_rows(layers, quantity, together, later), "<>>>>>><", less=LESS))
     if len(sides) == 1:
-        every_one = "step" if how == PLANNED else "layer"
-        title = styled(f"the whole network with one thing free in every {every_one}", "strong")
-        lines += ["", title, _free(totals, quantity, together, later)]
+        title = f"the whole network with one thing free in every {'step' if how == PLANNED else 'layer'}"
+        lines += ["", styled(title, "strong"), _free(totals, quantity, together, later)]
     command = shlex.join(["sparsemap", "explain", str(next(iter(folders)))])
     lines += ["", f"`{command}` says more of one of them"]
     data = {"layers": [x.to_dict() for x in layers], "free": {name: _named(found) for name, found in totals.items()}}
@@ -144,13 +142,12 @@ def explain_many(path: Path, quantity: str, registry: Registry) -> Explanation:
 
 def _without(part: SidePart, kind: str, where: str) -> tuple[float, float]:
     """pJ and seconds of an operation without what a level takes of them."""
-    left = [row for row in part.costs.rows if where not in (row.name, ALL)]
-    energy, cycles = part.costs.energy_pj, part.costs.cycles
-    if kind == "accesses" and part.costs.rows:
-        energy = math.fsum(row.energy_pj or 0.0 for row in left)
-    elif kind == "bandwidth" and part.costs.rows:
-        cycles = max((row.cycles or 0.0 for row in left), default=0.0)
-    return energy, cycles * part.cycle_s
+    costs = part.costs
+    gone = [row for row in costs.rows if where in (row.name, ALL)]
+    spent = math.fsum(row.energy_pj or 0.0 for row in gone) if kind == "accesses" else 0.0
+    left = [row.cycles or 0.0 for row in costs.rows if row not in gone]
+    cycles = max(left, default=0.0) if kind == "bandwidth" and gone else costs.cycles
+    return costs.energy_pj - spent, cycles * part.cycle_s
 
 
 def _name(side: Compared, part: str, sides: Sequence[Compared]) -> str:

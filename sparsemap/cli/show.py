@@ -78,8 +78,7 @@ def valid_design(path: str, registry: Registry, scenario: str = "") -> tuple[Res
 
 
 def designs_in(path: str) -> dict[str, str]:
-    """The design that a path names, by no name; by layer or cell those below any other folder, of a network with a plan
-    those of the plan."""
+    """The design that a path names, by no name; by step of a plan, layer or cell those below any other folder."""
     from ..searching.result import DESIGN_FILE
     from ..study.cells import PLAN_FOLDER
 

@@ -51,11 +51,6 @@ class Node:
         return math.prod(self.loops.sizes.values()) if self.loops else 0
 
     @property
-    def word_bits(self) -> int | None:
-        """Bits of a word of its tensors; None: those of the hardware, or those that an operation is given."""
-        return getattr(self.piece, "word_bits", None)
-
-    @property
     def weights(self) -> int:
         """Words of trained weights, as far as the type of the workload names their tensor."""
         name = getattr(self.piece, "weights", "")

@@ -70,7 +70,7 @@ class FusedTables(LayerTables):
             mine: dict[Packet, float] = {PLAIN: float(one.words)}
             for taker in self.fused.takers[one.name]:
                 loops, content = taker.node.loops, taker.node.content
-                if loops is None or one.node.loops is None or not taker.operands or self._unlike(one.name, taker):
+                if loops is None or one.node.loops is None or not taker.operands or self.fused.unlike(one.name, taker):
                     continue
                 place = taker.inputs.index(one.name)
                 at, tensor = place - taker.inputs[:place].count(INPUT), taker.operands[place]
@@ -88,7 +88,7 @@ class FusedTables(LayerTables):
     def _kept(self, one: GraphNode, key: Key) -> Sequence[TablePoint]:
         if one.node.loops is None:
             return [self.passed(one, key)]
-        return self.tables[one.node.content][self.fused.kept(one, key)]
+        return self.fed(one, key, self.tables[one.node.content][self.fused.kept(one, key)])
 
     @cached_property
     def _alike(self) -> dict[str, Any]:
@@ -97,10 +97,8 @@ class FusedTables(LayerTables):
         for one in fused.graph:
             makers = [None if name == INPUT else fused.named[name].node.loops for name in one.inputs]
             ranks = [len(next(t.ranks for t in loops.tensors if t.output)) if loops else 0 for loops in makers]
-            unlike = (self._unlike(name, one) and (fused.made_in[name].hardware.word_bits, name) for name in one.inputs)
-            given = tuple(
-                (name == INPUT or count, other) for name, count, other in zip(one.inputs, ranks, unlike, strict=True)
-            )
+            other = [fused.unlike(name, one) and name for name in one.inputs]
+            given = *other, *(name == INPUT or count for name, count in zip(one.inputs, ranks, strict=True))
             found[one.name] = (one.node.content, given, bool(fused.takers[one.name])) if one.node.loops else one.name
         return found
 
@@ -109,30 +107,29 @@ class FusedTables(LayerTables):
         if (made := self._made.get(like)) is None:
             made = self._made[like] = dict[Any, list[TablePoint]]()
             for key, points in tables.items():
-                for point in self.fed(one, key, points):
-                    given, own = self._written(one, bare(point)[0])
+                for point in points:
+                    given, own = self._written(one, point)
                     if given is not None and own is not None:
                         inputs = tuple(TensorPlace(*both) for both in zip(key[0], given, strict=True))
                         made.setdefault((inputs, TensorPlace(key[1], own)), []).append(self.paid(one, point, own))
         before = tuple(name for name in one.inputs if name != INPUT)
-        words: dict[Any, float] = {
-            place: self.fused.room(one) for _, place in made if place.level == self.fused.places[1]
-        }
+        room, home = one.words * self.fused.shares[one.name], self.fused.places[1]
+        words: dict[Any, float] = {place: room for _, place in made if place.level == home}
         return Step(name=one.name, inputs=before, tables=made, words=words, in_place=one.node.loops is None)
 
     def paid(self, one: GraphNode, point: TablePoint, own: Packet | None = None) -> TablePoint:
         """A design of a layer with what encoding its output in packets costs, `own` or those that it has: by the unit of the
         hardware, if that has one and no level encodes it on its way out."""
-        converter, design = self.fused.problem.hardware.converter, bare(point)[0]
-        if converter is None or not self.fused.matched or design.design in self.recoded[one.node.content]:
+        converter = self.fused.problem.hardware.converter
+        if converter is None or not self.fused.matched or bare(point)[0].design in self.recoded[one.node.content]:
             return point
-        own = self._written(one, design)[1] if own is None else own
+        own = self._written(one, point)[1] if own is None else own
         return point if not own else encoded(point, one.words, converter)
 
     def _written(self, one: GraphNode, point: TablePoint) -> tuple[tuple[Packet, ...] | None, Packet | None]:
         """The packets in which a design reads the inputs of a layer that other nodes make, and writes its output; None where
-        nobody can write or read them: operations work word by word, and ranks that are split or merged, and words of
-        another width, have no packets."""
+        nobody can write or read them: operations work word by word, ranks that are split or merged have no packets."""
+        point, _ = bare(point)
         key = self._alike[one.name], point.design
         if key not in self._read:
             self._read[key] = self._packed(one, point)
@@ -153,7 +150,7 @@ class FusedTables(LayerTables):
             packet, maker = mine[tensors[tensor]], fused.named[name].node.loops
             ranks = next(t.ranks for t in loops.tensors if t.name == tensor)
             made = next(t.ranks for t in maker.tensors if t.output) if maker else None
-            if packet != PLAIN and (made is None or len(made) != len(ranks) or self._unlike(name, one)):
+            if packet != PLAIN and (made is None or len(made) != len(ranks) or self.fused.unlike(name, one)):
                 return None, None
             given.append(packet)
         if len(given) < len(names):
@@ -194,10 +191,6 @@ class FusedTables(LayerTables):
         """The output of a node, or the network's input, in a level."""
         words = self.fused.plan.input_words if name == INPUT else self.fused.named[name].words
         return words, level, self.fused.made_in[name].chip
-
-    def _unlike(self, name: str, one: GraphNode) -> bool:
-        """Whether an input has words of another width than a layer."""
-        return self.fused.made_in[name].hardware.word_bits != self.fused.made_in[one.name].hardware.word_bits
 
     def fed(self, one: GraphNode, key: Key, points: Sequence[TablePoint]) -> Sequence[TablePoint]:
         """Points of a layer with a pass before it that rewrites inputs of another width, whose copies have room beside them."""
@@ -270,10 +263,9 @@ class FusedTables(LayerTables):
             return walks, tables
         sizes, loops = one.node.loops.sizes, self.outermost[one.node.content]
         for key in keys:
-            for point in self.fed(one, key, self._kept(one, key)):
-                design = bare(point)[0]
-                given, own = self._written(one, design)
-                loop = loops[design.design]
+            for point in self._kept(one, key):
+                given, own = self._written(one, point)
+                loop = loops[bare(point)[0].design]
                 if given is None or own is None or (loop and sizes[loop[0]] % loop[1]):
                     continue  # nobody can read it, or it walks along a padded dimension
                 places = tuple(TensorPlace(*at) for at in zip(key[0], given, strict=True)), TensorPlace(key[1], own)

@@ -114,13 +114,12 @@ class _Told:
     def _pass(self, row: FusedLayer, made: Converted) -> FusedLayer:
         """The encoding or conversion of a layer's output, or the conversion of its inputs, as a step of its own."""
         kind, used = "encoding" if made.step == "encoded" else "conversion", row.used_words
-        if made.step == "inputs":
-            row = attrs.evolve(row, place=row.from_places[0], why="", packed=False)
-        else:
-            row = attrs.evolve(row, inputs=(row.layer,), from_places=(row.place,))
         if made.step == "converted" and not row.slides:
-            one, inside = self.fused.named[row.layer], row.place == self.fused.places[1]
-            used = row.live_words + self.fused.room(one) * inside
+            share = self.fused.shares[row.layer] * (row.place == self.fused.places[1])
+            used = row.live_words + row.words * share
+        after = {"inputs": (row.layer,), "from_places": (row.place,)}
+        before = {"place": row.from_places[0], "why": "", "packed": False}
+        row = attrs.evolve(row, **(before if made.step == "inputs" else after))
         return attrs.evolve(
             row, layer=f"{row.layer} {made.step}", type=kind, searched="", macs=0, slides="", energy_pj=made.energy_pj,
             cycles=made.cycles, used_words=used, kept=(), kept_words={}, walks={}, design="", genome=(), utilisation=None,

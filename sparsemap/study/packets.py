@@ -131,11 +131,11 @@ def with_conversions(
     return attrs.evolve(step, tables=tables, words=sizes)
 
 
-def followed(point: TablePoint, energy_pj: float, cycles: float, room: float, step: str = "converted") -> TablePoint:
+def followed(point: TablePoint, pj: float, cycles: float, room: float, step: str = "converted") -> TablePoint:
     """A point with a pass behind it, or as `Converted` says."""
-    costs = point.energy_pj + energy_pj, point.cycles + cycles
+    costs = point.energy_pj + pj, point.cycles + cycles
     if isinstance(point.design, Together):
         *before, (name, place, last) = point.design.parts
-        together = Together((*before, (name, place, followed(last, energy_pj, cycles, last.room))))
+        together = Together((*before, (name, place, followed(last, pj, cycles, last.room))))
         return TablePoint(*costs, room, together)
-    return TablePoint(*costs, room, Converted(point, energy_pj, cycles, step))
+    return TablePoint(*costs, room, Converted(point, pj, cycles, step))

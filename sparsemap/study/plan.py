@@ -113,25 +113,25 @@ class Plan:
 
     @property
     def by_width(self) -> dict[int | None, Problem]:
-        """`of_widths` of the layers: the chip of the first one is that of the network."""
+        """`of_widths` of the layers."""
         cells = dict(zip(distinct(self.nodes), self.cells, strict=True))
         return of_widths(self.nodes, lambda node: self.problem(cells[node.content]))
 
     @property
     def widest(self) -> Problem:
+        """A layer with the widest words: its chip is that of the network."""
         return next(iter(self.by_width.values()))
 
     def made_in(self, graph: Sequence[GraphNode]) -> dict[str, Problem]:
-        """By node, a layer that has words as wide as its output: of an operation the widest that it takes, of the network's
-        input the widest of layers that take it."""
-        known = self.by_width
-        order = list(known.values())
-        takers = [order.index(known[one.node.word_bits]) for one in graph if one.node.loops and INPUT in one.inputs]
-        found = {INPUT: order[min(takers, default=0)]}
+        """By node, and of the input, a layer with words as wide: of what an operation makes the widest that it takes, of the
+        input those of layers that take it."""
+        known, rank = [*self.by_width.values()], {bits: i for i, bits in enumerate(self.by_width)}
+        takers = (rank[one.node.piece.word_bits] for one in graph if one.node.loops and INPUT in one.inputs)
+        found = {INPUT: min(takers, default=0)}
         for one in graph:
-            given = min((order.index(found[name]) for name in one.inputs), default=0)
-            found[one.name] = known[one.node.word_bits] if one.node.loops else order[given]
-        return found
+            given = min((found[name] for name in one.inputs), default=0)
+            found[one.name] = rank[one.node.piece.word_bits] if one.node.loops else given
+        return {name: known[place] for name, place in found.items()}
 
     def problem(self, cell: Cell) -> Problem:
         """What a cell searches, kept with its tables."""
@@ -192,8 +192,7 @@ class Plan:
         )  # fmt: skip
 
     def _between(self) -> tuple[int, float, float]:
-        """The operations between layers: how many, and pJ and cycles of what they move outside the chip; layers that rewrite
-        what has words of another width are among them."""
+        """Operations and conversions between layers: how many, and pJ and cycles of what they move outside the chip."""
         graph, costs = graph_of(self.graph, self.batch), list[tuple[float, float]]()
         chips = {name: problem.chip for name, problem in self.made_in(graph).items()}
         words = {one.name: one.words for one in graph} | {INPUT: self.input_words}
@@ -257,7 +256,7 @@ class Plan:
 
 def of_widths(nodes: Sequence[Node], made: Callable[[Node], Problem]) -> dict[int | None, Problem]:
     """By the width of words that layers name, the first of them as it is `made`; the widest first: all fit on its chip."""
-    first = {node.word_bits: node for node in reversed(nodes)}
+    first = {node.piece.word_bits: node for node in reversed(nodes)}
     found = [(bits, made(node)) for bits, node in first.items()]
     return dict(sorted(found, key=lambda one: -one[1].hardware.word_bits))
 

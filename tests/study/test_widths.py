@@ -154,6 +154,13 @@ def test_a_level_of_so_many_words_holds_so_many_of_each_width() -> None:
     assert found.capacity == 700 and found.rows[0].live_words == 256
 
 
+def test_a_level_without_a_capacity_holds_words_of_all_widths() -> None:
+    free = {**CHIP, "levels": [CHIP["levels"][0], {**CHIP["levels"][1], "capacity": "unlimited"}]}
+    found = run(network(linear("a", 4), linear("b"), linear("c", 8)), free)
+    assert found.capacity == math.inf and found.stays == (2, 2)
+    assert all(math.isfinite(row.used_words) for row in found.rows)
+
+
 def test_the_widest_layer_stands_for_the_networks_of_a_chip(tmp_path: Path) -> None:
     registry, files = load(), []
     for name, bits in (("narrow", (4, 8)), ("wide", (8, 16))):

@@ -121,12 +121,10 @@ def _shape(layer: Mapping[str, Any]) -> str:
 
 
 def _designs(side: Compared, registry: Registry, shapes: Mapping[str, str]) -> Iterator[tuple[str, Section]]:
-    """A closed section for each design of the network, by its file in a plan or else its layer: loop nest, cycles, one thing
-    free."""
+    """A closed section for each design, by its file in a plan or else its layer: loop nest, cycles, one thing free."""
     designs = {part.about.get("design", part.about["searched"]): part for part in reversed(side.parts) if part.known}
+    designs.pop("", None)  # operations
     for key, part in reversed(designs.items()):
-        if not key:  # an operation
-            continue
         try:
             base = Base(design_file.load(str(part.design_file), registry))
         except SparseMapError:  # designs of another version, or that a file cannot hold
