@@ -84,11 +84,12 @@ def sweep(folder: Path) -> None:
     if fcntl is None or folder in _SWEPT or not folder.is_dir():
         return
     _SWEPT.add(folder)
-    for old in filter(is_temporary, folder.iterdir()):
-        with suppress(OSError), ExitStack() as held:  # somebody else holds it
-            held.callback(os.close, holder := os.open(old, os.O_RDONLY | os.O_NONBLOCK))
-            fcntl.flock(holder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            _remove(old)
+    with suppress(OSError):  # nobody may list it
+        for old in filter(is_temporary, list(folder.iterdir())):
+            with suppress(OSError), ExitStack() as held:  # somebody else holds it
+                held.callback(os.close, holder := os.open(old, os.O_RDONLY | os.O_NONBLOCK))
+                fcntl.flock(holder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _remove(old)
 
 
 def _remove(path: Path) -> None:

@@ -75,6 +75,15 @@ def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_stay
     assert {path.name for path in tmp_path.iterdir()} == {".own.tmp", "d.txt", "e.txt", "g.txt"}
 
 
+def test_a_folder_that_nobody_may_list_is_written_to(tmp_path, monkeypatch):
+    def denied(self):
+        raise PermissionError(errno.EACCES, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "iterdir", denied)
+    write_text(tmp_path / "a.txt", "whole")
+    assert (tmp_path / "a.txt").read_text() == "whole"
+
+
 def test_of_several_files_the_one_that_fails_is_named(tmp_path):
     with pytest.raises(OSError) as caught:
         write_texts({tmp_path / "a": "1", tmp_path / ("b" * 300): "2", tmp_path / "c": "3"})
