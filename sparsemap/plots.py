@@ -61,11 +61,25 @@ def write_figure(draw: Callable[[], Figure], *paths: Path, dpi: int = 180) -> No
 
     with matplotlib.rc_context(fname=STYLE), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of names too long for the layout, characters without a glyph
-        figure = draw()
+        figure = _drawn(draw)
         for path in paths:
             kind = path.suffix.lower()
             with replacing(path) as temporary:
                 figure.savefig(temporary, format=kind[1:], dpi=dpi, bbox_inches="tight", metadata={STAMPS[kind]: None})
+
+
+def _drawn(draw: Callable[[], Figure]) -> Figure:
+    """A figure whose texts are plain, as a `$` in a name begins no formula; but for powers on logarithmic axes."""
+    from matplotlib.text import Text
+    from matplotlib.ticker import LogFormatter
+
+    figure = draw()
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)
+    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+        for label in axis.get_ticklabels(which="both") if isinstance(axis.get_major_formatter(), LogFormatter) else ():
+            label.set_parse_math(True)
+    return figure
 
 
 TIPS = "tips "
@@ -86,7 +100,7 @@ def inline_svg(draw: Callable[[], Figure]) -> str:
     import matplotlib
 
     with matplotlib.rc_context(INLINE, STYLE):
-        figure, text = draw(), StringIO()
+        figure, text = _drawn(draw), StringIO()
         for artist in figure.findobj(lambda artist: artist.get_clip_on()):
             artist.set_clip_on(False)
         figure.savefig(text, format="svg", transparent=True, metadata={STAMPS[".svg"]: None})

@@ -8,6 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+try:
+    import fcntl
+except ImportError:  # not a POSIX system, where no file is held
+    fcntl = None  # type: ignore[assignment]
+
 
 def check_writable(folder: Path) -> None:
     """Makes a folder, and tries to write there; OSError if either fails."""
@@ -38,19 +43,62 @@ def write_texts(texts: Mapping[Path, str], obsolete: Iterable[Path] = ()) -> lis
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A file to write in the block, which then takes the place of `path`: readers see the old file or the new one."""
     path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        yield temporary
-        with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException as error:
-        if isinstance(error, OSError) and error.errno and str(error.filename or temporary) == str(temporary):
+        with temporary(path) as made:
+            yield made
+            with open(made, "rb+") as file:
+                os.fsync(file.fileno())
+            os.replace(made, path)
+    except OSError as error:
+        if error.errno and (not error.filename or is_temporary(Path(str(error.filename)))):
             error.filename = str(path)  # a full disk names no file, and nobody knows the temporary one
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def temporary(path: Path, folder: bool = False) -> Iterator[Path]:
+    """A file, or a folder, beside `path` until the end of the block, held by its process as long as that lives; what dead
+    ones have left there is removed."""
+    sweep(path.parent)
+    with ExitStack() as held:
+        made = path
+        while made == path or not made.exists():  # somebody took it for what a dead process has left
+            made = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
+            made.mkdir() if folder else made.touch(exist_ok=False)
+            held.callback(_remove, made)
+            if fcntl is not None:
+                held.callback(os.close, holder := os.open(made, os.O_RDONLY))
+                with suppress(OSError):  # a file system without locks
+                    fcntl.flock(holder, fcntl.LOCK_EX)
+        yield made
+
+
+_SWEPT: set[Path] = set()
+"""Folders in which this process has looked for what dead ones have left."""
+
+
+def sweep(folder: Path) -> None:
+    """Removes what dead processes have left in a folder, once per process."""
+    folder = folder.absolute()
+    if fcntl is None or folder in _SWEPT or not folder.is_dir():
+        return
+    _SWEPT.add(folder)
+    with suppress(OSError):  # nobody may list it
+        for old in filter(is_temporary, list(folder.iterdir())):
+            with suppress(OSError), ExitStack() as held:  # somebody else holds it
+                held.callback(os.close, holder := os.open(old, os.O_RDONLY | os.O_NONBLOCK))
+                fcntl.flock(holder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _remove(old)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        import shutil
+
+        shutil.rmtree(path, ignore_errors=True)
+    with suppress(OSError):
+        path.unlink(missing_ok=True)
 
 
 def is_temporary(path: Path) -> bool:

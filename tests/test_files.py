@@ -4,18 +4,20 @@ import csv
 import errno
 import math
 import os
+import signal
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from sparsemap import writing
 from sparsemap.arrays import read_arrays
 from sparsemap.csv_files import csv_text, read_csv
 from sparsemap.errors import SpecError
 from sparsemap.files import aligned, percent, read_bytes, times
 from sparsemap.markdown import markdown_table
-from sparsemap.writing import check_writable, is_temporary, replacing, write_text, write_texts
+from sparsemap.writing import check_writable, is_temporary, replacing, temporary, write_text, write_texts
 
 
 def said(path, limit=100):
@@ -48,6 +50,38 @@ def test_a_failed_write_leaves_the_old_file_alone_and_names_it(tmp_path):
         raise OSError(errno.ENOSPC, "No space left on device")
     assert caught.value.filename == str(path)
     assert [entry.read_text() for entry in path.parent.iterdir()] == ["old"]
+
+
+def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_stays(tmp_path):
+    """Files and folders, of whatever name: nobody else writes the same ones again."""
+    (tmp_path / ".own.tmp").write_text("no temporary file of ours")
+    if not (child := os.fork()):
+        with replacing(tmp_path / "a.txt") as file, temporary(tmp_path / "b", folder=True) as folder:
+            (folder / "c.txt").write_text(file.name)
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    os.mkfifo(tmp_path / ".pipe.0123abcd.tmp")
+    assert len([path for path in tmp_path.iterdir() if is_temporary(path)]) == 3
+    write_text(tmp_path / "d.txt", "done")
+    assert {path.name for path in tmp_path.iterdir()} == {".own.tmp", "d.txt"}
+    with replacing(tmp_path / "e.txt") as file, temporary(tmp_path / "f", folder=True) as folder:
+        if not (child := os.fork()):
+            writing._SWEPT.clear()
+            write_text(tmp_path / "g.txt", "beside")
+            os._exit(0)
+        os.waitpid(child, 0)
+        assert file.exists() and folder.is_dir() and (tmp_path / "g.txt").exists()
+        file.write_text("whole")
+    assert {path.name for path in tmp_path.iterdir()} == {".own.tmp", "d.txt", "e.txt", "g.txt"}
+
+
+def test_a_folder_that_nobody_may_list_is_written_to(tmp_path, monkeypatch):
+    def denied(self):
+        raise PermissionError(errno.EACCES, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "iterdir", denied)
+    write_text(tmp_path / "a.txt", "whole")
+    assert (tmp_path / "a.txt").read_text() == "whole"
 
 
 def test_of_several_files_the_one_that_fails_is_named(tmp_path):

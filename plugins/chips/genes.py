@@ -115,10 +115,6 @@ class ChipGenes(Segment):
         found = [self._stepped(one, problem, (keys, units), rng) for one in genes.T]
         return np.stack([one if new is None else new for one, new in zip(genes.T, found, strict=True)], axis=1)
 
-    def shrunk(self, genes: Array, gene: int, problem: Problem) -> Array | None:
-        """A chip (g,) with one size stepped until constraints hold that need no search; None if no step helps."""
-        return self._stepped(genes, problem, ([gene],), np.random.default_rng(0))
-
     def _stepped(
         self, genes: Array, problem: Problem, groups: Sequence[Sequence[int]], rng: np.random.Generator
     ) -> Array | None:

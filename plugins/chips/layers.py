@@ -28,7 +28,7 @@ from sparsemap.study.fused import FusedPlan, Kept
 from sparsemap.study.fused_tables import FusedTables
 from sparsemap.study.fused_told import result_of, write_designs
 from sparsemap.study.join import JoinedPlan, joined
-from sparsemap.study.plan import Plan, network_of, plan_of
+from sparsemap.study.plan import Plan, network_of, of_widths, plan_of
 
 T = TypeVar("T")
 CORNERS = 4
@@ -120,6 +120,11 @@ def layers_of(networks: tuple[str, ...], plugin_dirs: tuple[str, ...]) -> tuple[
     """The distinct layers of all networks, each with how often it is run."""
     nodes = [node for name in networks for node in network_at(name, plugin_dirs)[1]]
     return tuple((group[0], sum(node.repeat for node in group)) for group in distinct(nodes).values())
+
+
+def with_widest(networks: tuple[str, ...], plugin_dirs: tuple[str, ...], made: Callable[[Node], Problem]) -> Problem:
+    """What is `made` of a layer with the widest words: all layers fit on its chip."""
+    return next(iter(of_widths([node for node, _ in layers_of(networks, plugin_dirs)], made).values()))
 
 
 # ------------------------------------------------------------------------------------------------ plans of the networks

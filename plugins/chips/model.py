@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import math
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import suppress
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,17 +19,20 @@ import attrs
 import numpy as np
 
 from sparsemap import CostModel, Evaluation, Problem
+from sparsemap.files import shown
 from sparsemap.pieces.contracts import Array
 from sparsemap.problem.constraints import broken_of
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.load import objective_of
-from sparsemap.searching.folder import check_file
+from sparsemap.searching.folder import ADVICE, check_file
+from sparsemap.searching.journal import JournalMismatch, sealed, unsealed
 from sparsemap.writing import write_text
 
 from .genes import ChipGenes
-from .layers import Inner, KnownChip, Weight, layers_of
+from .layers import Inner, KnownChip, Weight, with_widest
 from .worth import COSTS, STAGES, Leg, evaluated_chip, values_of
 
+logger = logging.getLogger("sparsemap")
 REASONS = {
     "constraint": "the chip breaks a constraint of its space",
     "no-design": "a layer has no valid design on the chip",
@@ -73,34 +77,32 @@ class Tried:
     """By digest of a chip, the pool that has its searches."""
 
     def read(self, about: Mapping[str, Any], overwrite: bool) -> None:
-        """Takes what an earlier run of the same search has left; a line cut short by its end does not count.
-        `JournalMismatch` if the file is of another search, unless `overwrite` discards it (`folder.check_file`)."""
+        """Takes what an earlier run of the same search has left; lines that are damaged, or cut short by its end, do not
+        count. `JournalMismatch` if the file is of another search, unless `overwrite` discards it (`folder.check_file`)."""
         if self.path is None:
             return
+        rows = list[dict[str, Any]]()
         if self.path.exists() and not overwrite:
-            lines = self.path.read_text("utf-8").splitlines(keepends=True)
-            with suppress(ValueError):
-                good = lines[:1]
-                if lines and (found := json.loads(lines[0])) != about:
-                    check_file(self.path, ", ".join(found.get("networks", ())), found, about)
-                    lines = good = []
-                for line in lines[1:]:
-                    with suppress(ValueError):
-                        if line.endswith("\n"):
-                            row = json.loads(line)
-                            self.lines[row["digest"], row["batch"], row["stage"]] = row
-                            good.append(line)
-                if good:
-                    write_text(self.path, "".join(good))
-                    return
-        write_text(self.path, json.dumps(about) + "\n")
+            *complete, _ = self.path.read_bytes().split(b"\n")
+            first, *lines = complete or [sealed(about).encode()]
+            if (found := unsealed(first)) is None:
+                raise JournalMismatch(f"{shown(self.path)} is damaged: its first line says of no search. {ADVICE}")
+            if found != about:
+                check_file(self.path, ", ".join(found.get("networks", ())), found, about)
+                lines = []
+            rows = [row for line in lines if (row := unsealed(line)) is not None]
+            if lost := len(lines) - len(rows):
+                text = "%s: %d of %d lines are damaged; these chips are searched again"
+                logger.warning(text, shown(self.path), lost, len(lines))
+        self.lines |= {(row["digest"], row["batch"], row["stage"]): row for row in rows}
+        write_text(self.path, "".join(f"{sealed(row)}\n" for row in (about, *rows)))
 
     def add(self, row: dict[str, Any]) -> None:
         """Takes down what a stage of a chip has come to."""
         self.lines[row["digest"], row["batch"], row["stage"]] = row
         if self.path is not None:
             with open(self.path, "a", encoding="utf-8") as file:
-                file.write(json.dumps(row) + "\n")
+                file.write(f"{sealed(row)}\n")
                 file.flush()
                 os.fsync(file.fileno())
 
@@ -318,10 +320,10 @@ def worth_of(given: Mapping[str, Any]) -> dict[str, Any]:
     found |= evaluated_chip(table, inner, given["near"], leg)
     if found["reason"]:
         return found
-    node, _ = layers_of(inner.networks, inner.plugin_dirs)[0]
     if "units" in table and (leg is None or leg.stage == len(STAGES) - 1):
         found["hardware"] = {**table, "units": found["units"]}
-    chip = inner.problem(node, found["hardware"]).chip
+    on_chip = partial(inner.problem, table=found["hardware"])
+    chip = with_widest(inner.networks, inner.plugin_dirs, on_chip).chip
     found["seconds"] = found["cycles"] / float(chip.clock_hz)
     found |= {"area_mm2": float(chip.total_area_mm2), "units_mm2": float(chip.units_area_mm2)}
     found["power_w"] = found["energy_pj"] * 1e-12 / found["seconds"]

@@ -17,17 +17,19 @@ import attrs
 
 from sparsemap import Budget, Problem, Search, SearchError, SpecError, __version__
 from sparsemap.errors import listed
+from sparsemap.files import shown
 from sparsemap.pieces.contracts import Searcher
 from sparsemap.problem.constraints import broken_of
 from sparsemap.problem.costs import ALIASES
 from sparsemap.problem.hardware_space import fixed_table, without_area, wrong_choices
 from sparsemap.problem.load import make_problem, objective_of
 from sparsemap.searching.driver import searcher_of
+from sparsemap.searching.journal import JOURNAL_FILE, Journal, sealed, unsealed
 from sparsemap.spec.unstructuring import unstructure
 from sparsemap.study.cells import PLAN_FOLDER, not_of_a_search
 from sparsemap.writing import write_text
 
-from .layers import Inner, KnownChip, folders_of, layers_of, registry_of
+from .layers import Inner, KnownChip, folders_of, layers_of, registry_of, with_widest
 from .model import ChipModel, Tried, digest_of, hoped, segment_of, source_of, whole
 from .neighbours import neighbours_of
 from .result import ChipResult, edp_js
@@ -94,9 +96,12 @@ class DesignTask:
         return Inner(budget=self.layer_budget, objective=objective, aim=self.objective, **same)
 
     def layer_on(self, hardware: Any) -> Problem:
-        """The first layer on a hardware."""
-        node, _ = layers_of(self.networks, self.plugin_dirs)[0]
-        return make_problem(registry_of(self.plugin_dirs), node.piece, hardware, self.space, "edp", self.cost_model)
+        """A layer with the widest words on a hardware."""
+        return self.widest(hardware, self.space, "edp", self.cost_model)
+
+    def widest(self, *parts: Any) -> Problem:
+        registry = registry_of(self.plugin_dirs)
+        return with_widest(self.networks, self.plugin_dirs, lambda node: make_problem(registry, node.piece, *parts))
 
 
 def outer_problem(task: DesignTask) -> Problem:
@@ -105,9 +110,7 @@ def outer_problem(task: DesignTask) -> Problem:
     segment = {"type": "chip-genes", "share": task.share, "constraints": list(task.constraints)}
     segment |= {"space": task.space} if task.space else {}
     space = {"name": "chips", "segments": ["chip"], "chip": segment}
-    node, _ = layers_of(task.networks, task.plugin_dirs)[0]
-    model = ChipModel(name="chip-layers", inner=task.inner)
-    problem = make_problem(registry, node.piece, task.hardware, space, task.objective, model)
+    problem = task.widest(task.hardware, space, task.objective, ChipModel(name="chip-layers", inner=task.inner))
     if mistakes := wrong_choices(problem.hardware, registry, problem.files.get("hardware", "")):
         raise SpecError(mistakes)
     if not problem.hardware.choices and task.share == "sizes":
@@ -132,9 +135,8 @@ def designed(task: DesignTask, told: Told | None = None) -> ChipResult:
     """The best chip for the networks, written to `task.out` with the designs of its layers.
 
     Chips that were tried stand in `chips.jsonl` there, so that the same call goes on where a stopped one was, by Ctrl-C
-    say, and ends with the same result.
+    say, and ends with the same result. Two calls cannot write to one folder at a time.
     """
-    told = told or (lambda what, count, of, score: None)
     problem = outer_problem(task)
     several = len(problem.objective.names) > 1
     searcher = searcher_of(problem, task.searcher or (FRONT_SEARCHER if several else SEARCHER))
@@ -143,7 +145,16 @@ def designed(task: DesignTask, told: Told | None = None) -> ChipResult:
     tried = model.tried(problem)
     tried.path, tried.jobs = task.out / TRIED_FILE, task.jobs
     not_of_a_search(task.out)
-    tried.read(_about(task, problem, searcher), task.overwrite)
+    about = _about(task, problem, searcher)
+    with Journal(task.out / JOURNAL_FILE, about, task.overwrite) as journal:
+        tried.read(about, task.overwrite)
+        result = _designed(task, problem, searcher, tried, told or (lambda what, count, of, score: None))
+        result.write(task.out)
+        journal.path.unlink(missing_ok=True)  # while nobody else may have it
+    return result
+
+
+def _designed(task: DesignTask, problem: Problem, searcher: Searcher, tried: Tried, told: Told) -> ChipResult:
     try:
         reference = _reference(task, problem, tried, told)
         table = fixed_table(problem.hardware)
@@ -163,11 +174,9 @@ def designed(task: DesignTask, told: Told | None = None) -> ChipResult:
         finally:
             run.close()
         tried.told = None
-        result = _chosen(task, problem, run, tried, reference, told)
+        return _chosen(task, problem, run, tried, reference, told)
     finally:
         tried.close()
-    result.write(task.out)
-    return result
 
 
 def _about(task: DesignTask, problem: Problem, searcher: Searcher) -> dict[str, Any]:
@@ -207,8 +216,10 @@ def _reference(task: DesignTask, problem: Problem, tried: Tried, told: Told) -> 
     file = task.out / REFERENCE / "reference.json"
     about = json.dumps([__version__, table, attrs.asdict(task.inner)], sort_keys=True, default=str)
     if file.exists():
-        kept = json.loads(file.read_text("utf-8"))
-        if kept.get("about") == about:
+        kept = unsealed(file.read_bytes())
+        if kept is None:
+            logger.warning("%s is damaged; the reference designs are searched again", shown(file))
+        elif kept.get("about") == about:
             return kept["found"]
     wide = attrs.evolve(task.inner, budget=WIDER * task.layer_budget, searcher=COLD)
     count = len(layers_of(task.networks, task.plugin_dirs))
@@ -217,7 +228,7 @@ def _reference(task: DesignTask, problem: Problem, tried: Tried, told: Told) -> 
     if found["reason"]:
         raise SearchError(f"on {table.get('name', 'the hardware')} itself: {found['error'] or found['reason']}")
     found["seconds"] = found["cycles"] / float(problem.chip.clock_hz)
-    write_text(file, json.dumps({"about": about, "found": found}))
+    write_text(file, sealed({"about": about, "found": found}))
     return found
 
 

@@ -56,7 +56,8 @@ def import_model(
 
     registry, out, save_weights = load(), out or Path(f"{model.stem}.toml"), save_weights or bool(hardware)
     if out.exists() and not overwrite:
-        raise click.UsageError(f"{out} exists; name another file (-o), or overwrite it (--overwrite)")
+        going = ", with which --run goes on where it stopped" if hardware else ""
+        raise click.UsageError(f"{out} exists; name another file (-o), or overwrite it (--overwrite{going})")
     shown = not quiet and sys.stderr.isatty()
 
     def progress(text: str) -> None:

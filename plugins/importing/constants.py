@@ -42,6 +42,9 @@ COMPUTED = frozenset(
 )
 """Operators whose work follows from the words that they make (or, for products, from the shapes)."""
 
+MOVED = frozenset(("Identity", "Cast", "DequantizeLinear", "Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze"))
+"""Those that make a word of every word of their first input."""
+
 
 @attrs.frozen(kw_only=True)
 class Constants:
@@ -75,6 +78,12 @@ class Constants:
 
     def __contains__(self, name: str) -> bool:
         return name in self.tensors or name in self.makers
+
+    def root(self, name: str) -> str:
+        """The constant whose words this one has, all of them, maybe in another order or type."""
+        while (node := self.makers.get(name)) is not None and node.op_type in MOVED:
+            name = node.input[0]
+        return name
 
     def value(self, name: str, shapes: Mapping[str, tuple[int, ...]]) -> Array:
         """The words of a constant; those that nodes make are computed, if that is little enough."""

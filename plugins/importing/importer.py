@@ -17,7 +17,7 @@ from sparsemap.files import grouped, shown
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.pieces.registry import Registry
 from sparsemap.pieces.study_spec import Network
-from sparsemap.problem.network import Node, distinct, nodes_of
+from sparsemap.problem.network import Node, distinct, nodes_of, weights_of
 from sparsemap.spec import toml_text
 from sparsemap.spec.structuring import SpecTable
 from sparsemap.writing import write_text
@@ -197,7 +197,7 @@ class ModelImport:
     def summary(self) -> list[str]:
         """What was imported, in some lines."""
         searched = [node for node in self.nodes if node.loops]
-        words = sum(node.repeat * node.weights for node in searched)
+        words = weights_of(searched)
         layers = f"{len(searched)} layers to search, {len(distinct(self.nodes))} of them distinct"
         lines = [f"{layers}; {self._macs():,} MACs, {words:,} weights"]
         operations = Counter(node.piece.type_name for node in self.nodes if not node.loops)
@@ -233,8 +233,9 @@ def import_model(
             for name, share in measures.items():
                 shares.setdefault(name, []).append(share)
     samples = model.batch if 2 * sum(layer.divides(model.batch) for layer in workloads) > len(workloads) else 1
-    layers = []
+    layers, firsts = [], dict[str, str]()
     for layer in walk.layers:
+        first = firsts.setdefault(model.constants.root(layer.weights), layer.name) if layer.weights else ""
         table: dict[str, Any] = {}
         for role, name in layer.operands.items():
             if shares:
@@ -244,7 +245,8 @@ def import_model(
         if layer.weights and densities == "measured":
             table["Q"] = found.weights_of(layer, weights_in(model, layer))
         table = {role: value for role, value in table.items() if value != 1.0}
-        layers.append({**layer.per_sample(samples), **({"density": table} if table else {})})
+        more = {"density": table, "tied": first if first != layer.name else ""}
+        layers.append({**layer.per_sample(samples), **{key: value for key, value in more.items() if value}})
     found.skipped, found.passed = walk.skipped, walk.passed
     found.model, found.layers = model, tuple(layer for layer in workloads if layer.weights)
     for layer in workloads:

@@ -12,7 +12,6 @@ import click
 from sparsemap.cli.group import NumberRange
 from sparsemap.cli.help_texts import names_with_texts
 from sparsemap.errors import readable
-from sparsemap.writing import check_writable
 
 if TYPE_CHECKING:
     from .report import Report
@@ -58,6 +57,7 @@ def paper(name: str, **asked: Any) -> None:
     For a quick look, --scale, --seeds and --workload make a study smaller.
     """
     from sparsemap.cli import output
+    from sparsemap.writing import check_writable
 
     from .runs import Runner
 

@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import attrs
@@ -23,7 +22,7 @@ from sparsemap.errors import SparseMapError, unknown
 from sparsemap.extras import need
 from sparsemap.files import percent, shown
 from sparsemap.pieces.contracts.base import Array
-from sparsemap.writing import write_text
+from sparsemap.writing import temporary, write_text
 
 from . import digits
 from .block_masks import BALANCES
@@ -160,16 +159,16 @@ def _together(folder: Path, read: Iterable[Path]) -> Iterator[Path]:
     """A folder for files that all go to `folder` at the end of the block; an error leaves none of them, as does a file that
     would replace one of those that were `read`."""
     near = next(path for path in (folder, *folder.absolute().parents) if path.is_dir())
-    with TemporaryDirectory(prefix=".", suffix=".tmp", dir=near) as made:
-        yield Path(made)
+    with temporary(near / "pruned", folder=True) as made:
+        yield made
         own = [path.resolve() for path in read]
-        for file in Path(made).iterdir():
+        for file in made.iterdir():
             if (folder / file.name).resolve() in own:
                 raise SparseMapError(
                     f"{shown(folder / file.name)}: is read and would be replaced; choose another --out"
                 )
         folder.mkdir(parents=True, exist_ok=True)
-        for file in sorted(Path(made).iterdir()):
+        for file in sorted(made.iterdir()):
             os.replace(file, folder / file.name)
 
 

@@ -11,7 +11,6 @@ from sparsemap.cli.group import json_option, plugin_dirs, reference_option
 from sparsemap.errors import SearchError, listed, readable
 from sparsemap.extras import need
 from sparsemap.pieces import defaults
-from sparsemap.writing import write_text
 
 
 @click.command("explain")
@@ -161,6 +160,7 @@ def report_command(results: tuple[Path, ...], out: Path | None, reference: str, 
     side, and the page says which is best.
     """
     from sparsemap.pieces.loading import load
+    from sparsemap.writing import write_text
 
     from . import page
     from .sides import gone

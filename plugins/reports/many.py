@@ -20,17 +20,18 @@ from sparsemap.plots import Figure
 from sparsemap.problem import design_file
 from sparsemap.searching.result import DESIGN_FILE, RESULT_FILE
 from sparsemap.spec.units import format_energy
-from sparsemap.study.cells import plan_below
 from sparsemap.study.comparison import compare
 
 from .amounts import change_text
 from .explain import OF, Explanation
 from .figures import WIDTH
+from .outcome import DesignOutcome
 from .page.study import ratios_chart, rows_of
 from .sides import (
     TABLE,
     WORTH_NAMES,
     Compared,
+    SidePart,
     alike,
     compared,
     is_result,
@@ -52,6 +53,7 @@ FIGURES = {"energy": "energy_pj", "cycles": "seconds", "timeline": "", "ratios":
 SHOWN = {"seconds": time_text, "energy_pj": format_energy}
 LITTLE = 0.01
 """Of a cost: what is less than this of it helps little."""
+PLANNED = "with tensors on chip as planned"
 TELLING = 0.9
 """Of a cost: what makes more than this of it is not told."""
 LESS = (6, 4, 1)
@@ -76,7 +78,9 @@ class _Layer:
 
     name: str
     repeat: int
-    base: Base
+    part: SidePart
+    outcome: DesignOutcome | None
+    """None: an operation, or a conversion, which has no design."""
     costs: Costs
     """Of all repetitions."""
     side: str
@@ -84,7 +88,8 @@ class _Layer:
 
     def to_dict(self) -> dict[str, Any]:
         free = {name: _named(x / self.repeat for x in found) for name, found in self.costs.items() if name}
-        return {"layer": self.name, "repeat": self.repeat, **self.base.outcome.to_dict(), "free": free}
+        told = self.part.to_dict() if self.outcome is None else self.outcome.to_dict()
+        return {"layer": self.name, "repeat": self.repeat, **told, "free": free}
 
 
 def _named(costs: Iterable[float]) -> dict[str, float]:
@@ -92,14 +97,14 @@ def _named(costs: Iterable[float]) -> dict[str, float]:
 
 
 def explain_many(path: Path, quantity: str, registry: Registry) -> Explanation:
-    """What limits the layers of a network, or the cells of a study, and what they would cost with one thing free."""
+    """What limits the layers or planned steps of a network, or cells of a study, and what each would cost with one thing free."""
     if quantity not in OF:
         raise SearchError(f"{path}: of many designs only {listed(OF)} can be explained; name the folder of one of them")
-    sides = labelled(sides_of(path))
+    sides = labelled(sides_of(path, planned=True))
     parts = [(side, part) for side in sides for part in side.parts if part.known]
-    if not parts:
+    folders = {part.folder: str(part.design_file) for _, part in parts if part.about.get("design") != ""}
+    if not folders:
         raise SearchError(f"{path}: has no design to explain")
-    folders = {part.folder: str(part.design_file) for _, part in parts}
     made = {folder: Base(design_file.load(file, registry)) for folder, file in folders.items()}
     free = {folder: list(freed(base, OF[quantity])) for folder, base in made.items()}
     kinds = {x.name: (x.kind, x.where) for found in free.values() for x in found}
@@ -108,30 +113,41 @@ def explain_many(path: Path, quantity: str, registry: Registry) -> Explanation:
     later = {x.name for found in free.values() for x in found if not x.built}
     layers = []
     for side, part in parts:
-        outcomes = {"": made[part.folder].outcome, **{x.name: x.outcome for x in free[part.folder]}}
-        times = {of: (part.repeat * x.energy_pj, part.repeat * x.costs["seconds"]) for of, x in outcomes.items()}
+        base, times = made.get(part.folder), {"": (part.energy_pj, part.seconds)}
+        if base is None:
+            times |= {of: _without(part, *what) for of, what in kinds.items()}
+        else:
+            outcomes = {"": base.outcome, **{x.name: x.outcome for x in free[part.folder]}}
+            times = {of: (part.repeat * x.energy_pj, part.repeat * x.costs["seconds"]) for of, x in outcomes.items()}
         name = _name(side, part.name, sides)
-        layers.append(_Layer(name, part.repeat, made[part.folder], times, side.label))
+        layers.append(_Layer(name, part.repeat, part, base.outcome if base else None, times, side.label))
     names = dict.fromkeys(name for x in layers for name in x.costs)  # a layer that lacks one stays as it is
     each = {name: [x.costs.get(name, x.costs[""]) for x in layers] for name in names}
     totals = {name: (math.fsum(e for e, _ in found), math.fsum(t for _, t in found)) for name, found in each.items()}
     lines = [styled(f"{sides[0].subject} on {sides[0].hardware}" if len(sides) == 1 else str(path), "strong")]
-    planned = plan_below(path)
-    plan = f", without the plan, whose designs are {planned} and those beside it" if planned else ""
+    how = PLANNED if any(side.planned for side in sides) else "one layer after the other"
     if len(sides) == 1:
-        time, energy = time_text(totals[""][1]), format_energy(totals[""][0])
-        how = "layer by layer" if planned else "one layer after the other"
-        lines += [output.wrapped(f"{time}, {energy}, {how}{plan}"), ""]
-    elif planned:
-        lines += [f"layer by layer{plan}", ""]
+        lines += [f"{time_text(totals[''][1])}, {format_energy(totals[''][0])}, {how}", ""]
+    elif how == PLANNED:
+        lines += [how, ""]
     lines.append(output.table(_rows(layers, quantity, together, later), "<>>>>>><", less=LESS))
     if len(sides) == 1:
-        title = styled("the whole network with one thing free in every layer", "strong")
-        lines += ["", title, _free(totals, quantity, together, later)]
-    command = shlex.join(["sparsemap", "explain", str(planned or parts[0][1].folder)])
+        title = f"the whole network with one thing free in every {'step' if how == PLANNED else 'layer'}"
+        lines += ["", styled(title, "strong"), _free(totals, quantity, together, later)]
+    command = shlex.join(["sparsemap", "explain", str(next(iter(folders)))])
     lines += ["", f"`{command}` says more of one of them"]
     data = {"layers": [x.to_dict() for x in layers], "free": {name: _named(found) for name, found in totals.items()}}
     return Explanation("\n".join(lines).splitlines(), data)
+
+
+def _without(part: SidePart, kind: str, where: str) -> tuple[float, float]:
+    """pJ and seconds of an operation without what a level takes of them."""
+    costs = part.costs
+    gone = [row for row in costs.rows if where in (row.name, ALL)]
+    spent = math.fsum(row.energy_pj or 0.0 for row in gone) if kind == "accesses" else 0.0
+    left = [row.cycles or 0.0 for row in costs.rows if row not in gone]
+    cycles = max(left, default=0.0) if kind == "bandwidth" and gone else costs.cycles
+    return costs.energy_pj - spent, cycles * part.cycle_s
 
 
 def _name(side: Compared, part: str, sides: Sequence[Compared]) -> str:
@@ -161,16 +177,17 @@ def _rows(
     for x in sorted(layers, key=lambda x: -x.costs[""][1]):
         shares = [percent(cost / of) for cost, of in zip(x.costs[""], whole.get(x.side, ()), strict=False)]
         shares = shares or ["-", "-"]
-        outcome, (energy, seconds) = x.base.outcome, x.costs[""]
+        outcome, (energy, seconds) = x.outcome, x.costs[""]
         worths = _worths(x.costs, quantity, together)
         now = worths[""]
         found = [(name in later, worth, name) for name, worth in worths.items() if worth < (1.0 - LITTLE) * now]
         _, least, name = min(found, default=(True, *min((worth, name) for name, worth in worths.items())))
-        used = "-" if outcome.units is None else percent(outcome.units / outcome.design.problem.compute_instances)
+        used = "-" if x.part.costs.units_used is None else percent(x.part.costs.units_used)
         time = time_text(seconds / x.repeat), shares[1]
         spent = format_energy(energy / x.repeat), shares[0]
         helps = f"{name} {change_text(least, now)}" if least < now else "-"
-        rows.append([x.name, str(x.repeat), *time, *spent, used, outcome.column, helps])
+        column = (x.part.limit or "-") if outcome is None else outcome.column
+        rows.append([x.name, str(x.repeat), *time, *spent, used, column, helps])
     return rows
 
 

@@ -20,7 +20,7 @@ from sparsemap.searching.breakdown import Breakdown
 from sparsemap.searching.result import DESIGN_FILE, RESULT_FILE
 from sparsemap.searching.written import read_result
 from sparsemap.spec.units import UNLIMITED, format_energy
-from sparsemap.study.cells import AXES, NETWORK_FILES
+from sparsemap.study.cells import AXES, NETWORK_FILES, labels_of
 
 from .tables import Cell, PageTable, number, share
 from .wording import time_text
@@ -205,7 +205,8 @@ def _side(path: Path, subject: str, table: Table, known: Table, parts: Sequence[
 def _network(path: Path, planned: bool) -> Compared:
     table = checked(path, read_result(path / NETWORK), OF_NETWORK)
     cycle = table["seconds"] / table["cycles"] if table.get("seconds") else math.nan
-    results = {name: result_of(path / name) for name in {layer["searched"] for layer in table["layers"]}}
+    folders = {name: path / label for name, label in labels_of(row["searched"] for row in table["layers"]).items()}
+    results = {name: result_of(folder) for name, folder in folders.items()}
     known = next(filter(None, results.values()), {})
     if planned and (plan := plan_in(table)):
         by_step = [Breakdown.from_dict(row, row["by_level"]) for row in plan["layers"]]
@@ -216,7 +217,7 @@ def _network(path: Path, planned: bool) -> Compared:
     for layer in table["layers"]:
         found = results[layer["searched"]]
         if found is not None and layer["energy_pj"] is not None:  # a layer that was stopped, or has no design
-            costs, folder = Breakdown.from_dict(layer, found), path / layer["searched"]
+            costs, folder = Breakdown.from_dict(layer, found), folders[layer["searched"]]
             parts.append(SidePart(layer["layer"], layer["repeat"], costs, folder, cycle, layer))
     return _side(path, table["network"], table, known, parts)
 
@@ -228,9 +229,13 @@ AGAIN = "run its command again to have it back (sparsemap run NETWORK --hardware
 def gone(path: Path) -> str:
     """The layers of a network whose folders have no result or no design any more, and what to do; empty where all have."""
     table = read_result(path / NETWORK) if (path / NETWORK).is_file() else {}
-    searched = [row["searched"] for row in table.get("layers", ()) if row.get("energy_pj") is not None]
-    files = RESULT_FILE, DESIGN_FILE
-    names = [name for name in dict.fromkeys(searched) if not all((path / name / file).is_file() for file in files)]
+    rows, files = table.get("layers", ()), (RESULT_FILE, DESIGN_FILE)
+    folders, found = (
+        labels_of(row["searched"] for row in rows),
+        {x["searched"] for x in rows if x.get("energy_pj") is not None},
+    )
+    lost = {name for name, label in folders.items() if not all((path / label / file).is_file() for file in files)}
+    names = [name for name in folders if name in found & lost]
     return f"{path}: the files of {listed(names)} are gone; {AGAIN}" if names else ""
 
 
@@ -326,7 +331,8 @@ def in_order(sides: Iterable[Compared], worth: str) -> list[Compared]:
 
 
 def deciding(side: Compared, other: Compared, worth: str = "edp_js") -> dict[str, float]:
-    """By part that both have, what it has of the difference between two sides, the largest first; they add up to 1.
+    """By part that both have, what it has of the difference between two sides, the largest first, negative where it is worse;
+    they add up to 1.
 
     A part weighs what it takes more of the energy, of the time, or of both, as shares of the mean of the two sides.
     """
@@ -338,7 +344,7 @@ def deciding(side: Compared, other: Compared, worth: str = "edp_js") -> dict[str
             weights[part.name] = math.fsum(shares_of)
     whole = math.fsum(weights.values())
     shares = {name: weight / whole for name, weight in weights.items()} if whole else {}
-    return dict(sorted(shares.items(), key=lambda row: -row[1]))
+    return dict(sorted(shares.items(), key=lambda row: -abs(row[1])))
 
 
 def ranked(sides: Sequence[Compared]) -> tuple[list[Compared], dict[str, float]]:
@@ -348,17 +354,10 @@ def ranked(sides: Sequence[Compared]) -> tuple[list[Compared], dict[str, float]]
     return ordered, deciding(ordered[0], ordered[1], worth)
 
 
-def of_either(shares: Mapping[str, float]) -> dict[str, float]:
-    """Shares of a difference as those of all that is gained, or negative ones of all that is lost; the largest first."""
-    whole = {gains: math.fsum(abs(x) for x in shares.values() if (x > 0) is gains) for gains in (True, False)}
-    found = {name: x / (whole[x > 0] or 1.0) for name, x in shares.items()}
-    return dict(sorted(found.items(), key=lambda row: -abs(row[1])))
-
-
 def shares_text(sides: Sequence[Compared], worth: str) -> str:
     """Of what the shares of `layer_table` are; the best side first."""
     best, second = (name_of(side, sides) for side in sides[:2])
-    return f"shares are of what {best} gains over {second} in {WORTH_NAMES[worth]}, negative ones of what it loses"
+    return f"shares are of what {best} gains over {second} in {WORTH_NAMES[worth]}, negative where it loses"
 
 
 def layer_table(sides: Sequence[Compared], shares: Mapping[str, float]) -> PageTable:
@@ -366,7 +365,7 @@ def layer_table(sides: Sequence[Compared], shares: Mapping[str, float]) -> PageT
     parts = {name_of(side, sides): {part.name: part for part in side.parts} for side in sides}
     head = ["layer", "times", "share", *(each for x in parts for each in (f"time, {x}", "energy", "limited by"))]
     rows: list[list[Cell]] = []
-    for name, part_of in of_either(shares).items():
+    for name, part_of in shares.items():
         both = [has.get(name) for has in parts.values()]
         rows.append([name, next(str(part.repeat) for part in both if part), number(part_of, share)])
         for part in both:

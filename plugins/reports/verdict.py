@@ -88,24 +88,21 @@ def _best(sides: Sequence[Compared], registry: Registry | None) -> str:
 
 
 def _decide(best: Compared, second: Compared, shares: Mapping[str, float], names: tuple[str, str]) -> str:
-    """The layers by which the better one is better; where others take much of it back, the most of what is gained and of
-    what is lost, whose shares are of either."""
+    """The layers by which the better one is better; where others take much of it back, those that gain and lose most."""
     mine, theirs = ({part.name: part for part in side.parts} for side in (best, second))
     gains = math.fsum(max(part, 0.0) for part in shares.values())
     if gains * MOST > 1.0:
-        losses = math.fsum(min(part, 0.0) for part in shares.values())
-        ends = ("gains", *next(iter(shares.items())), gains), ("loses", *list(shares.items())[-1], losses)
+        ends = [end(shares, key=lambda name: shares[name]) for end in (max, min)]
         parts = [
-            f"{name} is {percent(part / whole)} of what {names[0]} {does}, {_amounts(mine[name], theirs[name], names, part < 0)}"
-            for does, name, part, whole in ends
+            f"{name} has {percent(shares[name])} of it, {_amounts(mine[name], theirs[name], names, shares[name] < 0)}"
+            for name in ends
         ]
         return f" Layers pull both ways: {'; '.join(parts)}."
     parts, share = [], 0.0
-    for name, part in list(shares.items())[:3]:
-        if share > MOST or part <= 0:
+    for name, part in [row for row in shares.items() if row[1] > 0][:3]:
+        if share > MOST:
             break
-        of = percent(part) if part <= 1.0 else "more than all"
-        parts.append(f"{name} has {of} of it, {_amounts(mine[name], theirs[name], names)}")
+        parts.append(f"{name} has {percent(part)} of it, {_amounts(mine[name], theirs[name], names)}")
         share += part
     return f" {'Layers that decide' if len(parts) > 1 else 'The layer that decides'}: {'; '.join(parts)}."
 

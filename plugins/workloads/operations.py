@@ -120,7 +120,8 @@ class Norm(Rowwise):
 
 @attrs.frozen(kw_only=True)
 class Prepend(Operation):
-    """Rows before those of the input: keys that a decoder keeps from earlier words, or the class token of an image."""
+    """Rows before those of the input: keys that a decoder keeps from earlier words, or the class token of an image. They live
+    in the outermost level, and are read from there unless the output lives there, too."""
 
     type_name: ClassVar[str] = "prepend"
     moves: ClassVar[bool] = False

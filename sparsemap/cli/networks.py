@@ -16,7 +16,7 @@ from ..files import grouped, shown, times
 from ..pieces.defaults import COMMAND_FILE
 from ..pieces.registry import Registry, is_path
 from ..pieces.study_spec import Network
-from ..problem.network import Node, distinct, nodes_of
+from ..problem.network import Node, distinct, nodes_of, weights_of
 from ..spec.units import format_count, format_energy
 from . import output as cli_output
 from .group import INTERRUPTED, loaded
@@ -43,7 +43,7 @@ def described_network(registry: Registry, name: str) -> tuple[str, dict[str, Any
     nodes = nodes_of(network, registry, base, file)
     rows, searched = [_row(node) for node in nodes], [node for node in nodes if node.loops]
     totals = {"layers": sum(node.repeat for node in searched), "distinct": len(distinct(nodes))}
-    totals |= {key: sum(node.repeat * getattr(node, key) for node in searched) for key in ("macs", "weights")}
+    totals |= {"macs": sum(node.repeat * node.macs for node in searched), "weights": weights_of(searched)}
     lines = [f"network {network.name}", *filter(None, [network.description]), "", f"from    {file}"]
     source = f"source  {network.source}" if network.source else ""
     lines += [*textwrap.wrap(source, cli_output.width(), subsequent_indent=" " * 8), ""]

@@ -12,7 +12,6 @@ import attrs
 import click
 
 from ..errors import readable, told
-from ..writing import write_texts
 from .group import json_option, loaded, plugin_dirs
 
 if TYPE_CHECKING:
@@ -200,6 +199,8 @@ def schema(
     if out is None:
         click.echo(schemas.text(found if every else found[kinds[0]]), nl=False)
         return
+    from ..writing import write_texts
+
     for path in write_texts({Path(out) / f"{name}.json": schemas.text(table) for name, table in found.items()}):
         click.echo(readable(str(path)))
 

@@ -78,15 +78,21 @@ def valid_design(path: str, registry: Registry, scenario: str = "") -> tuple[Res
 
 
 def designs_in(path: str) -> dict[str, str]:
-    """The design that a path names, by no name; by layer or cell those below any other folder."""
+    """The design that a path names, by no name; by step of a plan, layer or cell those below any other folder."""
     from ..searching.result import DESIGN_FILE
+    from ..study.cells import PLAN_FOLDER
 
     folder, order = Path(path), dict[str, int]()
-    below = [] if (folder / DESIGN_FILE).exists() else [file.parent for file in folder.glob(f"**/{DESIGN_FILE}")]
+    if (folder / DESIGN_FILE).exists():
+        return {"": path}
+    below = list(folder.glob(f"**/{PLAN_FOLDER}/*.toml"))
+    planned = {file.parents[1] for file in below}
+    below += [file.parent for file in folder.glob(f"**/{DESIGN_FILE}") if file.parents[1] not in planned]
     with suppress(OSError, ValueError, LookupError):  # the layers of a network have an order
-        rows = json.loads((folder / "network.json").read_text("utf-8"))["layers"]
-        order = {row["searched"]: at for at, row in enumerate(rows)}
-    below.sort(key=lambda one: (order.get(one.name, len(order)), str(one)))
+        table = json.loads((folder / "network.json").read_text("utf-8"))
+        rows = [*table["layers"], *table.get("fused", {}).get("layers", ())]
+        order = {row.get("design", row["searched"]): at for at, row in reversed(list(enumerate(rows)))}
+    below.sort(key=lambda one: (order.get(one.relative_to(folder).as_posix(), len(order)), str(one)))
     return {str(one.relative_to(folder)): str(one) for one in below} or {"": path}
 
 
@@ -121,7 +127,6 @@ def report_verb(name: str, about: str) -> click.Command:
     @plugin_dirs
     @json_option
     def verb(design: str, scenario: str, plugin_dirs: tuple[str, ...], as_json: bool) -> None:
-        from ..study.cells import plan_below
         from . import output as cli_output
 
         registry = loaded(plugin_dirs)
@@ -133,9 +138,6 @@ def report_verb(name: str, about: str) -> click.Command:
             tables = {label: piece.data(*each) for label, each in found.items()}
             click.echo(json.dumps(tables.get("", tables), indent=2))
             return
-        if plan := plan_below(Path(design)):
-            cli_output.show(f"layer by layer, without the plan, whose designs are {plan} and those beside it")
-            click.echo()
         for label, each in found.items():
             heading = f"# {label}\n\n" if label else ""
             cli_output.show(heading + piece.text(*each, cli_output.width()))

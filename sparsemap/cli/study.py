@@ -18,7 +18,6 @@ import click
 from ..errors import SearchError, SparseMapError, readable, unknown
 from ..files import system_error_text
 from ..pieces import defaults
-from ..writing import write_text
 from .group import loaded, plugin_dirs, reference_option, report_option
 
 if TYPE_CHECKING:
@@ -222,6 +221,8 @@ def write_more(result: Result, problem: Problem, folder: str) -> list[Path]:
 def write_command(folder: str | Path) -> None:
     """Writes the command into the folder of its results, if it has one, for the page about them; paths of files are
     relative to the working directory."""
+    from ..writing import write_text
+
     words = click.get_current_context().find_root().meta.get("words")  # none where the verb is that of another program
     if folder and words:
         words = [os.path.relpath(word) if os.path.isabs(word) else word for word in words]

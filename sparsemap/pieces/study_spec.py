@@ -87,8 +87,8 @@ class Network(Piece):
 
     layers: tuple[Table, ...] = attrs.field(validator=attrs.validators.min_len(1))
     """One table per layer: `type` names a type of workload or operation, whose keys the others are, or `workload` a
-    workload; `name`, `repeat` (how often it stands there, one after the other) and `inputs` (by default the layer
-    before; "input" is the network's)."""
+    workload; `name`, `repeat` (how often it stands there, one after the other), `inputs` (by default the layer before;
+    "input" is the network's) and `tied` (a layer before it whose weights it has)."""
     lacks: tuple[str, ...] = ()
     """What no layer has and no total counts, such as operators of the model that it was imported from."""
     input: tuple[int, ...] = ()

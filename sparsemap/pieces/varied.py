@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -23,13 +24,19 @@ def _values(table: Mapping[str, Any], path: str) -> list[Any]:
     high, other = _number(table["high"], path)
     step, factor = table.get("step"), table.get("factor")
     by: Any = factor if step is None else step
-    least = 1 if step is None else 0
-    grows = isinstance(by, int | float) and not isinstance(by, bool) and by > least
-    if unit_text != other or not grows or not 0 < low <= high:
-        wanted = "0 < low <= high in the same unit, and a factor above 1 or a step above 0"
+    wanted = ""
+    if not isinstance(by, int | float) or isinstance(by, bool) or not by > (step is None):
+        wanted = "a factor above 1" if step is None else "a step above 0, a number in the unit of low and high"
+    elif unit_text != other:
+        wanted = "low and high in the same unit"
+    elif not 0 < low <= high:
+        wanted = "0 < low <= high"
+    elif (count := (math.log(high / low) / math.log(by) if step is None else (high - low) / by) + 1) > MOST_VALUES:
+        wanted = f"{MOST_VALUES:,} values at most, not {count:,.0f}"
+    if wanted:
         raise SpecError.at("", path, f"is {dict(table)!r}, expected {wanted}")
     values: list[Any] = []
-    while low <= high and len(values) < MOST_VALUES:
+    while low <= high:
         number = int(low) if low == int(low) else low
         values.append(f"{number} {unit_text}" if unit_text else number)
         low = low * by if step is None else low + by

@@ -23,7 +23,7 @@ from .project import located
 
 INPUT = "input"
 """What layers call the input of the network."""
-OWN = ("name", "type", "workload", "repeat", "inputs")
+OWN = ("name", "type", "workload", "repeat", "inputs", "tied")
 """Keys of a layer that are not of its workload or operation."""
 
 
@@ -42,6 +42,8 @@ class Node:
     """Shapes of the inputs; empty where the network is a list of layers without a graph."""
     shape: Shape = ()
     """Shape of the output; empty where there is no graph."""
+    tied: str = ""
+    """The layer before it whose weights it has."""
 
     @property
     def macs(self) -> int:
@@ -110,6 +112,11 @@ def distinct(nodes: Iterable[Node]) -> dict[str, list[Node]]:
     return grouped((node for node in nodes if node.loops), lambda node: node.content)
 
 
+def weights_of(nodes: Iterable[Node]) -> int:
+    """Words of trained weights of all nodes; those that are tied count once."""
+    return sum(node.repeat * node.weights for node in nodes if not node.tied)
+
+
 def _name(table: Mapping[str, Any], index: int) -> str:
     name = table.get("name")
     return name if isinstance(name, str) and name else f"layer{index + 1}"
@@ -119,7 +126,7 @@ def _node(
     network: Network, registry: Registry, base: Path, name: str, table: Mapping[str, Any], before: Sequence[str]
 ) -> Node:
     reader = Reader()
-    for key, cls in (("name", str), ("repeat", int), ("inputs", tuple[str, ...])):
+    for key, cls in (("name", str), ("repeat", int), ("inputs", tuple[str, ...]), ("tied", str)):
         if key in table:
             with placed(key):
                 reader.read(cls, table[key])
@@ -130,8 +137,11 @@ def _node(
         if text not in (*before, INPUT):
             strange = unknown("layer before this one", text, dict.fromkeys([*before, INPUT]))
             raise SpecError.at("", f"inputs[{place}]", strange)
+    if (tied := table.get("tied", "")) and tied not in before:
+        raise SpecError.at("", "tied", unknown("layer before this one", tied, before))
     piece = _piece(network, registry, base, name, table)
-    return Node(name, piece, piece.loops(registry) if isinstance(piece, Workload) else None, inputs, repeat)
+    loops = piece.loops(registry) if isinstance(piece, Workload) else None
+    return Node(name, piece, loops, inputs, repeat, tied=tied)
 
 
 def _piece(

@@ -93,14 +93,20 @@ class Space:
         """Padded sizes by dimension, the largest that any segment asks for."""
         sizes: dict[str, int] = {}
         for segment in self.segments.values():
-            for dim, size in segment.padded_for(self.problem).items():
+            for dim, size in segment.padded_for(self._outside).items():
                 sizes[dim] = max(size, sizes.get(dim, 0))
         return sizes
 
     @cached_property
+    def _outside(self) -> Problem:
+        """The problem with all tensors in the outermost level: genomes mean the same wherever a tensor lives."""
+        workload = attrs.evolve(self.problem.workload, resides={}, resident_words={}, slides={})
+        return attrs.evolve(self.problem, workload=workload) if self.problem.workload.resides else self.problem
+
+    @cached_property
     def why_padded(self) -> str:
         """Why sizes are padded, in a few words; "" where that needs no word."""
-        found = (segment.why_padded(self.problem) for segment in self.segments.values())
+        found = (segment.why_padded(self._outside) for segment in self.segments.values())
         return "; ".join(dict.fromkeys(why for why in found if why))
 
     @cached_property

@@ -18,7 +18,7 @@ from ..pieces.defaults import JOURNAL_FILE
 from ..problem import design_file
 from ..problem.designs import Design
 from ..problem.problem import Problem
-from ..writing import is_temporary
+from ..writing import sweep
 from .budget import Budget
 from .driver import Search, Snapshot
 from .identity import Identity, in_the_way
@@ -92,9 +92,7 @@ def search_into(
         result = attrs.evolve(result, asked=identity)
         try:
             result.write(folder, overwrite=True)
-            for path in (*folder.glob(".*.tmp"), *(folder / FRONT_FOLDER).glob(".*.tmp")):
-                if is_temporary(path):  # of a process that died
-                    path.unlink(missing_ok=True)
+            sweep(folder / FRONT_FOLDER)
             if not result.interrupted:
                 journal.path.unlink(missing_ok=True)  # while nobody else may have it
         except OSError as error:

@@ -23,7 +23,7 @@ import platform
 import struct
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
@@ -36,16 +36,11 @@ from ..errors import SearchError, readable
 from ..pieces.contracts.base import Array
 from ..pieces.defaults import JOURNAL_FILE as JOURNAL_FILE
 from ..problem.evaluation import Evaluation
+from ..writing import fcntl
 from .identity import SCENARIOS, Identity, differences, text_of
 
 if TYPE_CHECKING:
     from .driver import Search
-
-try:
-    import fcntl
-except ImportError:  # not a POSIX system: two searches in one folder are not told apart there
-    fcntl = None  # type: ignore[assignment]
-
 
 KIND = b"sparsemap journal "
 MAGIC = KIND + b"2\n"
@@ -326,6 +321,22 @@ def _parsed(text: bytes, kind: type) -> Any:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, kind) else None
+
+
+CHECK = ', "crc32": '
+
+
+def sealed(table: Mapping[str, Any]) -> str:
+    """JSON of a table on one line, with a checksum as its last key."""
+    text = json.dumps(table)
+    return f"{text[:-1]}{CHECK}{zlib.crc32(text.encode())}}}"
+
+
+def unsealed(line: bytes) -> dict[str, Any] | None:
+    """The table of such a line; None where it is damaged."""
+    head, _, check = line.rpartition(CHECK.encode())
+    found = head + b"}"
+    return _parsed(found, dict) if check == b"%d}" % zlib.crc32(found) else None
 
 
 def _digest(genomes: Array) -> int:

@@ -33,8 +33,10 @@ from ..errors import Mistake, PluginError, SpecError, a, listed, nearest
 LARGEST = 2**63
 """Whole numbers stay below it, in either direction."""
 
-CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""What texts do not hold, since a terminal would obey it; tabs and line ends they may."""
+CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+"""What texts do not hold, since a terminal would obey it, or nobody sees it; tabs and line ends they may."""
 
 _CONTAINERS = (tuple, list, dict, set, frozenset)
 _COLLECTIONS = (*_CONTAINERS, Sequence, Iterable, Set, Mapping, MutableMapping)

@@ -280,11 +280,6 @@ def _is_result(folder: Path, layers: bool) -> bool:
     )
 
 
-def plan_below(folder: Path) -> Path | None:
-    """The first design of the first plan below the folder of a network or a study."""
-    return next(iter(sorted(folder.glob(f"**/{PLAN_FOLDER}/*.toml"))), None)
-
-
 def labels_of(references: Iterable[str]) -> dict[str, str]:
     """What to call each of the names and paths: a file without folder and ending, as long as that is clear."""
     references = list(dict.fromkeys(references))

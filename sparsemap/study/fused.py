@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from itertools import pairwise, product
 
@@ -50,7 +51,31 @@ class FusedPlan:
 
     @cached_property
     def problem(self) -> Problem:
-        return self.plan.problem(self.plan.cells[0])
+        return self.plan.widest
+
+    @cached_property
+    def made_in(self) -> dict[str, Problem]:
+        return self.plan.made_in(self.graph)
+
+    def unlike(self, name: str, one: GraphNode) -> bool:
+        """Whether an input of a node has words of another width."""
+        return self.made_in[name].hardware.word_bits != self.made_in[one.name].hardware.word_bits
+
+    @cached_property
+    def levels(self) -> dict[str, int]:
+        """The `places` as numbers of levels."""
+        return {self.places[0]: 0, self.places[1]: self.home}
+
+    @cached_property
+    def held(self) -> dict[str, float]:
+        """By node, words of its output that the level on chip holds; "" is for the widest, in which all rooms are told."""
+        chips = {name: problem.chip for name, problem in {**self.made_in, "": self.problem}.items()}
+        return {name: float(chip.capacity_bits[self.home] / chip.word_bits[self.home]) for name, chip in chips.items()}
+
+    @cached_property
+    def shares(self) -> dict[str, float]:
+        """By node, the room of a word of its output."""
+        return {name: 1.0 if count == math.inf else self.held[""] / count for name, count in self.held.items()}
 
     @cached_property
     def home(self) -> int:
@@ -67,14 +92,13 @@ class FusedPlan:
 
     @cached_property
     def capacity(self) -> float:
-        """Words of the level on chip."""
-        chip = self.problem.chip
-        return float(np.floor(chip.capacity_bits[self.home] / chip.word_bits[self.home]))
+        """Words of the level on chip, the widest that the network has."""
+        return float(np.floor(self.held[""]))
 
     @cached_property
     def stuck(self) -> dict[str, str]:
         """By node, why its output cannot stay on chip; empty: it can."""
-        return {one.name: stuck(one, self.takers[one.name], self.places[1], self.capacity) for one in self.graph}
+        return {one.name: stuck(one, self.takers[one.name], self.places[1], self.held[one.name]) for one in self.graph}
 
     @cached_property
     def takers(self) -> dict[str, list[GraphNode]]:
@@ -98,16 +122,18 @@ class FusedPlan:
 
     @cached_property
     def sliding(self) -> dict[str, tuple[Slide, ...]]:
-        """By node, the ranks along which its output may slide by: into the next layer, if nobody else takes it."""
+        """By node, the ranks along which its output may slide by: into the next layer of equal width, if nobody else takes it."""
         found: dict[str, tuple[Slide, ...]] = {}
         if not all(map(self.problem.space.provides, ("bounds", "order"))):
             return found
         for one, after in zip(self.graph, self.graph[1:], strict=False):
             operands = after.operands if after.node.loops else ("",) * len(after.inputs)
             takes = [tensor for tensor, name in zip(operands, after.inputs, strict=False) if name == one.name]
-            large = one.words > LARGE * self.capacity
-            if large and self.takers[one.name] == [after] and len(takes) == 1:
-                every = slides(one.node, after.node, takes[0], sums=after.words <= self.capacity)
+            large = one.words * self.shares[one.name] > LARGE * self.capacity
+            if large and not self.unlike(one.name, after) and self.takers[one.name] == [after] and len(takes) == 1:
+                every = slides(
+                    one.node, after.node, takes[0], sums=after.words * self.shares[after.name] <= self.capacity
+                )
                 # columns are no better than rows
                 alike = {(s.rows, s.steps, s.stride, s.reach): s for s in reversed(every)}
                 found[one.name] = tuple(alike.values())
@@ -174,7 +200,8 @@ class FusedPlan:
         found: dict[str, dict[Kept, Cell]] = {}
         for (content, group), cell in zip(distinct(self.plan.nodes).items(), self.plan.cells, strict=True):
             words, cells = self._words(content), dict[Kept, Cell]({(): cell})
-            some = [kept for kept in self.wanted[content] if kept and sum(words[t] for t in kept) < self.capacity]
+            held = np.floor(self.held[self.layers[content][0].name])
+            some = [kept for kept in self.wanted[content] if kept and sum(words[t] for t in kept) < held]
             kept = max(reversed(some), key=lambda one: sum(words[t] for t in one), default=())
             if kept:  # its designs are tried with other tensors on chip as well
                 there = {tensor: words[tensor] for tensor in kept}

@@ -79,7 +79,7 @@ class FusedResult:
     """The level on chip."""
     outside: str
     capacity: float = 0.0
-    """Words of it."""
+    """Words of it, the widest that the network has, in which all room is told."""
     rows: tuple[FusedLayer, ...] = ()
     layer_by_layer: tuple[float, float] = (math.nan, math.nan)
     """pJ and cycles of the same layers with the best design of each and all tensors outside, operations counted alike."""

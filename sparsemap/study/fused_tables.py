@@ -13,11 +13,11 @@ from ..pieces.contracts import Operation
 from ..primes import divisors
 from ..problem.network import INPUT
 from .fused import Kept, Key
-from .graph import GraphNode, by_level, converted, passed
+from .graph import GraphNode, Words, by_level, converted, passed, rewritten, unlike
 from .interleaved import Member, interleaved
 from .join import Fitting, JoinedPlan, Step, TablePoint, joined
 from .layer_tables import LayerTables
-from .packets import PLAIN, Packet, TensorPlace, encoded, with_conversions
+from .packets import PLAIN, Packet, TensorPlace, bare, encoded, followed, with_conversions
 from .slides import Outermost, made
 
 MOST_TARGETS = 4
@@ -54,12 +54,11 @@ class FusedTables(LayerTables):
             return step
         output = next((i for i, t in enumerate(one.node.loops.tensors) if t.output), -1) if one.node.loops else -1
         sizes = self.sizes[one.node.content] if one.node.loops else {}
-        levels = {fused.places[0]: 0, fused.places[1]: fused.home}
 
         def stored(genome: Any) -> float:
             return sizes[genome][output] if genome in sizes else float(one.words)
 
-        how = one.words, levels, converter, fused.problem.chip
+        how = one.words, fused.levels, converter, fused.made_in[one.name].chip
         return with_conversions(step, self.targets[one.name], stored, *how)
 
     @cached_property
@@ -71,7 +70,7 @@ class FusedTables(LayerTables):
             mine: dict[Packet, float] = {PLAIN: float(one.words)}
             for taker in self.fused.takers[one.name]:
                 loops, content = taker.node.loops, taker.node.content
-                if loops is None or one.node.loops is None or not taker.operands:
+                if loops is None or one.node.loops is None or not taker.operands or self.fused.unlike(one.name, taker):
                     continue
                 place = taker.inputs.index(one.name)
                 at, tensor = place - taker.inputs[:place].count(INPUT), taker.operands[place]
@@ -89,7 +88,7 @@ class FusedTables(LayerTables):
     def _kept(self, one: GraphNode, key: Key) -> Sequence[TablePoint]:
         if one.node.loops is None:
             return [self.passed(one, key)]
-        return self.tables[one.node.content][self.fused.kept(one, key)]
+        return self.fed(one, key, self.tables[one.node.content][self.fused.kept(one, key)])
 
     @cached_property
     def _alike(self) -> dict[str, Any]:
@@ -98,7 +97,8 @@ class FusedTables(LayerTables):
         for one in fused.graph:
             makers = [None if name == INPUT else fused.named[name].node.loops for name in one.inputs]
             ranks = [len(next(t.ranks for t in loops.tensors if t.output)) if loops else 0 for loops in makers]
-            given = tuple(name == INPUT or count for name, count in zip(one.inputs, ranks, strict=True))
+            other = [fused.unlike(name, one) and name for name in one.inputs]
+            given = *other, *(name == INPUT or count for name, count in zip(one.inputs, ranks, strict=True))
             found[one.name] = (one.node.content, given, bool(fused.takers[one.name])) if one.node.loops else one.name
         return found
 
@@ -113,21 +113,23 @@ class FusedTables(LayerTables):
                         inputs = tuple(TensorPlace(*both) for both in zip(key[0], given, strict=True))
                         made.setdefault((inputs, TensorPlace(key[1], own)), []).append(self.paid(one, point, own))
         before = tuple(name for name in one.inputs if name != INPUT)
-        words: dict[Any, float] = {place: float(one.words) for _, place in made if place.level == self.fused.places[1]}
+        room, home = one.words * self.fused.shares[one.name], self.fused.places[1]
+        words: dict[Any, float] = {place: room for _, place in made if place.level == home}
         return Step(name=one.name, inputs=before, tables=made, words=words, in_place=one.node.loops is None)
 
     def paid(self, one: GraphNode, point: TablePoint, own: Packet | None = None) -> TablePoint:
         """A design of a layer with what encoding its output in packets costs, `own` or those that it has: by the unit of the
         hardware, if that has one and no level encodes it on its way out."""
         converter = self.fused.problem.hardware.converter
-        if converter is None or not self.fused.matched or point.design in self.recoded[one.node.content]:
+        if converter is None or not self.fused.matched or bare(point)[0].design in self.recoded[one.node.content]:
             return point
         own = self._written(one, point)[1] if own is None else own
         return point if not own else encoded(point, one.words, converter)
 
     def _written(self, one: GraphNode, point: TablePoint) -> tuple[tuple[Packet, ...] | None, Packet | None]:
         """The packets in which a design reads the inputs of a layer that other nodes make, and writes its output; None where
-        nobody can write or read them: operations work word by word, and ranks that are split or merged have no packets."""
+        nobody can write or read them: operations work word by word, ranks that are split or merged have no packets."""
+        point, _ = bare(point)
         key = self._alike[one.name], point.design
         if key not in self._read:
             self._read[key] = self._packed(one, point)
@@ -148,7 +150,7 @@ class FusedTables(LayerTables):
             packet, maker = mine[tensors[tensor]], fused.named[name].node.loops
             ranks = next(t.ranks for t in loops.tensors if t.name == tensor)
             made = next(t.ranks for t in maker.tensors if t.output) if maker else None
-            if packet != PLAIN and (made is None or len(made) != len(ranks)):
+            if packet != PLAIN and (made is None or len(made) != len(ranks) or self.fused.unlike(name, one)):
                 return None, None
             given.append(packet)
         if len(given) < len(names):
@@ -169,17 +171,36 @@ class FusedTables(LayerTables):
     def _moves(self, one: GraphNode, key: Key) -> Any:
         """What an operation reads and writes where, as `passed` takes it; None if it costs nothing."""
         fused = self.fused
-        if fused.operations == "free" or not one.words or not isinstance(one.node.piece, Operation):
+        free = fused.operations == "free"
+        if not one.words or not isinstance(one.node.piece, Operation) or (free and one.node.piece.moves):
             return None
-        level, given = {fused.places[0]: 0, fused.places[1]: fused.home}, iter(key[0])
-        places = {name: level[next(given)] for name in one.inputs if name != INPUT}
-        home, at_hand = level[key[1]], fused.fused_into.get(one.name, "")
+        places, home, own = self._where(one, key), fused.levels[key[1]], fused.made_in[one.name].chip
+        at_hand = fused.fused_into.get(one.name, "")
         if places.get(at_hand) != home:
             at_hand = ""  # it lives elsewhere, so that it is read
-        sizes = {INPUT: fused.plan.input_words} | {name: fused.named[name].words for name in places}
-        moved = [(sizes[name], places.get(name, 0)) for name in one.inputs if name != at_hand]
-        written = 0 if at_hand else one.words
-        return one.node.piece, moved, (written, home), fused.problem.chip
+        moved = [self._words(name, places[name]) for name in one.inputs if name != at_hand]
+        moved = [(count, home, own) for count, _, _ in moved] if free else moved
+        return one.node.piece, moved, (0 if at_hand else one.words, home, own)
+
+    def _where(self, one: GraphNode, key: Key) -> dict[str, int]:
+        """The levels of the inputs of a node."""
+        given = iter(key[0])
+        return {name: 0 if name == INPUT else self.fused.levels[next(given)] for name in one.inputs}
+
+    def _words(self, name: str, level: int) -> Words:
+        """The output of a node, or the network's input, in a level."""
+        words = self.fused.plan.input_words if name == INPUT else self.fused.named[name].words
+        return words, level, self.fused.made_in[name].chip
+
+    def fed(self, one: GraphNode, key: Key, points: Sequence[TablePoint]) -> Sequence[TablePoint]:
+        """Points of a layer with a pass before it that rewrites inputs of another width, whose copies have room beside them."""
+        fused, own = self.fused, self.fused.made_in[one.name].chip
+        unfit = unlike([self._words(*at) for at in self._where(one, key).items()], own) if one.node.loops else []
+        if not unfit:
+            return points
+        copies = fused.shares[one.name] * sum(count for count, level, _ in unfit if level == fused.home)
+        roomy = [attrs.evolve(point, room=point.room + copies) for point in points]
+        return [followed(point, *rewritten(unfit, own), point.room, "inputs") for point in roomy]
 
     @cached_property
     def groups(self) -> list[Step]:
@@ -187,9 +208,10 @@ class FusedTables(LayerTables):
         nodes = [self._member(one) for one in self.fused.graph]
         fused, converter = self.fused, self.fused.problem.hardware.converter
 
-        def convert(read: float, written: float, words: float) -> tuple[float, float]:
+        def convert(name: str, read: float, written: float) -> tuple[float, float]:
             assert converter is not None
-            return converted(converter, read, written, words, fused.home, fused.problem.chip)
+            words, home, chip = self._words(name, fused.home)
+            return converted(converter, read, written, words, home, chip)
 
         how = convert if converter is not None and fused.matched else None
         found = interleaved(nodes, fused.places[1], fused.capacity, how)
@@ -205,13 +227,15 @@ class FusedTables(LayerTables):
             self._made[like] = self._by_turns(one, keys)
         sizes, tables = self._made[like]
         if one.node.loops is None:
-            like = tuple(sizes.items()), tuple((key, some[None][0]) for key, some in tables.items())
+            points = tuple((key, some[None][0]) for key, some in tables.items())
+            like = fused.shares[one.name], tuple(sizes.items()), points
         stuck, read = frozenset(name for name in (*before, one.name) if fused.stuck[name]), dict[Packet, float]()
         for name in (name for name in one.inputs if name in fused.sliding):
             read |= self._stored(one, name, fused.named[name].words)
         return Member(
             name=one.name, inputs=before, stuck=stuck, slides=fused.sliding.get(one.name, ()), words=one.words,
-            sizes=sizes, tables=tables, written=self._stored(one, one.name, one.words), read=read, alike=like,
+            share=fused.shares[one.name], sizes=sizes, tables=tables, written=self._stored(one, one.name, one.words),
+            read=read, alike=like,
         )  # fmt: skip
 
     def _stored(self, one: GraphNode, name: str, words: int) -> dict[Packet, float]:
@@ -241,7 +265,7 @@ class FusedTables(LayerTables):
         for key in keys:
             for point in self._kept(one, key):
                 given, own = self._written(one, point)
-                loop = loops[point.design]
+                loop = loops[bare(point)[0].design]
                 if given is None or own is None or (loop and sizes[loop[0]] % loop[1]):
                     continue  # nobody can read it, or it walks along a padded dimension
                 places = tuple(TensorPlace(*at) for at in zip(key[0], given, strict=True)), TensorPlace(key[1], own)
@@ -257,18 +281,22 @@ class FusedTables(LayerTables):
         for content, sets in fused.wanted.items():
             pairs: dict[Kept, list[TablePoint]] = {}
             every = tuple(sorted({tensor for kept in sets for tensor in kept}))
-            for kept in ((), every):  # what is in between moves no less than with all that may stay
+            several = any(len(one.operands) > 1 for one in fused.layers[content])
+            # with one input, what is in between moves no less than with all that may stay
+            least = {kept: kept if several or not kept else every for kept in sets}
+            for kept in dict.fromkeys(least.values()):
                 bound = fused.variant(content, kept).lower_bound
                 if bound is None:
                     return None
                 both = zip(bound.energy_pj.tolist(), bound.cycles.tolist(), strict=True)
                 pairs[kept] = [TablePoint(energy, cycles) for energy, cycles in both]
-            found[content] = {kept: pairs[every if kept else ()] for kept in sets}
+            found[content] = {kept: pairs[same] for kept, same in least.items()}
         steps = []
         for one in fused.graph:
             made: dict[Any, list[TablePoint]] = {}
             for key in fused.keys(one, sliding=True):
                 points = found[one.node.content][fused.kept(one, key)] if one.node.loops else [self.passed(one, key)]
+                points = [attrs.evolve(point, room=0.0) for point in self.fed(one, key, points)]
                 made[tuple(map(TensorPlace, key[0])), TensorPlace(key[1])] = points
             before = tuple(name for name in one.inputs if name != INPUT)
             steps.append(Step(name=one.name, inputs=before, tables=made, words={}))

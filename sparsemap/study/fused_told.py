@@ -86,7 +86,7 @@ class _Told:
             place: TensorPlace = live[one.name]
             inputs = tuple(live[name].level if name != INPUT else fused.places[0] for name in one.inputs)
             given = tuple(live[name].level for name in one.inputs if name != INPUT)
-            held[one.name] = int(place.words) if place.slides else one.words
+            held[one.name] = round(place.words / fused.shares[one.name]) if place.slides else one.words
             key = given, place.level
             kept, taken = fused.kept(one, key), dict(self._taken(one))
             on_chip = {tensor: held[taken[tensor]] for tensor in kept}
@@ -106,18 +106,24 @@ class _Told:
                 design=files.setdefault(same, f"{PLAN_FOLDER}/{labels[one.name]}.toml") if one.node.loops else "",
                 genome=chosen.point.design or (), **limits,
             )  # fmt: skip
-            rows += [row, *(self._pass(row, made) for made in passes)]
+            before = sum(made.step == "inputs" for made in passes)  # which come first
+            steps = [self._pass(row, made) for made in passes]
+            rows += [*steps[:before], row, *steps[before:]]
         return tuple(rows)
 
     def _pass(self, row: FusedLayer, made: Converted) -> FusedLayer:
-        """The encoding or conversion of a layer's output, as a step of its own."""
-        used = row.live_words + (row.words if row.place == self.fused.places[1] else 0)
-        name, kind = ("encoded", "encoding") if made.encodes else ("converted", "conversion")
+        """The encoding or conversion of a layer's output, or the conversion of its inputs, as a step of its own."""
+        kind, used = "encoding" if made.step == "encoded" else "conversion", row.used_words
+        if made.step == "converted" and not row.slides:
+            share = self.fused.shares[row.layer] * (row.place == self.fused.places[1])
+            used = row.live_words + row.words * share
+        after = {"inputs": (row.layer,), "from_places": (row.place,)}
+        before = {"place": row.from_places[0], "why": "", "packed": False}
+        row = attrs.evolve(row, **(before if made.step == "inputs" else after))
         return attrs.evolve(
-            row, layer=f"{row.layer} {name}", type=kind, searched="", macs=0, inputs=(row.layer,),
-            from_places=(row.place,), slides="", energy_pj=made.energy_pj, cycles=made.cycles,
-            used_words=row.used_words if made.encodes or row.slides else used, kept=(),
-            kept_words={}, walks={}, design="", genome=(), utilisation=None, limit="", by_level={},
+            row, layer=f"{row.layer} {made.step}", type=kind, searched="", macs=0, slides="", energy_pj=made.energy_pj,
+            cycles=made.cycles, used_words=used, kept=(), kept_words={}, walks={}, design="", genome=(), utilisation=None,
+            limit="", by_level={},
         )  # fmt: skip
 
     def _taken(self, one: GraphNode) -> list[tuple[str, str]]:
@@ -127,11 +133,14 @@ class _Told:
 
     def _own(self, one: GraphNode, own: Mapping[str, Any]) -> TablePoint:
         """What a node costs layer by layer: its best design for itself, with all tensors outside."""
+        key = self.fused.keys(one)[0]
         if one.node.name in own:
             best = own[one.node.name].energy_pj, own[one.node.name].cycles
             same = (p for p in self.tables.tables[one.node.content][()] if (p.energy_pj, p.cycles) == best)
-            return next((self.tables.paid(one, p) for p in same), TablePoint(*best))
-        return self.tables.passed(one, self.fused.keys(one)[0])
+            point = next(same, TablePoint(*best))
+            (fed,) = self.tables.fed(one, key, [point])
+            return self.tables.paid(one, fed) if point.design else fed
+        return self.tables.passed(one, key)
 
     def _why(self, one: GraphNode, place: TensorPlace) -> str:
         """Why the output of a node is not on chip; empty if it is."""

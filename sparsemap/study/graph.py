@@ -96,7 +96,7 @@ def consumers(graph: Sequence[GraphNode]) -> dict[str, list[GraphNode]]:
 
 
 def stuck(one: GraphNode, takers: Sequence[GraphNode], level: str, capacity: float) -> str:
-    """Why the output of a node can not live in a level on chip; empty: it can."""
+    """Why the output of a node can not live in a level on chip, which holds so many of its words; empty: it can."""
     if not takers:
         return "the network's output"
     if not one.words:
@@ -109,24 +109,39 @@ def stuck(one: GraphNode, takers: Sequence[GraphNode], level: str, capacity: flo
     return ""
 
 
-def passed(
-    operation: Operation, words: Sequence[tuple[int, int]], output: tuple[int, int], chip: Chip
-) -> tuple[float, float]:
-    """pJ and cycles of an operation that reads its inputs and writes its output where they live: (words, level) each.
+Words = tuple[float, int, Chip]
+"""So many words, the level in which they live, and the hardware with words of their width."""
 
-    An operation that only puts words behind each other moves those alone that do not live where its output does.
+
+def passed(operation: Operation, words: Sequence[Words], output: Words) -> tuple[float, float]:
+    """pJ and cycles of an operation that reads its inputs and writes its output where they live.
+
+    An operation that only puts words behind each other moves those alone that do not live where its output does, or have
+    another width: words that no input has, such as the keys that a decoder keeps, live in the outermost level.
     """
-    return _sum(by_level(operation, words, output, chip))
+    return _sum(by_level(operation, words, output))
 
 
-def by_level(
-    operation: Operation, words: Sequence[tuple[int, int]], output: tuple[int, int], chip: Chip
-) -> dict[int, tuple[float, float]]:
+def by_level(operation: Operation, words: Sequence[Words], output: Words) -> dict[int, tuple[float, float]]:
     """The same by level: pJ, and the cycles for which it is busy."""
-    size, home = output
-    read = [(count, level) for count, level in words if operation.moves or level != home]
-    written = size if operation.moves else sum(count for count, _ in read)
-    return _moved([(count, level, "read") for count, level in read] + [(written, home, "write")], chip)
+    size, home, chip = output
+    if not operation.moves:
+        kept = max(0, size - sum(count for count, _, _ in words)), 0, chip
+        there = [(min(count, size), level, of) for count, level, of in (*words, kept)]
+        words = [one for one in there if one[1] != home or unlike([one], chip)]
+    written = size if operation.moves else sum(count for count, _, _ in words)
+    return _moved([*((*one, "read") for one in words), (written, home, chip, "write")])
+
+
+def unlike(words: Sequence[Words], chip: Chip) -> list[Words]:
+    """Those that are of another width where they live."""
+    return [one for one in words if one[0] and one[2].word_bits[one[1]] != chip.word_bits[one[1]]]
+
+
+def rewritten(words: Sequence[Words], chip: Chip) -> tuple[float, float]:
+    """pJ and cycles of rewriting words where they live, in another width."""
+    reads = [(*one, "read") for one in words]
+    return _sum(_moved([*reads, *((count, level, chip, "write") for count, level, _ in words)]))
 
 
 def converted(
@@ -134,22 +149,19 @@ def converted(
 ) -> tuple[float, float]:
     """pJ and cycles of a pass that rewrites a tensor of so many `words` where it lives: `read` and `written` are words with
     their metadata."""
-    energy, cycles = _sum(_moved([(read, level, "read"), (written, level, "write")], chip))
+    energy, cycles = _sum(_moved([(read, level, chip, "read"), (written, level, chip, "write")]))
     return energy + converter.pj * words, max(cycles, math.ceil(words / converter.words_per_cycle))
 
 
-def _moved(moves: Sequence[tuple[float, int, str]], chip: Chip) -> dict[int, tuple[float, float]]:
-    """pJ and busy cycles by level of words that are read or written: (words, level, action) each."""
-    energy, busy = dict[int, float](), dict[int, list[float]]()
-    for count, level, action in moves:
+def _moved(moves: Sequence[tuple[float, int, Chip, str]]) -> dict[int, tuple[float, float]]:
+    """pJ and busy cycles by level of words that are read or written."""
+    energy, busy = dict[int, float](), dict[tuple[int, str], float]()
+    for count, level, chip, action in moves:
         energy[level] = energy.get(level, 0.0) + count * float(chip.energy_pj[action][level])
-        busy.setdefault(level, [0.0, 0.0])[action == "write"] += count
-    found = {}
-    for level, (out, into) in busy.items():
-        limits = chip.read_bandwidth[level], chip.write_bandwidth[level], chip.bandwidth[level]
-        cycles = max(n / float(b) for n, b in zip((out, into, out + into), limits, strict=True))
-        found[level] = energy[level], cycles
-    return found
+        limits = {action: getattr(chip, f"{action}_bandwidth"), "both": chip.bandwidth}
+        for port, limit in limits.items():
+            busy[level, port] = busy.get((level, port), 0.0) + count / float(limit[level])
+    return {level: (pj, max(n for (s, _), n in busy.items() if s == level)) for level, pj in energy.items()}
 
 
 def _sum(spent: Mapping[int, tuple[float, float]]) -> tuple[float, float]:

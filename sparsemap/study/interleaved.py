@@ -24,8 +24,8 @@ MOST_LAYERS = 8
 Inputs = tuple[TensorPlace, ...]
 Turn = tuple[Outermost, Packet, Packet] | None
 """The outermost loop of a layer, and the packets of the tensors that slide by into and out of it; None: the last layer's."""
-Convert = Callable[[float, float, float], tuple[float, float]]
-"""pJ and cycles of rewriting a tensor on chip: what is read, what is written, and its words."""
+Convert = Callable[[str, float, float], tuple[float, float]]
+"""pJ and cycles of rewriting the output of a node on chip: its name, what is read, and what is written."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -41,6 +41,8 @@ class Member:
     """Along which ranks its output may slide by, into the next node."""
     words: int = 0
     """Of its output."""
+    share: float = 1.0
+    """Room of such a word."""
     sizes: Mapping[str, int] = attrs.field(factory=dict)
     tables: Mapping[tuple[Inputs, TensorPlace], Mapping[Outermost, Sequence[TablePoint]]] = attrs.field(factory=dict)
     """By places of the inputs and of the output, and by the outermost loop of the design."""
@@ -231,14 +233,14 @@ def _slid(
         if not all(slide.whole(size, made, taken) for size in sizes):
             continue
         live, copied = slide.live(made, taken), made if converts else 0  # a turn has both copies
-        words = float((live + copied) * slide.across)
+        words = (live + copied) * slide.across * before.share
         if best is None or words < best.words:
             best = attrs.evolve(home, packet=taken_in, slides=f"{live} of {slide.rows} {slide.made}", words=words)
     if best is None:
         return None
     if not converts or convert is None:
         return _Slid(best)
-    return _Slid(best, *convert(before.written[made_in], after.read[taken_in], before.words), converts=True)
+    return _Slid(best, *convert(before.name, before.written[made_in], after.read[taken_in]), converts=True)
 
 
 def _step(members: Sequence[Member], chains: Chains, home: str) -> Step:
@@ -251,5 +253,5 @@ def _step(members: Sequence[Member], chains: Chains, home: str) -> Step:
             together = Together(tuple((name, at, point) for name, (at, point) in zip(names, row.parts, strict=True)))
             tables.setdefault((inputs, place), []).append(TablePoint(row.energy_pj, row.cycles, row.room, together))
     outside = tuple(name for one in members for name in one.inputs if name not in names)
-    words = {place: float(members[-1].words) for _, place in tables if place.level == home}
+    words = {place: members[-1].words * members[-1].share for _, place in tables if place.level == home}
     return Step(name=names[-1], inputs=outside, tables=tables, words=words, parts=names)

@@ -123,7 +123,8 @@ class LayerTables:
             need[0, home], need[1, home] = 0.0, need[3, home]
         chip, s = problem.chip, self.fused.home
         bits = need[1].sum(axis=0) if np.all(chip.shared_capacity[s]) else 0.0
-        room = need[0].sum(axis=0) + np.ceil(bits / chip.word_bits[s])
+        share = self.fused.shares[self.fused.layers[content][0].name]
+        room = share * (need[0].sum(axis=0) + np.ceil(bits / chip.word_bits[s]))
         found = zip(*costs.tolist(), np.broadcast_to(room, len(genomes)).tolist(), genomes, strict=True)
         return [TablePoint(*one) for one in found if math.isfinite(one[0]) and math.isfinite(one[1])]
 
@@ -156,12 +157,12 @@ class LayerTables:
     @cached_property
     def sizes(self) -> dict[str, dict[Any, list[float]]]:
         """By content and genome, the words of each tensor with its metadata, of all of it."""
-        width = float(self.fused.problem.chip.word_bits[0])
-        return {
-            content: dict(zip(genomes, (need[2] + np.ceil(need[3] / width)).T.tolist(), strict=True))
-            for content, genomes in self.genomes.items()
-            for _, need in [self._own[content]]
-        }
+        found = {}
+        for content, genomes in self.genomes.items():
+            _, need = self._own[content]
+            width = float(self.fused.variant(content, ()).chip.word_bits[0])
+            found[content] = dict(zip(genomes, (need[2] + np.ceil(need[3] / width)).T.tolist(), strict=True))
+        return found
 
     @cached_property
     def recoded(self) -> dict[str, set[Any]]:

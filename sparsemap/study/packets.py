@@ -81,18 +81,20 @@ def uncompressed(problem: Problem, genomes: Sequence[tuple[int, ...]], tensors: 
 
 @attrs.frozen
 class Converted:
-    """A point whose output is rewritten once it is there, or encoded on its way out: `point` without that, and what it adds."""
+    """A point whose output is rewritten once it is there, or encoded on its way out, or whose inputs are rewritten before it
+    runs: `point` without that, and what it adds."""
 
     point: TablePoint
     energy_pj: float
     cycles: float
-    encodes: bool = False
+    step: str = "converted"
+    """Or `encoded`; `inputs`: these are rewritten."""
 
 
 def encoded(point: TablePoint, words: int, converter: Converter) -> TablePoint:
     """A point whose output of so many `words` passes the unit as it leaves, which may hold the layer up."""
     late = max(0.0, math.ceil(words / converter.words_per_cycle) - point.cycles)
-    made = Converted(point, converter.pj * words, late, encodes=True)
+    made = Converted(point, converter.pj * words, late, "encoded")
     return attrs.evolve(point, energy_pj=point.energy_pj + made.energy_pj, cycles=point.cycles + late, design=made)
 
 
@@ -129,11 +131,11 @@ def with_conversions(
     return attrs.evolve(step, tables=tables, words=sizes)
 
 
-def followed(point: TablePoint, energy_pj: float, cycles: float, room: float) -> TablePoint:
-    """A point with a pass behind it."""
-    costs = point.energy_pj + energy_pj, point.cycles + cycles
+def followed(point: TablePoint, pj: float, cycles: float, room: float, step: str = "converted") -> TablePoint:
+    """A point with a pass behind it, or as `Converted` says."""
+    costs = point.energy_pj + pj, point.cycles + cycles
     if isinstance(point.design, Together):
         *before, (name, place, last) = point.design.parts
-        together = Together((*before, (name, place, followed(last, energy_pj, cycles, last.room))))
+        together = Together((*before, (name, place, followed(last, pj, cycles, last.room))))
         return TablePoint(*costs, room, together)
-    return TablePoint(*costs, room, Converted(point, energy_pj, cycles))
+    return TablePoint(*costs, room, Converted(point, pj, cycles, step))

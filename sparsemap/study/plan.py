@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ from ..errors import DesignError, SearchError, unknown
 from ..pieces.contracts import Operation, Searcher, Workload
 from ..pieces.registry import Registry, is_path
 from ..pieces.study_spec import WARM_STARTS, Network, Study
-from ..problem.chip import Chip
 from ..problem.design_file import workload_table
 from ..problem.designs import Design
 from ..problem.evaluation import Evaluation
@@ -28,7 +27,7 @@ from ..searching.driver import default_searcher, searcher_of
 from ..searching.start import COUNT, check_takes, given_designs, nearest
 from ..spec.unstructuring import plain
 from .cells import KEPT, PLAN_FOLDER, WHY, Cell, Outcome, as_data, cells_of, chosen_in, labels_of, no_design
-from .graph import graph_of, handed_on, passed
+from .graph import GraphNode, graph_of, handed_on, passed, rewritten, unlike
 from .network_result import LayerResult, NetworkResult
 
 WARM_START = "edit"
@@ -112,6 +111,28 @@ class Plan:
     _problems: dict[str, Problem] = attrs.field(factory=dict, init=False)
     """By folder of the cell, those asked for."""
 
+    @property
+    def by_width(self) -> dict[int | None, Problem]:
+        """`of_widths` of the layers."""
+        cells = dict(zip(distinct(self.nodes), self.cells, strict=True))
+        return of_widths(self.nodes, lambda node: self.problem(cells[node.content]))
+
+    @property
+    def widest(self) -> Problem:
+        """A layer with the widest words: its chip is that of the network."""
+        return next(iter(self.by_width.values()))
+
+    def made_in(self, graph: Sequence[GraphNode]) -> dict[str, Problem]:
+        """By node, and of the input, a layer with words as wide: of what an operation makes the widest that it takes, of the
+        input those of layers that take it."""
+        known, rank = [*self.by_width.values()], {bits: i for i, bits in enumerate(self.by_width)}
+        takers = (rank[one.node.piece.word_bits] for one in graph if one.node.loops and INPUT in one.inputs)
+        found = {INPUT: min(takers, default=0)}
+        for one in graph:
+            given = min((found[name] for name in one.inputs), default=0)
+            found[one.name] = rank[one.node.piece.word_bits] if one.node.loops else given
+        return {name: known[place] for name, place in found.items()}
+
     def problem(self, cell: Cell) -> Problem:
         """What a cell searches, kept with its tables."""
         if cell.folder not in self._problems:
@@ -163,23 +184,25 @@ class Plan:
                     layer=node.name, type=node.piece.type_name, repeat=node.repeat, searched=group[0].name, macs=node.macs,
                     sizes=" ".join(f"{dim} {size}" for dim, size in sizes), densities=densities, **found,
                 )  # fmt: skip
-        first, problem = self.cells[0], self.problem(self.cells[0])
+        first, problem = self.cells[0], self.widest
         return NetworkResult(
             network=self.network, hardware=self.hardware, technology=problem.technology.label,
             space=problem.space_spec.name, searcher=first.searcher, budget=first.budget, seed=first.seed,
             warm_start=self.warm_start, chip=problem.chip,
-            layers=tuple(layers[node.name] for node in self.nodes), lacks=self.lacks, between=self._between(problem.chip),
+            layers=tuple(layers[node.name] for node in self.nodes), lacks=self.lacks, between=self._between(),
         )  # fmt: skip
 
-    def _between(self, chip: Chip) -> tuple[int, float, float]:
-        """The operations between layers: how many, and pJ and cycles of what they move outside the chip."""
-        graph = graph_of(self.graph, self.batch)
+    def _between(self) -> tuple[int, float, float]:
+        """Operations and conversions between layers: how many, and pJ and cycles of what they move outside the chip."""
+        graph, costs = graph_of(self.graph, self.batch), list[tuple[float, float]]()
+        chips = {name: problem.chip for name, problem in self.made_in(graph).items()}
         words = {one.name: one.words for one in graph} | {INPUT: self.input_words}
-        costs = [
-            passed(one.node.piece, [(words[name], 0) for name in one.inputs], (one.words, 0), chip)
-            for one in graph
-            if isinstance(one.node.piece, Operation) and one.words
-        ]
+        for one in graph:
+            given, piece = [(words[name], 0, chips[name]) for name in one.inputs], one.node.piece
+            if isinstance(piece, Operation) and one.words:
+                costs.append(passed(piece, given, (one.words, 0, chips[one.name])))
+            elif isinstance(piece, Workload) and (unfit := unlike(given, chips[one.name])):
+                costs.append(rewritten(unfit, chips[one.name]))
         return len(costs), math.fsum(pj for pj, _ in costs), math.fsum(cycles for _, cycles in costs)
 
     def outcome(self, cell: Cell, outcomes: Sequence[Outcome], whole: Any) -> Outcome:
@@ -206,7 +229,7 @@ class Plan:
 
     def _score(self, costs: Mapping[str, float]) -> float | None:
         """The objective of the totals; None for one of scenarios or of several values."""
-        problem = self.problem(self.cells[0])
+        problem = self.widest
         if problem.scenarios or len(problem.objective.names) > 1:
             return None
         own = {key: np.array([cost]) for key, cost in costs.items() if key in ("energy_pj", "cycles")}
@@ -230,6 +253,13 @@ class Plan:
         """`bound_costs` of a layer whose result has none."""
         bound = self.problem(cell).lower_bound
         return {} if bound is None else {"energy_pj": float(bound.energy_pj.min()), "cycles": float(bound.cycles.min())}
+
+
+def of_widths(nodes: Sequence[Node], made: Callable[[Node], Problem]) -> dict[int | None, Problem]:
+    """By the width of words that layers name, the first of them as it is `made`; the widest first: all fit on its chip."""
+    first = {node.piece.word_bits: node for node in reversed(nodes)}
+    found = [(bits, made(node)) for bits, node in first.items()]
+    return dict(sorted(found, key=lambda one: -one[1].hardware.word_bits))
 
 
 def network_of(registry: Registry, network: Any) -> tuple[Network, tuple[Node, ...]]:

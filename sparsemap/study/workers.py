@@ -6,6 +6,7 @@ from its journal, and counts as failed when its worker dies once more.
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import signal
@@ -15,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -115,13 +117,18 @@ def on_cluster(run: Run, cells: Sequence[Cell], args: Mapping[str, Any], address
         client = distributed.Client(place, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, TimeoutError) as error:
         raise SearchError(f"no Dask scheduler answers at {address}: {error}") from None
-    with client:
+    with ExitStack() as stack:
+        log = logging.getLogger("distributed.client")  # it tells of a dead scheduler in two tracebacks
+        stack.callback(log.setLevel, log.level)
+        log.setLevel(logging.CRITICAL)
+        stack.enter_context(client)
         pool = client.get_executor(pure=False)
         try:
             for cell, future in _ended(lambda cell: pool.submit(run, cell, args), cells):
                 yield _outcome(future, cell)
         except (OSError, RuntimeError, CancelledError) as error:
-            text = f"the cluster at {address} is gone ({error}); finished cells are kept, run the study again"
+            why = str(error) or "it does not answer"
+            text = f"the cluster at {address} is gone ({why}); finished cells are kept, run the study again"
             raise SearchError(text) from error
         finally:
             pool.shutdown(wait=False)

@@ -189,6 +189,26 @@ def test_devices_pipes_and_huge_files_are_refused_wherever_a_path_is_read(device
         assert done.exit_code in (1, 2) and why in done.output, (verb, done.output, done.exception)
 
 
+@pytest.mark.parametrize("odd", ["\u202e", "\u200b", "\u2066", "\u200f", "\ufeff", "\u00ad", "\U000e0041", "\x9b"])
+def test_names_hold_nothing_that_is_not_seen_or_turns_a_text(folder, odd):
+    """Of workloads, layers of networks, hardware and levels alike; letters of all scripts are fine."""
+    levels = [{"name": "DRAM", "class": "dram"}, {"name": "PE", "class": "regfile", "capacity": "1 KB"}]
+    layer = {"name": "a", "type": "linear", "k": 8, "n": 8}
+
+    def tables(name):
+        yield {"kind": "workload", "extends": "mm1", "name": name}
+        yield {"kind": "network", "name": "n", "layers": [{**layer, "name": name}]}
+        yield {"kind": "hardware", "name": name, "levels": levels}
+        yield {"kind": "hardware", "name": "h", "levels": [levels[0], {**levels[1], "name": name}]}
+
+    for name, code in ((f"a{odd}b", 1), ("größe-\u0627\u0644\u0639\u0631\u0628-日本語", 0)):
+        for table in tables(name):
+            Path("named.toml").write_text(toml_text.dumps(table))
+            done = CliRunner().invoke(cli, ["check", "named.toml"])
+            assert done.exit_code == code, done.output
+            assert odd not in done.output and ("holds the control character" in done.output) == bool(code)
+
+
 def test_what_a_spec_says_cannot_steer_the_terminal(folder):
     table = {"kind": "workload", "name": "\x1b]0;title\x07", "extends": "mm1"}
     Path("odd.toml").write_text(toml_text.dumps(table))

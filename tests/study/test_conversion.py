@@ -102,4 +102,4 @@ def test_an_output_that_is_compressed_on_its_way_out_is_encoded_and_paid_for() -
     paid = encoded(point, 64, unit)
     assert (paid.energy_pj, paid.cycles, paid.room) == (228.0, 16.0, 5.0)  # it takes longer than the layer
     assert encoded(attrs.evolve(point, cycles=99.0), 64, unit).cycles == 99.0
-    assert bare(paid) == (point, (Converted(point, 128.0, 6.0, encodes=True),))
+    assert bare(paid) == (point, (Converted(point, 128.0, 6.0, "encoded"),))

@@ -16,14 +16,16 @@ from sparsemap_plugins.analytic import model
 from sparsemap_plugins.analytic.bound import LowerBound
 from sparsemap_plugins.reports.sides import sides_of
 from sparsemap_plugins.reports.verdict import verdict
+from sparsemap_plugins.workloads.operations import Concat
 
-from sparsemap import SearchError, run_study, search_network
+from sparsemap import SearchError, load_problem, run_study, search_network
 from sparsemap.cli.main import cli
 from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
 from sparsemap.spec import toml_text
 from sparsemap.study.fused import FusedPlan
 from sparsemap.study.fused_result import FusedResult
+from sparsemap.study.graph import passed
 from sparsemap.study.packets import PLAIN, packet_of, packets, uncompressed
 from sparsemap.study.plan import plan_of
 
@@ -272,6 +274,56 @@ def test_free_operations_cost_nothing() -> None:
     assert found.layer_by_layer == pytest.approx((found.base.energy_pj, found.base.cycles), rel=1e-12)
     with pytest.raises(SearchError, match="'fre'"):
         planned(operations="fre")
+
+
+@pytest.mark.parametrize("operations", ["counted", "free"])
+@pytest.mark.parametrize("rows", [63, 1])
+def test_rows_that_a_network_keeps_are_read_from_where_they_live(rows: int, operations: str) -> None:
+    """A decoder's keys and an image's class token: no plan, and no bound of plans, has them on chip for nothing."""
+    layers = [
+        {"name": "project", "type": "linear", "k": 16, "n": 16},
+        {"name": "keys", "type": "prepend", "rows": rows},
+        {"name": "scores", "type": "matmul", "h": 1, "m": 1, "k": 16, "n": rows + 1, "inputs": ["project", "keys"]},
+    ]
+    found = planned(network={"name": "kept", "input": [16], "layers": layers}, operations=operations)
+    assert {row.layer: row.place for row in found.rows}["keys"] == "Buffer"
+    chip, words = found.base.chip, rows * 16
+    moved = 16 if operations == "counted" and found.rows[0].place == "DRAM" else 0
+    (keys,) = (row for row in found.rows if row.layer == "keys")
+    read, write = (float(chip.energy_pj[action][s]) for action, s in (("read", 0), ("write", 1)))
+    assert keys.energy_pj == pytest.approx((words + moved) * (read + write))
+    assert keys.cycles == math.ceil((words + moved) / chip.bandwidth[0]) and keys.limit == "bandwidth of DRAM"
+    least = words + 16 * 16, (words + 16 * 16) / chip.bandwidth[0]  # with the weights
+    assert found.bound is not None and least[0] * read * least[1] <= found.bound <= found.edp
+    assert found.layer_by_layer[1] >= least[1]
+
+
+@pytest.mark.parametrize("home", [0, 1])
+def test_an_operation_without_words_of_its_own_moves_what_changes_its_place(home: int) -> None:
+    """By (words, level) of its inputs, and what it has besides: of a row that is taken no more than that row."""
+    chip = load_problem("mm1", "small").chip
+    for given, size in (([(60, 0)], 8), ([(60, 1)], 8), ([(60, 1)], 100), ([(60, 0), (20, 1)], 80), ([(60, 0)], 100)):
+        left, kept = [(min(words, size), level) for words, level in given if level != home], size - sum(dict(given))
+        left += [(kept, 0)] if kept > 0 and home else []
+        moved = sum(words for words, _ in left)
+        energy = sum(words * chip.energy_pj["read"][level] for words, level in left)
+        told = passed(Concat(), [(*one, chip) for one in given], (size, home, chip))
+        assert told[0] == pytest.approx(energy + moved * chip.energy_pj["write"][home])
+        assert (told[1] > 0) == (moved > 0)
+
+
+def test_a_layer_has_the_same_sizes_wherever_its_tensors_live() -> None:
+    """Its genomes are designs of both; "up" alone is laid out larger, for tiles that fit."""
+    layers = [{"type": "linear", "m": 512, "k": k, "n": n} for k, n in ((1024, 4096), (4096, 1024))]
+    network = {"name": "wide", "input": [512, 1024], "layers": layers}
+    plan = plan_of(load(), network, "edge-16gbps", Path("unused"), 60, 1, None, None, "edp", None)
+    fused, padded = FusedPlan.of(plan), []
+    for cells in fused.searched.values():
+        alone, *others = (fused.loaded(cell) for cell in cells.values())
+        assert others and all(one.sizes == alone.sizes for one in others)
+        assert all(one.padded_text == alone.padded_text for one in others)
+        padded.append(bool(alone.padded))
+    assert any(padded)
 
 
 def test_what_is_broadcast_is_not_made_where_it_was_written() -> None:

@@ -264,11 +264,12 @@ def test_packets_that_slide_by_are_whole_and_equal_or_rewritten() -> None:
     slide = Slide(made="p", taken="p", rows=8, steps=8, stride=1, reach=1, across=4, rank=1)
     chip, outside, channels, lines = TensorPlace("chip"), TensorPlace("dram"), ((0, 4, "bits"),), ((1, 4, "bits"),)
 
-    def chains(written: Any, read: Any, convert: Any = None) -> list[TablePoint]:
+    def chains(written: Any, read: Any, convert: Any = None, turns: int = 4) -> list[TablePoint]:
         point, places = {("p", 4): [TablePoint(1.0, 1.0, 1.0)]}, [attrs.evolve(chip, packet=p) for p in (written, read)]
+        then = {("p", turns): point["p", 4]}
         a = Member(name="a", inputs=(), slides=(slide,), words=32, sizes={"p": 8}, tables={((), places[0]): point},
                    written={(): 32.0, channels: 20.0}, alike="a")  # fmt: skip
-        b = Member(name="b", inputs=("a",), sizes={"p": 8}, tables={((places[1],), outside): point},
+        b = Member(name="b", inputs=("a",), sizes={"p": 8}, tables={((places[1],), outside): then},
                    read={(): 32.0, channels: 20.0}, alike="b")  # fmt: skip
         return [
             p for step in interleaved([a, b], "chip", 100.0, convert) for some in step.tables.values() for p in some
@@ -276,6 +277,11 @@ def test_packets_that_slide_by_are_whole_and_equal_or_rewritten() -> None:
 
     assert [p.room for p in chains(channels, channels)] == [2 + 2 * 4]
     assert not chains(lines, lines) and not chains((), channels)
-    (found,) = chains((), channels, lambda read, written, words: (read + written, words))
+    (found,) = chains((), channels, lambda name, read, written: (read + written, {"a": 32}[name]))
     assert (found.energy_pj, found.cycles, found.room) == (2 + 32 + 20, 2 + 32, 2 + 2 * 4 + 2 * 4)
     assert found.design.parts[0][2].design.point.energy_pj == 1.0
+    # of a tensor that is rewritten, what is made at once and what lives of the other copy have room together
+    for turns, live in ((2, 4), (8, 2)):
+        rewritten = chains((), channels, lambda name, read, written: (0.0, 0.0), turns)
+        assert [p.room for p in rewritten] == [2 + live * 4 + 2 * 4]
+        assert [p.room for p in chains(channels, channels, turns=turns)] == [2 + live * 4]

@@ -1,9 +1,11 @@
 """Cells over processes and over a cluster: the same results, and what happens when a worker dies."""
 
 import json
+import logging
 import os
 import subprocess
 import sys
+from concurrent.futures import CancelledError
 from pathlib import Path
 
 import forking
@@ -214,6 +216,24 @@ def test_no_scheduler_at_the_address(monkeypatch):
     monkeypatch.setattr(workers, "CONNECT_SECONDS", 0.5)
     with pytest.raises(SearchError, match="no Dask scheduler answers at dask:"):
         run_study(study(), out="out", cluster="dask://127.0.0.1:9")
+
+
+def test_a_scheduler_that_is_gone_is_told_in_one_line(cluster, monkeypatch):
+    from sparsemap.study import workers
+
+    log, levels = logging.getLogger("distributed.client"), []
+    before = log.level
+
+    def dying(submit, cells):
+        levels.append(log.isEnabledFor(logging.ERROR))
+        raise CancelledError
+
+    monkeypatch.setattr(workers, "_ended", dying)
+    with pytest.raises(
+        SearchError, match=r"is gone \(it does not answer\); finished cells are kept, run the study again"
+    ):
+        run_study(study(), out="out", cluster=cluster)
+    assert levels == [False] and log.level == before
 
 
 def test_a_cluster_without_distributed_says_what_to_install(monkeypatch):

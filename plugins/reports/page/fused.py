@@ -10,7 +10,7 @@ from sparsemap.plots import Figure, subplots, tipped
 from sparsemap.spec.units import format_count, format_energy
 
 from ..charts import Chart, Mark, colour, scale
-from ..tables import PageTable, number, numbers
+from ..tables import Cell, PageLink, PageTable, number, numbers
 from ..wording import time_text
 from .content import Headline, Section
 
@@ -37,15 +37,15 @@ def verdict(plan: Mapping[str, Any], network: str, hardware: str) -> str:
     return f"With tensors on chip {network} takes {planned} on {hardware}; layer by layer{too}, {apart}.{bound}"
 
 
-def sections(plan: Mapping[str, Any]) -> list[Section]:
-    """Sections of a complete plan, as `FusedResult.to_dict` has it."""
+def sections(plan: Mapping[str, Any], pages: Mapping[str, Section]) -> list[Section]:
+    """Sections of a complete plan, as `FusedResult.to_dict` has it; `pages` of its designs, by their files."""
     home, peak = plan["home"], plan["peak"]
     most = f"At most {percent(peak['words'] / plan['capacity'])}, at {peak['layer']}."
     moved = "Layers between which a tensor slides by take turns. Operations between layers are "
     moved += f"{plan['operations']}, formats of what is handed over {plan['formats']}."
     return [
         Section(f"What is in {home}", [over_time(plan)], f"Words by time, one step after the other. {most}"),
-        Section("Steps of the plan", [_steps(plan)], f"In the order in which they run. {moved}"),
+        Section("Steps of the plan", [_steps(plan, pages)], f"In the order in which they run. {moved}"),
     ]
 
 
@@ -82,14 +82,16 @@ def over_time(plan: Mapping[str, Any]) -> Chart:
     return Chart(marks, draw)
 
 
-def _steps(plan: Mapping[str, Any]) -> PageTable:
-    rows = []
+def _steps(plan: Mapping[str, Any], pages: Mapping[str, Section]) -> PageTable:
+    rows: list[list[Cell]] = []
     for i, row in enumerate(plan["layers"]):
         at = f"fused.layers.{i}."
         inputs, output = dict.fromkeys(row["from_places"]), filter(None, [row["place"], row.get("slides")])
         used = number(row["used_words"], format_count, f"{at}used_words")
         busy = number(row["utilisation"], percent, f"{at}utilisation")
         told = [*numbers(row, at, ["energy_pj", "cycles"]), used, busy]
-        rows.append([row["layer"], ", ".join(inputs), ", ".join(output), *told, row["limit"] or "-", row["why"] or "-"])
+        page = pages.get(row["design"])
+        name: Cell = PageLink(row["layer"], page.anchor) if page else row["layer"]
+        rows.append([name, ", ".join(inputs), ", ".join(output), *told, row["limit"] or "-", row["why"] or "-"])
     head = "step,inputs from,output to,energy,cycles,words in use,utilisation,limited by,why not"
     return PageTable(head.split(","), rows)

@@ -42,12 +42,11 @@ TOLD = {
 
 
 def network(folder: Path, registry: Registry) -> Page:
-    """What a network costs, which layers decide, and each of them folded away below."""
+    """What a network costs, which layers or steps of its plan decide, and the design of each folded away below."""
     (side,), (whole,) = sides_of(folder), sides_of(folder, planned=True)
     if not side.parts:
         raise SearchError(f"{folder}: no layer has a design yet; run its command again, which goes on where it stopped")
     found: Mapping[str, Any] = side.numbers
-    without = ", layer by layer, without the plan" if whole.planned else ""
     count = sum(part.repeat for part in side.parts)
     after = "" if found["seconds"] is None else "without fusion or overlap"
     after = "one step after the other" if whole.planned else after
@@ -57,14 +56,15 @@ def network(folder: Path, registry: Registry) -> Page:
     warnings = uncounted([whole])
     warnings += [lost] if (lost := of_sides.gone(folder)) else []
     warnings += [] if found["complete"] else ["Not every layer has a design, so that there are no totals."]
-    pages = dict(_designs(side, registry, without))
+    pages = dict(_designs(whole, registry, {row["layer"]: _shape(row) for row in found["layers"]}))
     charts = [chart for chart in (_bars(whole, "energy_pj"), _bars(whole, "seconds"), timeline(whole.parts)) if chart]
     about = "Numbers are of one repetition, shares of all; a name leads to its design."
     of_what = "step of the plan" if whole.planned else "layer, all repetitions"
     where = Section("Where energy and time go", charts, f"By {of_what}; one after the other.")
-    sections = [where, Section(f"Layers{without}", [_layers(side, pages)], about), *pages.values()]
+    layers = Section("Layers", [_layers(side, pages)], about)
+    sections = [where, *([] if whole.planned else [layers]), *pages.values()]
     if whole.planned:
-        sections = [*fused.sections(found["fused"]), *sections]
+        sections = [*fused.sections(found["fused"], pages), *sections]
         tiles[0] = fused.headline(found["fused"])
     known: Mapping[str, Any] = next((part.about for part in side.parts if part.about), {})
     title = f"{side.subject} on {side.hardware}"
@@ -120,9 +120,11 @@ def _shape(layer: Mapping[str, Any]) -> str:
     return f"{layer['type']}, sizes {layer['sizes']}; density {layer['densities']}"
 
 
-def _designs(side: Compared, registry: Registry, without: str) -> Iterator[tuple[str, Section]]:
-    """A closed section for each design of the network: loop nest, cycles, one thing free; `without` ends its title."""
-    for part in (part for part in side.parts if part.known and part.name == part.about["searched"]):
+def _designs(side: Compared, registry: Registry, shapes: Mapping[str, str]) -> Iterator[tuple[str, Section]]:
+    """A closed section for each design, by its file in a plan or else its layer: loop nest, cycles, one thing free."""
+    designs = {part.about.get("design", part.about["searched"]): part for part in reversed(side.parts) if part.known}
+    designs.pop("", None)  # operations
+    for key, part in reversed(designs.items()):
         try:
             base = Base(design_file.load(str(part.design_file), registry))
         except SparseMapError:  # designs of another version, or that a file cannot hold
@@ -132,12 +134,12 @@ def _designs(side: Compared, registry: Registry, without: str) -> Iterator[tuple
         free = list(freed(base))
         better = min(free, key=lambda one: one.outcome.edp, default=None)
         costs_of = f"{time_text(outcome.costs['seconds'])}, {format_energy(outcome.energy_pj)}"
-        text = f"{_shape(part.about)}. {costs_of}; limited by {outcome.column}"
+        text = f"{shapes[part.about['searched']]}. {costs_of}; limited by {outcome.column}"
         if better is not None and better.outcome.edp < outcome.edp:
             text += f"; EDP {change_text(better.outcome.edp, outcome.edp)} with {better.name} free"
         tables = [breakdown_table(outcome.breakdown, outcome.design.problem), design.one_free(outcome, free)]
         blocks = [*design.section(outcome).blocks, *(table.without_places() for table in tables if table)]
-        yield part.name, Section(f"{part.name}{without}", blocks, text, f"layer-{part.folder.name}")
+        yield key, Section(part.name, blocks, text, f"layer-{part.folder.name.removesuffix('.toml')}")
 
 
 # ------------------------------------------------------------------------------------------------------- several results
@@ -214,7 +216,7 @@ def layer_blocks(sides: Sequence[Compared]) -> tuple[list[PageTable | Chart], st
             if not shares:  # they are equal
                 continue
             parts = {name_of(side, same): {part.name: part for part in side.parts} for side in ordered}
-            few = list(of_sides.of_either(shares))[: max(1, BARS // len(same))]
+            few = list(shares)[: max(1, BARS // len(same))]
             bars = [(f"{name}, {chip}", [has[name]], "") for name in few for chip, has in parts.items() if name in has]
             every = [part for side in ordered for part in side.parts]
             text = f"Of all repetitions; {of_sides.shares_text(ordered, of_sides.worth_of(ordered))}."

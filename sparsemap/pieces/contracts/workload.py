@@ -202,7 +202,11 @@ class Operation(Piece):
     kind: ClassVar[str] = "operation"
 
     moves: ClassVar[bool] = True
-    """Whether it reads its inputs and writes its output; False: it puts words behind each other, or leaves some out."""
+    """Whether it reads its inputs and writes its output; False: it puts words behind each other, or leaves some out;
+    words of the output that no input has are read from the outermost level."""
+
+    word_bits: ClassVar[None] = None
+    """Its words are as wide as the widest that it is given."""
 
     wordwise: ClassVar[bool] = False
     """Whether a word of the output needs but that word of each input, so that it can be made where one of them is written."""

@@ -7,6 +7,7 @@ import itertools
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import time
@@ -34,7 +35,7 @@ from sparsemap.pieces.loading import load
 from sparsemap.pieces.registry import Origin
 from sparsemap.problem import design_file
 from sparsemap.problem.constraints import broken_of
-from sparsemap.searching import budget
+from sparsemap.searching import budget, journal
 
 HARDWARE = """
 kind = "hardware"
@@ -97,7 +98,17 @@ def test_a_key_may_hold_its_choices_or_a_range_and_the_hardware_has_the_first(re
         ({"choices": []}, "levels.Buffer.capacity"),
         ({"low": "64 KB", "high": "1 MB", "factor": 2}, "same unit"),
         ({"low": 4, "high": 2, "factor": 2}, "low <= high"),
-        ({"low": 1, "high": 8, "factor": 1}, "factor above 1"),
+        ({"low": 1, "high": 8, "factor": 1}, "expected a factor above 1"),
+        (
+            {"low": "1 KB", "high": "8 KB", "step": "1 bit"},
+            "expected a step above 0, a number in the unit of low and high",
+        ),
+        ({"low": "1 KB", "high": "8 KB", "step": 0}, "expected a step above 0"),
+        ({"low": "1 KB", "high": "8 KB", "factor": 1.0000001}, "expected 1,000 values at most, not 20,794,4"),
+        ({"low": 1, "high": 1001, "step": 1}, "expected 1,000 values at most, not 1,001"),
+        ({"low": 1, "high": math.inf, "step": 1}, "expected 1,000 values at most, not inf"),
+        ({"low": 1, "high": 8, "factor": math.nan}, "expected a factor above 1"),
+        ({"low": math.nan, "high": 8, "step": 1}, "expected 0 < low <= high"),
     ],
 )
 def test_what_cannot_be_chosen_from_is_named(registry, given, text):
@@ -364,6 +375,92 @@ def test_half_of_those_that_race_leave_at_each_turn(task, monkeypatch):
     designed(attrs.evolve(task, budget=12, fuse=False))
     counts = [len({chip for chip, turn in told if turn == at}) for at in range(1, 1 + max(turn for _, turn in told))]
     assert counts[0] > LAST and [*counts[1:], LAST] == [max(LAST, count // 2) for count in counts]
+
+
+DAMAGES = {
+    "digit": lambda text: re.sub(
+        r'("(?:energy_pj|seed)": )(\d)', lambda found: found[1] + str(9 - int(found[2])), text
+    ),
+    "bit": lambda text: re.sub('"(energy_pj|seed)"', '"\xea"', text),
+    "empty": lambda text: "",
+}
+
+
+def damaged(file: Path, how: str, line: int = -1) -> None:
+    lines = file.read_text("utf-8").split("\n")
+    lines[line] = DAMAGES[how](lines[line])
+    file.write_bytes("\n".join(lines).encode("latin-1"))
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+def test_damaged_files_of_a_search_of_chips_are_named_and_change_nothing(task, how, caplog, tmp_path):
+    """One digit, or much more: chips and reference designs are searched again."""
+    task = attrs.evolve(task, budget=3, layer_budget=16, fuse=False)
+    designed(task)
+    names = ("design.json", "chip.toml", "layers.csv", "front.csv", "chips.jsonl", "reference/reference.json")
+    before = {name: (task.out / name).read_bytes() for name in names}
+    for line in (1, -2):
+        damaged(task.out / "chips.jsonl", how, line)
+        designed(task)
+        assert (
+            "chips.jsonl: 1 of " in caplog.text and "lines are damaged; these chips are searched again" in caplog.text
+        )
+        caplog.clear()
+        lines = sorted((task.out / "chips.jsonl").read_text().splitlines())
+        assert lines == sorted(before["chips.jsonl"].decode().splitlines())
+        assert all((task.out / name).read_bytes() == before[name] for name in names if name != "chips.jsonl")
+    damaged(task.out / "reference" / "reference.json", how)
+    designed(task)
+    assert "reference.json is damaged; the reference designs are searched again" in caplog.text
+    assert all((task.out / name).read_bytes() == before[name] for name in names if name != "chips.jsonl")
+    damaged(task.out / "chips.jsonl", how, 0)
+    with pytest.raises(SearchError, match=r"chips\.jsonl is damaged: its first line .* \(--overwrite, in Python"):
+        designed(task)
+    assert (
+        designed(attrs.evolve(task, overwrite=True))
+        and (task.out / "chips.jsonl").read_bytes() == before["chips.jsonl"]
+    )
+
+
+def test_a_line_is_read_as_it_was_written_or_not_at_all():
+    row = {"edp": 1.25e-12, "genes": [1, 2], "name": "a\n\u2028", "inf": math.inf, "inner": {"crc32": 5}}
+    line = journal.sealed(row).encode()
+    assert journal.unsealed(line) == row and json.loads(line)["edp"] == row["edp"] and b"\n" not in line
+    for place, byte in enumerate(line):
+        for other in {byte ^ 1, byte ^ 128, ord("}"), ord("9")} - {byte}:
+            assert journal.unsealed(line[:place] + bytes([other]) + line[place + 1 :]) is None
+        assert journal.unsealed(line[:place]) is None
+    assert journal.unsealed(b"5") is journal.unsealed(b"") is journal.unsealed(json.dumps(row).encode()) is None
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "stays"),
+    [((2.0, {}), (1.0, {}), 1.0), ((1.0, {}), (2.0, {}), 1.0), ((2.0, {"stopped": 1}), (3.0, {}), 3.0),
+     ((2.0, {}), (1.0, {"stopped": 1}), 2.0), ((2.0, {"stopped": 1}), (3.0, {"stopped": 1}), 3.0),
+     ((2.0, {}), (1.0, {"reason": "no-design"}), 2.0), ((2.0, {"reason": "no-design"}), (3.0, {}), 3.0)],
+)  # fmt: skip
+def test_of_a_chip_that_is_searched_twice_the_better_result_stays(first, second, stays):
+    """Of those that were searched to their end; else the latest."""
+    tried, counts = Tried(), list[int]()
+    tried.told = counts.append
+    for edp, more in (first, second):
+        tried.take({"digest": "a", "batch": 0, "edp": edp, "reason": "", **more})
+    assert [row["edp"] for row in tried.every] == [stays]
+    assert counts[-1] == 1
+
+
+def test_two_searches_of_chips_cannot_write_to_one_folder(task, monkeypatch):
+    monkeypatch.setattr(journal, "WAIT_SECONDS", 0)
+    task = attrs.evolve(task, budget=1, fuse=False)
+    with (
+        journal.Journal(task.out / "journal.bin", {}),
+        pytest.raises(SearchError, match="another search is writing it"),
+    ):
+        designed(task)
+    assert [path.name for path in task.out.iterdir()] == ["journal.bin"]
+    (task.out / "journal.bin").unlink()
+    designed(task)
+    assert not (task.out / "journal.bin").exists()
 
 
 def test_chips_of_another_search_stay_and_what_differs_is_named(task):

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from sparsemap_plugins.importing import counting
 
 from sparsemap.cli.main import cli
+from sparsemap.errors import SpecError
 from sparsemap.pieces.loading import load
 from sparsemap.problem.network import nodes_of
 
@@ -149,3 +150,53 @@ def test_weights_of_experts_are_given_to_a_layer_with_groups(tmp_path: Path):
     outcome = CliRunner().invoke(cli, [*args, "--save-weights"])
     assert outcome.exit_code == 0, outcome.output
     assert np.array_equal(np.load(tmp_path / "m-weights" / "experts.npy"), weights.transpose(0, 2, 1))
+
+
+TIED = {
+    "one tensor": ([node("MatMul", "x w", "a"), node("MatMul", "a w", "y")], 64, 1),
+    "a node between": ([node("MatMul", "x w", "a"), node("Identity", "w", "v"), node("MatMul", "a v", "y")], 64, 1),
+    "turned twice": (
+        [node("Transpose", "w", "t"), node("Transpose", "t", "v"), node("MatMul", "x w", "a"), node("MatMul", "a v", "y")],
+        64, 1,
+    ),
+    "turned": ([node("Transpose", "w", "t"), node("MatMul", "x w", "a"), node("MatMul", "a t", "y")], 64, 1),
+    "transposed by the node": ([node("Gemm", "x w", "a", transB=1), node("Gemm", "a w", "y", transB=1)], 64, 1),
+    "equal words of two tensors": ([node("MatMul", "x w", "a"), node("MatMul", "a u", "y")], 128, 0),
+    "parts of one tensor": (
+        [node("Split", "p", "q r", axis=1), node("MatMul", "x q", "a"), node("MatMul", "a r", "b"),
+         node("MatMul", "b q", "y")],
+        128, 1,
+    ),
+    "layers side by side": (
+        [node("Conv", "i g", "a", group=2), node("Conv", "a g", "y", group=2)], 2 * 4 * 4, 1,
+    ),
+}  # fmt: skip
+"""Nodes, and by hand: words of weights, and layers that have those of another."""
+
+
+@pytest.mark.parametrize("name", TIED)
+def test_weights_of_several_layers_count_once(name: str, tmp_path: Path):
+    nodes, weights, tied = TIED[name]
+    words = np.random.default_rng(0).standard_normal((8, 8)).astype(np.float32)
+    known = {
+        "w": words,
+        "u": words,
+        "p": np.concatenate([words, 2 * words], 1),
+        "g": words.ravel()[:32].reshape(8, 4, 1, 1),
+    }
+    used = {text for each in nodes for text in each.input}
+    given = {"i": [1, 8, 3, 3]} if "i" in used else {"x": [4, 8]}
+    file = written(tmp_path / "m.onnx", nodes, {key: x for key, x in known.items() if key in used}, given)
+    told = CliRunner().invoke(cli, ["import-model", str(file), "-o", str(tmp_path / "m.toml")])
+    assert f" MACs, {weights:,} weights" in told.output, told.output
+    layers = tomllib.loads((tmp_path / "m.toml").read_text("utf-8"))["layers"]
+    assert [layer["tied"] for layer in layers if "tied" in layer] == [layers[0]["name"]] * tied
+    described = CliRunner().invoke(cli, ["describe", "network", str(tmp_path / "m.toml")])
+    assert f" MACs, {weights:,} weights" in described.output, described.output
+
+
+def test_a_layer_can_have_the_weights_of_one_before_it_alone(registry: Any):
+    layer = {"type": "linear", "k": 8, "n": 8}
+    network = {"name": "n", "layers": [{"name": "a", **layer, "tied": "b"}, {"name": "b", **layer}]}
+    with pytest.raises(SpecError, match=r"layers\[0\]\.tied: no layer before this one 'b'"):
+        nodes_of(registry.build("network", network), registry)

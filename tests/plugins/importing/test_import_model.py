@@ -511,6 +511,8 @@ def test_a_file_is_replaced_only_where_that_is_asked_for(tmp_path: Path):
     run(file, "-o", out)
     out.write_text(edited := out.read_text() + "# mine\n")
     assert "exists; name another file (-o), or overwrite it (--overwrite)" in run(file, "-o", out, code=2)
+    goes_on = "overwrite it (--overwrite, with which --run goes on where it stopped)"
+    assert goes_on in " ".join(run(file, "-o", out, "--run", "edge", code=2).split())
     assert out.read_text() == edited
     run(file, "-o", out, "--overwrite")
     assert out.read_text() + "# mine\n" == edited

@@ -1,6 +1,7 @@
 """Results of networks with a plan of tensors on chip: every number of a page, a comparison or a text says of what it is."""
 
 import json
+import math
 import re
 from pathlib import Path
 
@@ -8,9 +9,11 @@ import pytest
 from click.testing import CliRunner
 from sparsemap_plugins.reports.page import html, page_of
 from sparsemap_plugins.reports.sides import sides_of
+from sparsemap_plugins.reports.tables import PageLink
 
 from sparsemap.cli.main import cli
 from sparsemap.pieces.loading import load
+from sparsemap.spec import units
 from sparsemap.study.networks import search_network
 
 LAYERS = [
@@ -23,7 +26,7 @@ NETWORK = {"name": "three", "input": [64], "layers": LAYERS}
 TOML = "".join(
     "[[layers]]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in layer.items()) for layer in LAYERS
 )
-WITHOUT = "layer by layer, without the plan"
+PLANNED = "with tensors on chip as planned"
 
 
 @pytest.fixture(scope="module")
@@ -67,8 +70,18 @@ def test_cards_and_charts_of_a_plan_are_those_of_the_plan():
     assert "EDP, pJ · cycles" not in tiles and not any("without fusion" in tile.note for tile in page.tiles)
     where = next(section for section in page.sections if section.title == "Where energy and time go")
     assert {mark.part for mark in where.blocks[2].marks} == {row["layer"] for row in plan["layers"]}
-    of_layers = [section.title for section in page.sections if section.title.startswith(("Layers", "a,"))]
-    assert of_layers == [f"Layers, {WITHOUT}", f"a, {WITHOUT}"]
+    files = {row["design"]: row for row in reversed(plan["layers"]) if row["design"]}
+    folded = [section for section in page.sections if section.anchor]
+    assert [section.title for section in folded] == [row["layer"] for row in reversed(files.values())]
+    assert all(
+        section.text.split("; limited by")[0].endswith(
+            units.format_energy(files[f"plan/{section.title}.toml"]["energy_pj"])
+        )
+        for section in folded
+    )
+    steps = next(section for section in page.sections if section.title == "Steps of the plan").blocks[0]
+    assert {cell.anchor for cell, *_ in steps.rows if isinstance(cell, PageLink)} == {x.anchor for x in folded}
+    assert not any(section.title == "Layers" or "without" in section.title for section in page.sections)
     assert f"the best plan is within {plan['gap']:.2f}x." in page.verdict[0]
     assert "more than" not in "".join(page.verdict) and html(page)
 
@@ -154,13 +167,36 @@ def test_shares_of_layers_are_of_their_own_chip(runs):
     )
 
 
-def test_texts_of_a_folder_with_a_plan_say_that_they_are_without_it(tmp_path):
+def test_texts_of_a_folder_with_a_plan_are_of_the_plan():
+    """Totals of `explain` are those of the run, its steps those of the plan; so are designs that are shown."""
+    plan, told = network("plan")["fused"], json.loads(run("explain", "plan", "--json"))
+    costs = [(row["layer"], row["energy_pj"]) for row in plan["layers"]]
+    assert [(row["layer"], pytest.approx(row["energy_pj"], rel=1e-12)) for row in told["layers"]] == costs
+    assert told["free"][""]["energy_pj"] == pytest.approx(plan["energy_pj"], rel=1e-12)
+    assert told["free"][""]["seconds"] == pytest.approx(plan["costs"]["seconds"], rel=1e-12)
     explained = run("explain", "plan")
-    for said in (run("show", "summary", "plan"), run("show", "breakdown", "plan"), explained):
-        assert WITHOUT in "\n".join(said.splitlines()[:2]) and "plan/plan" in said
+    time, energy = units.scaled_text(plan["costs"]["seconds"], "s"), units.format_energy(plan["energy_pj"])
+    assert explained.splitlines()[1] == f"{time}, {energy}, {PLANNED}"
     (file,) = re.findall("`sparsemap explain (.*)`", explained)
     assert file.startswith("plan/plan/") and "limit" in run("explain", file)
-    assert WITHOUT in run("explain", ".") and WITHOUT not in run("show", "summary", "slow") + run("explain", "slow")
+    assert PLANNED in run("explain", ".") and PLANNED not in run("explain", "slow")
+    shown = re.findall("^# (.*)$", run("show", "summary", "plan"), re.M)
+    assert shown == list(dict.fromkeys(row["design"] for row in plan["layers"] if row["design"]))
+    assert re.findall("^# (.*)$", run("show", "summary", "slow"), re.M) == ["a"]
+
+
+def test_an_operation_of_a_plan_is_told_without_what_a_level_takes_of_it():
+    (row,) = (row for row in json.loads(run("explain", "plan", "--json"))["layers"] if row["layer"] == "sum")
+    (step,) = (step for step in network("plan")["fused"]["layers"] if step["layer"] == "sum")
+    levels = {level["name"]: level for level in step["by_level"]["levels"]}
+    for name, level in levels.items():
+        left = math.fsum(other["energy_pj"] for other in levels.values() if other is not level)
+        assert row["free"][f"energy of {name}"]["energy_pj"] == pytest.approx(left, abs=1e-9)
+    cycles = {name: level["cycles"] for name, level in levels.items()}
+    slowest = max(cycles, key=lambda name: cycles[name])
+    rest = max(count for name, count in cycles.items() if name != slowest)
+    assert row["free"][f"bandwidth of {slowest}"]["seconds"] == pytest.approx(rest / 500e6)
+    assert row["free"]["charge drains"]["seconds"] == step["cycles"] / 500e6
 
 
 @pytest.mark.parametrize(("objective", "cost"), [("edp_js", "edp_js"), ("energy", "energy_pj")])

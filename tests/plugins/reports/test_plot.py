@@ -1,6 +1,7 @@
 """Every kind of figure is drawn from a design, one column wide, and what cannot be drawn is said."""
 
 import re
+from html import unescape
 from itertools import combinations
 
 import pytest
@@ -12,9 +13,10 @@ from sparsemap_plugins.reports.outcome import DesignOutcome
 from sparsemap import load_problem, search
 from sparsemap.cli.main import cli
 from sparsemap.pieces.loading import load
-from sparsemap.plots import STYLE
+from sparsemap.plots import STYLE, inline_svg, named_ticks, subplots, write_figure
 from sparsemap.problem import design_file
 from sparsemap.searching.written import read_result
+from sparsemap.study.networks import search_network
 
 matplotlib = pytest.importorskip("matplotlib")
 Text = pytest.importorskip("matplotlib.text").Text
@@ -139,3 +141,50 @@ def test_a_level_that_skips_much_has_room_for_it():
     with matplotlib.rc_context(fname=STYLE):
         found = KINDS["loopnest"](PlotSource(DesignOutcome.of(design_file.structure(table, load())), None))
         assert not overlapping(found)
+
+
+FORMULAS = ["$x_{$", "a$_1$", "$", "$$", r"\$a$b", r"$\frac{$", "costs $5 or $6"]
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_names_are_drawn_as_they_are_and_powers_as_powers(name, tmp_path):
+    def draw():
+        figure, axes = subplots(1, 1, (3.0, 2.0))
+        named_ticks(axes.xaxis, [name, f"tick {name}"])
+        axes.plot([0, 1], [1e-9, 1e9], label=f"label {name}")
+        axes.set(yscale="log", title=f"title {name}", ylabel=f"axis {name}")
+        axes.text(0.5, 1.0, f"text {name}")
+        axes.annotate(f"note {name}", (0.5, 2.0))
+        figure.suptitle(f"whole {name}")
+        figure.legend(*axes.get_legend_handles_labels(), title=f"legend {name}", loc="outside upper left")
+        return figure
+
+    write_figure(draw, tmp_path / "a.svg", tmp_path / "a.png")
+    for svg in ((tmp_path / "a.svg").read_text("utf-8"), inline_svg(draw)):
+        shown = {
+            unescape("".join(re.findall(">([^<]*)<", f">{text}<"))).strip()
+            for text in re.findall(r"<text.*?</text>", svg, re.S)
+        }
+        wanted = {
+            name,
+            *(f"{what} {name}" for what in ("tick", "label", "title", "axis", "text", "note", "whole", "legend")),
+        }
+        assert wanted <= shown and "mathdefault" not in "".join(shown)
+
+
+def test_results_whose_names_look_like_formulas_are_drawn_and_reported(tmp_path):
+    levels = [{"name": "DRAM $x_{$", "class": "dram", "bandwidth": "2 GB/s"},
+              {"name": "$\\frac{$", "class": "sram", "capacity": "2 KB", "fanout": 4}]  # fmt: skip
+    chip = {"name": "a$_1$", "levels": levels, "compute": {"name": "$MAC_{$"}}
+    workload = {"type": "matmul", "name": "$x_{$", "m": 8, "k": 8, "n": 8, "density": {"P": 0.5}}
+    search(load_problem(workload, chip), budget=40).write(tmp_path / "one")
+    for kind in KINDS:
+        done = plot(tmp_path / "one", "--kind", kind, "-o", tmp_path / f"{kind}.svg")
+        assert done.exit_code == 0 or "front" in done.output, done.output
+    layers = [{"name": name, "type": "linear", "k": 8, "n": 8} for name in ("$x_{$", "$y_{$")]
+    search_network(
+        {"name": "$net_{$", "input": [8], "layers": layers}, chip, budget=20, fuse=True, out=tmp_path / "two"
+    )
+    for name in ("one", "two"):
+        page = CliRunner().invoke(cli, ["report", str(tmp_path / name), "-o", str(tmp_path / f"{name}.html")])
+        assert page.exit_code == 0, page.output
