@@ -2,7 +2,7 @@
 
 `cantor` and `random-order` provide the loop orders, `prime-factors` and `direct-tiling` the loop bounds, `rank-formats`
 the formats, `gate-skip` the mechanisms, `decoding` from which level inwards tensors are uncompressed, `passing` which
-levels keep them, `sizing` the values of the hardware's `choices`; `dataflow` provides orders and bounds that keep
+levels keep them; `dataflow` provides orders and bounds that keep
 constraints; `fixed` provides any of them as constants, `manual-strategy` and `expert-mapping` work constants out from
 the problem.
 """
@@ -21,7 +21,6 @@ def register_segments():
         "gate-skip": "choices:GateSkip",
         "decoding": "decoding:Decoding",
         "passing": "passing:Passing",
-        "sizing": "sizing:Sizing",
         "fixed": "fixed:Fixed",
         "manual-strategy": "manual_strategy:ManualStrategy",
         "expert-mapping": "expert_mapping:ExpertMapping",

@@ -14,7 +14,6 @@ from ..pieces.contracts import Format, Mechanism
 from ..pieces.contracts.base import Array
 from .levels import Place
 from .problem import PASSES as PASSES
-from .problem import SIZES as SIZES
 from .problem import Problem
 
 
@@ -26,7 +25,7 @@ class Designs:
     dimension index from outer to inner; `formats` (T, R, B) int8, candidate index per rank slot; `mechanisms` (A, B)
     int8, candidate index per skip/gate place. A plugin may add columns of its own. `decoded` (T, B) int8 may be missing:
     the level that holds a tensor uncompressed, as all inside do; the number of levels: none. So may `passes` (T, S, B) int8:
-    1 where a tensor passes by a level that could keep it, and `sizes` (g, B) int64, places in the hardware's `choices`.
+    1 where a tensor passes by a level that could keep it.
     """
 
     columns: Mapping[str, Array]
@@ -34,7 +33,7 @@ class Designs:
     @property
     def own_hardware(self) -> tuple[str, ...]:
         """The columns that say what the hardware of each design is."""
-        return tuple(name for name in (PASSES, SIZES) if name in self.columns)
+        return (PASSES,) if PASSES in self.columns else ()
 
     def __len__(self) -> int:
         return next(iter(self.columns.values())).shape[-1] if self.columns else 0
@@ -126,7 +125,7 @@ class Design:
     """One design of a problem, the first of a batch."""
 
     problem: Problem
-    """Its hardware has as `bypass` what passes by in this design, and the sizes that this design chose."""
+    """Its hardware has as `bypass` what passes by in this design."""
     batch: Designs
 
     @classmethod
@@ -136,8 +135,8 @@ class Design:
             return cls(problem, batch)
         from .layouts import layout_in, with_layout
 
-        layout, rest = layout_in(batch.take(slice(0, 1)))
-        return cls(with_layout(problem, layout), rest)
+        passed, rest = layout_in(batch.take(slice(0, 1)))
+        return cls(with_layout(problem, passed), rest)
 
     @cached_property
     def groups(self) -> tuple[tuple[Loop, ...], ...]:

@@ -106,7 +106,7 @@ def checksum(genomes: Genomes) -> int:
 
 def evaluated(designs: Designs, problem: Problem, detail: bool = False) -> Evaluation:
     """What the cost model of a problem says about designs, if it is what the contract says; without scenarios. Designs in
-    which other tensors pass by, or that have other sizes, are those of other layouts, and have a `detail` only if all are of
+    which other tensors pass by are those of other layouts, and have a `detail` only if all are of
     one."""
     if designs.own_hardware and len(designs):
         from .layouts import evaluated_by_layout

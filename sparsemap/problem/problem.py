@@ -30,9 +30,8 @@ if TYPE_CHECKING:
 OPERANDS, OUTPUT = ("P", "Q", "R", "S"), "Z"
 """Roles: the operands by position, and the output, whatever they are called: how specs of hardware, mechanisms and spaces
 speak of any workload's tensors."""
-PASSES, SIZES = "passes", "sizes"
-"""The columns of designs that say what their hardware is: which tensors pass by which levels, and the values of its
-`choices`."""
+PASSES = "passes"
+"""The column of designs that says which tensors pass by which levels."""
 
 
 @attrs.define(eq=False, slots=False, repr=False)
@@ -55,8 +54,6 @@ class Problem:
     """Where `on` has put it, if not on the chip of the hardware."""
     passed: frozenset[tuple[int, int]] | None = None
     """Of a design whose genes say what passes by, the tensors and levels (`problem/layouts.py`); None: as the genes say."""
-    sized: tuple[int, ...] | None = None
-    """Of a design whose genes say the sizes of its hardware, the place of each in `choices`; None: as the genes say."""
     bounded: bool = True
     """Whether the cost model is asked for a lower bound and classes; a short search may not be worth their time."""
     shared: Tables = attrs.field(factory=Tables)
@@ -83,7 +80,7 @@ class Problem:
 
     def __reduce__(self) -> Any:
         """Another process loads the plugins again, then makes the problem of its pieces; tables stay here."""
-        own = ("files", "given_chip", "passed", "sized", "bounded")
+        own = ("files", "given_chip", "passed", "bounded")
         names = ("workload", "hardware", "space_spec", "cost_model", "objective", *own)
         given = self.__dict__["space"].problem if "space" in self.__dict__ else self
         fields = {name: getattr(self, name) for name in names}
@@ -123,7 +120,7 @@ class Problem:
     @cached_property
     def has_layouts(self) -> bool:
         """Whether genes say what the hardware of a design is."""
-        return any(self.space.provides(name) for name in (PASSES, SIZES)) and self.passed is None and self.sized is None
+        return self.space.provides(PASSES) and self.passed is None
 
     # -- workload
 

@@ -12,31 +12,16 @@ from ..errors import SpecError
 from ..pieces.boundary import guarded, locked, numbers, wrong
 from ..pieces.contracts import Array, Segment
 from ..pieces.contracts.base import GeneColumns, Genomes
-from .designs import SIZES, Decoded, Designs
-from .problem import Problem
+from .designs import Decoded, Designs
 from .space import Space
 
 
 def guess(space: Space, count: int, rng: np.random.Generator) -> Genomes:
     genomes = np.empty((count, len(space)), dtype=np.int64)
-    for name, segment in sorted(space.segments.items(), key=lambda item: SIZES not in item[1].provides):
-        every = [(np.arange(count), space.problem)]
-        for rows, problem in every if SIZES in segment.provides else _by_chip(space, genomes, count):
-            shape = (len(space.segment_genes[name].names), len(rows))
-            genomes[rows, space.slices[name]] = _genes(segment, "guess", shape, len(rows), problem, rng).T
+    for name, segment in space.segments.items():
+        shape = (len(space.segment_genes[name].names), count)
+        genomes[:, space.slices[name]] = _genes(segment, "guess", shape, count, space.problem, rng).T
     return genomes
-
-
-def _by_chip(space: Space, genomes: Genomes, count: int) -> list[tuple[Array, Problem]]:
-    """Rows of genomes, and the problem with the sizes that their genes say, for what depends on capacities and fan-outs."""
-    name = next((name for name, segment in space.segments.items() if SIZES in segment.provides), None)
-    if name is None or not count:
-        return [(np.arange(count), space.problem)]
-    from .layouts import by_layout, layout_in, with_layout
-
-    genes = np.ascontiguousarray(genomes[:, space.slices[name]].T)
-    designs = Designs({SIZES: _columns(space, space.segments[name], genes)[SIZES]})
-    return [(rows, with_layout(space.problem, layout_in(some)[0])) for rows, some in by_layout(designs)]
 
 
 def columns_of(space: Space, genomes: Genomes) -> dict[str, Array]:
@@ -103,18 +88,6 @@ def canonical_order(space: Space) -> tuple[str, ...]:
 
 
 def repaired(space: Space, genomes: Genomes, rng: np.random.Generator) -> Decoded:
-    parts = _by_chip(space, genomes, len(genomes))
-    found = [_repaired_on(space, problem, genomes[rows], rng) for rows, problem in parts]
-    if len(found) == 1:
-        return found[0]
-    order = np.argsort(np.concatenate([rows for rows, _ in parts]), kind="stable")
-    names, joined = found[0].designs.columns, np.concatenate([one.genomes for one in found])
-    columns = {name: np.concatenate([one.designs.columns[name] for one in found], axis=-1) for name in names}
-    return Decoded(joined[order], Designs(columns).take(order))
-
-
-def _repaired_on(space: Space, problem: Problem, genomes: Genomes, rng: np.random.Generator) -> Decoded:
-    """`repaired` of genomes that are designs of one chip."""
     by_gene = np.array(genomes.T, order="C")
     columns = columns_of(space, by_gene.T)
     for name, segment in space.segments.items():
@@ -123,7 +96,7 @@ def _repaired_on(space: Space, problem: Problem, genomes: Genomes, rng: np.rando
         part = space.slices[name]
         genes = by_gene[part]
         genes.flags.writeable = False  # what is changed in place would not be seen here
-        changed_genes = _genes(segment, "repair", genes.shape, genes, problem, columns, rng)
+        changed_genes = _genes(segment, "repair", genes.shape, genes, space.problem, columns, rng)
         changed = np.flatnonzero((changed_genes != genes).any(axis=0))
         if changed.size:
             by_gene[part] = changed_genes

@@ -200,11 +200,10 @@ def _design(file: Path, registry: Registry) -> Design:
 
 
 def keep_design(file: Path, design: Design) -> None:
-    """What was just written to a file need not be read by other searches that start from it, unless it chose the sizes of its
-    hardware: a file has these, but not that they were chosen."""
+    """What was just written to a file need not be read by other searches that start from it."""
     from ..problem import design_file
 
-    if design.problem.sized is None and (key := _content(file)):
+    if key := _content(file):
         design.problem.registry.remember(key, design_file.as_read, design)
 
 

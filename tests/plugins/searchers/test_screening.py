@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sparsemap_plugins.searchers.screening import improvement, ordered_of, screened, steps_of
+from toy_problem import toy_problem
 
 from sparsemap import load_problem
 from sparsemap.pieces.contracts import Scored
-
-CHOICES = {"levels.Buffer.capacity": ["64 words", "128 words", "256 words"], "levels.Buffer.fanout": [2, 4, 8]}
 
 
 def test_of_many_genomes_those_are_chosen_that_lie_where_scores_are_low():
@@ -64,8 +63,8 @@ def test_one_batch_does_not_try_one_thing_alone():
 
 def test_steps_beside_a_genome_change_one_gene_with_an_order_and_those_least_known_come_first():
     """All steps but the last one are known."""
-    problem = load_problem("mm1", {"extends": "small", "name": "s", "choices": CHOICES}, "with-sizes")
-    space, ordered = problem.space, ordered_of(problem.space)
+    space = toy_problem().space
+    ordered = ordered_of(space)
     genome = space.sample(1, np.random.default_rng(0))
     genome[:, ordered] = space.low[ordered]
     steps = steps_of(space, genome)
