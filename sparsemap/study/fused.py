@@ -111,7 +111,8 @@ class FusedPlan:
         found: dict[str, str] = {}
         for before, one in pairwise(self.graph if self.operations == "fused" else ()):
             single = list(one.inputs).count(before.name) == 1 and self.takers[before.name] == [one]
-            single = single and before.words == one.words  # what is broadcast is not made where it was written
+            # what is broadcast, or becomes wider, is not made where it was written
+            single = single and before.words == one.words and not self.unlike(before.name, one)
             if single and isinstance(one.node.piece, Operation) and one.node.piece.wordwise:
                 found[one.name] = before.name
         return found

@@ -13,7 +13,9 @@ from sparsemap import load_problem, search_network
 from sparsemap.pieces.loading import load
 from sparsemap.problem.chip import Chip
 from sparsemap.spec import toml_text
+from sparsemap.study.fused import FusedPlan
 from sparsemap.study.fused_result import FusedResult
+from sparsemap.study.plan import plan_of
 
 CHIP: dict[str, Any] = {
     "extends": "small",
@@ -152,6 +154,13 @@ def test_a_level_of_so_many_words_holds_so_many_of_each_width() -> None:
     words = {**CHIP, "levels": [CHIP["levels"][0], {**CHIP["levels"][1], "capacity": "700 words"}]}
     found = run(network(linear("a", 4), linear("b"), linear("c")), words)
     assert found.capacity == 700 and found.rows[0].live_words == 256
+
+
+@pytest.mark.parametrize(("bits", "into"), [((8, 8), {"sum": "b"}), ((4, 8), {"sum": "b"}), ((8, 4), {})])
+def test_what_becomes_wider_is_not_made_where_it_was_written(bits: tuple[int, int], into: dict[str, str]) -> None:
+    given = network(*map(linear, "ab", bits), {**SUM, "inputs": ["b", "a"]})
+    plan = plan_of(load(), given, CHIP, Path("unused"), 60, 1, None, "paper", "edp", None)
+    assert FusedPlan.of(plan, "fused").fused_into == into
 
 
 def test_a_level_without_a_capacity_holds_words_of_all_widths() -> None:
