@@ -9,6 +9,7 @@ from typing import Any, cast
 import attrs
 import numpy as np
 
+from sparsemap.errors import SpecError
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.problem import Problem
 
@@ -117,7 +118,10 @@ class CountComparison:
 
     def _readable(self, problem: Problem) -> bool:
         """Whether the codes of the design can be written under the problem's cost model."""
-        found = problem.evaluator.evaluate_designs(self.sim.designs.take(slice(0, 1)))
+        try:
+            found = problem.evaluator.evaluate_designs(self.sim.designs.take(slice(0, 1)))
+        except SpecError:  # a format without a codec
+            return False
         return not any(reason.startswith(UNREADABLE) for reason in found.reasons_of(0))
 
     def _analytic(self, problem: Problem) -> Cost | None:
