@@ -4,9 +4,8 @@ They hold a tile that is one of theirs times the way to share the fan-out. If it
 inside that is the innermost around it. What this loop moves is delivered in each of its steps. Any other tensor either stays,
 as no loop inside moves it, or comes again with every tile of the level. A filter looks at what the tile of a child meets: the
 finer the tiles, the more it removes, and the more of them come. A word that R children use crosses the tree to all of them
-and is written R times: the R of tensors that share a fan-out cannot all be small. Filters read the metadata of what they look
-at, held back or not (`filter-metadata`): by tiny tiles they hold back nearly all words, and read all metadata with every one.
-Without the charge `network` the last three are not counted: so searches under `timeloop` stay as they are.
+and is written R times: the R of tensors that share a fan-out cannot all be small. Without the charge `network` the last two
+are not counted: so searches under `timeloop` stay as they are.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from .bound_tiles import FanoutShares, OuterTiles, TileGrid, delivered, possible
 
 if TYPE_CHECKING:
     from .bound_links import Handed, LeastLinks
-    from .bound_looks import Looks
 
 SLOWER = 1.15, 1.6, 2.5, 5.0
 """Few children save energy and take longer: times, over those of the outermost level, that are told apart."""
@@ -77,28 +75,13 @@ class InnerTiles:
         energy = self.least(len(tiers), given)
         if np.isinf(energy).all():
             return None
-        self._promises(energy)
+        self.promise = energy.min(axis=1).astype(np.float32), energy.argmin(axis=1).astype(np.int8)
         busy = np.full(len(self.fits), np.inf)
         busy[self.tiles] = np.where(self.possible, self.links.busy(s, self.parts), np.inf).min(axis=0)
         cycles = grid.least_inside(busy)[self.outer.tile]
         if s > 1 or not words.network:
             return grid.least_inside(energy[0].min(axis=0))[None, self.outer.tile], cycles, np.array([*tiers])
-        pj = self.in_classes(energy, own)
-        if self.filtered and words.known.options.filter_metadata and self._held_back(energy.min(axis=0)):
-            from .bound_looks import Looks
-
-            pj, energy = Looks.of(self).added(pj, energy, own, given)
-            self._promises(energy)
-        return pj, cycles, np.array([*tiers])
-
-    def _promises(self, energy: Array) -> None:
-        self.promise = energy.min(axis=1).astype(np.float32), energy.argmin(axis=1).astype(np.int8)
-
-    def _held_back(self, energy: Array) -> bool:
-        """Whether filters hold back anything that the cheapest tile with its loop, of `energy` (D, N), moves."""
-        d, tile = (int(i) for i in np.unravel_index(energy.argmin(), energy.shape))
-        at = d, np.searchsorted(self.tiles, tile)
-        return any(self.parts[t].pj[at] < 0.999 * self.every[t].pj[at] for t in self.filtered)
+        return self.in_classes(energy, own), cycles, np.array([*tiers])
 
     def moved(self, t: int) -> Array:
         """(D, n) words that children get with each loop innermost around their tiles."""
@@ -129,33 +112,25 @@ class InnerTiles:
         native.step("in_classes", found, energy, outer.tile, outer.loop, again, mine, still, moves, *grid.within)
         return found
 
-    def least(self, count: int, given: tuple[Any, ...], looks: Looks | None = None, tile: int | None = None) -> Array:
+    def least(self, count: int, given: tuple[Any, ...]) -> Array:
         """pJ (count, D, N) of the tiles with each loop innermost around them, over all ways to share the fan-out among the
-        children, `given` by `costs`; `looks`: with what filters look at; `tile`: of this one alone."""
+        children, `given` by `costs`."""
         tier, shares, units, tensors = given
-        lay, at = self.layout, slice(None) if tile is None else np.flatnonzero(self.tiles == tile)
-
-        def of_tiles(*arrays: Array) -> list[Array]:
-            return [np.ascontiguousarray(array[..., at]) for array in arrays]
-
+        lay, whole = self.layout, np.ascontiguousarray
         base, plain = np.zeros(self.possible.shape), list[tuple[Any, ...]]()
         for t, part in enumerate(self.parts):
             moves = lay.relevant[t] & (t in self.filtered)
             base = base + np.where(moves[:, None], 0.0, part.pj)
         for t, ways in zip(self.known, tensors, strict=True):
-            columns: list[Any] = of_tiles(self.parts[t].pj, self.parts[t].bits, self.parts[t].child_pj)
+            columns: list[Any] = [*map(whole, (self.parts[t].pj, self.parts[t].bits, self.parts[t].child_pj))]
             if t in self.filtered:
-                every, moved = self.every[t], self.moved(t)
-                columns += of_tiles(every.pj, every.bits, every.child_pj, np.log2(moved))
-                seen = of_tiles(np.broadcast_to(looks.metadata(t, moved), moved.shape))[0] if looks else None
-                columns += [lay.relevant[t], *self.accesses.plan(t, self.s), seen]
+                every = self.every[t]
+                columns += map(whole, (every.pj, every.bits, every.child_pj, np.log2(self.moved(t))))
+                columns += [lay.relevant[t], *self.accesses.plan(t, self.s)]
             plain.append((ways, *columns))
         energy = np.full((count, lay.D, len(self.fits)), np.inf)
-        inside = *of_tiles(self.tiles, self.possible, base), tier, shares.rows, *of_tiles(shares.places), shares.fits
-        if units:
-            units = *units[:2], *of_tiles(units[2]), units[3], *units[4:6], *of_tiles(*units[6:7]), *units[7:]
-        choices = looks.kinds(self.known) if looks else None
-        native.step("shared", energy, *inside, *of_tiles(np.log2(self.extents)), units, tuple(plain), choices)
+        inside = self.tiles, self.possible, whole(base), tier, shares.rows, whole(shares.places), shares.fits
+        native.step("shared", energy, *inside, whole(np.log2(self.extents)), units, tuple(plain))
         return energy
 
     def _ways(self, t: int, shares: FanoutShares) -> Array:

@@ -178,26 +178,23 @@ def units_pj(widths: Array, shape: Array, logs: Array, each: Array, *operands: A
 
 def shared(
     energy: Array, tiles: Rows, possible: Array, base: Array, tier: Array, rows: Array, places: Array, fits: Array,
-    log_extents: Array, units: tuple[Any, ...] | None, tensors: Sequence[tuple[Any, ...]], choices: Array | None,
+    log_extents: Array, units: tuple[Any, ...] | None, tensors: Sequence[tuple[Any, ...]],
 ) -> None:  # fmt: skip
     """Into `energy` (K, D, N), infinity so far, the least over W ways to share a fan-out, as `InnerTiles.least` gives them."""
     for w, k in enumerate(tier):
         of_way = [part[w] if i in (3, 7) else part for i, part in enumerate(units or ())]
         pj = base + (units_pj(*of_way) if units else 0.0)
-        looked = np.zeros((1 if choices is None else len(choices), *base.shape))
-        for i, (ways, single, bits, child, *filtered) in enumerate(tensors):
+        for ways, single, bits, child, *filtered in tensors:
             wires, others, *_ = way = ways[w]
             term = bits * wires + others * child
             if filtered:
-                every, all_bits, all_child, log_words, moves, *filters, seen = filtered
+                every, all_bits, all_child, log_words, moves, *filters = filtered
                 whole = every + (all_bits * wires + others * all_child)
                 least = np.minimum(1.0, single / np.maximum(every, 1e-300))
                 left = np.minimum(1.0, np.maximum(kept(way, log_extents, log_words, *filters), least))
                 share = np.where(moves[:, None], left, least)
                 term = np.where(moves[:, None], share * whole, term)
-                for c, kind in enumerate(() if choices is None else choices[:, i]):
-                    looked[c] += (1.0 - share) * (0.0, whole, seen)[kind]
             pj = pj + term
         there = possible & fits[places[rows[w]].sum(axis=0)]
         found = energy[k][:, tiles]
-        energy[k][:, tiles] = np.where(there, np.minimum(found, pj + looked.min(axis=0)), found)
+        energy[k][:, tiles] = np.where(there, np.minimum(found, pj), found)

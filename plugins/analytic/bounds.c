@@ -157,7 +157,7 @@ typedef struct {
 typedef struct {
     const double *ways;              /* (W, C): pJ of a bit for the copies of a word, copies - 1, log2 of bounds of loops */
     const double *pj, *bits, *child; /* (D, n) as `Handed` has them .. */
-    const double *all_pj, *all_bits, *all_child, *looked; /* .. and without filters; NULL: there are none */
+    const double *all_pj, *all_bits, *all_child; /* .. and without filters; NULL: there are none */
     const char *moves;                                    /* (D,) */
     Filters filters;
     Py_ssize_t C, count;
@@ -256,9 +256,9 @@ WIDE static void fill(Shared *one, double (*log_extents)[BLOCK], Py_ssize_t d, P
     for (Py_ssize_t q = 0; q < one->count; q++) {
         const double *way = one->ways + one->first[q] * one->C, wires = way[0], others = way[1];
         double *restrict term = one->term + q * BLOCK, *restrict share = one->share + q * BLOCK, *restrict whole = one->whole + q * BLOCK;
-        if (moved || one->looked) {
+        if (moved) {
             for (int b = 0; b < BLOCK; b++) whole[b] = all[b] + (all_bits[b] * wires + others * all_child[b]);
-            if (!moved || one->alike[q] < q) memcpy(share, moved ? one->share + one->alike[q] * BLOCK : least, sizeof least);
+            if (one->alike[q] < q) memcpy(share, one->share + one->alike[q] * BLOCK, sizeof least);
             else {
                 kept(&one->filters, way, log_extents, log_words, share);
                 for (int b = 0; b < BLOCK; b++) share[b] = least_of(1.0, most_of(share[b], least[b]));
@@ -274,13 +274,13 @@ WIDE static void fill(Shared *one, double (*log_extents)[BLOCK], Py_ssize_t d, P
 /* One tensor of `shared`; 0: it is not what is known. */
 static int shared_of(Views *views, PyObject *given, Py_ssize_t W, Py_ssize_t D, Py_ssize_t n, Shared *one) {
     Py_ssize_t length = width(given);
-    Py_buffer *ways = length == 4 || length == 13 ? view(views, item(given, 0), "d", 2, 0) : NULL;
+    Py_buffer *ways = length == 4 || length == 12 ? view(views, item(given, 0), "d", 2, 0) : NULL;
     if (!ways || ways->shape[0] != W || ways->shape[1] < 2 || ways->shape[1] > TERMS) return 0;
     one->ways = ways->buf, one->C = ways->shape[1];
     const double **columns[] = {&one->pj, &one->bits, &one->child, &one->all_pj, &one->all_bits, &one->all_child, &one->filters.log_words};
     for (int c = 0; c < (length == 4 ? 3 : 7); c++)
         if (!(*columns[c] = shaped(views, item(given, 1 + c), "d", 2, D, n))) return 0;
-    if (length == 13) {
+    if (length == 12) {
         if (!(one->moves = shaped(views, item(given, 8), "?", 1, D, 0)) ||
             !filters_of(views, item(given, 9), item(given, 10), D, one->C, &one->filters))
             return 0;
@@ -289,7 +289,6 @@ static int shared_of(Views *views, PyObject *given, Py_ssize_t W, Py_ssize_t D, 
             PyErr_Clear();
             return 0;
         }
-        if (item(given, 12) != Py_None && !(one->looked = shaped(views, item(given, 12), "d", 2, D, n))) return 0;
     }
     if (!(one->which = malloc(3 * W * sizeof *one->which))) return 0;
     one->first = one->which + W, one->alike = one->first + W;
@@ -353,34 +352,19 @@ WIDE static void unit_pj(const Units *units, Py_ssize_t D, Py_ssize_t w, int32_t
     for (int b = 0; b < BLOCK; b++) pj[b] = most_of(pj[b] + units->alone[place[b]], units->told[place[b]]);
 }
 
-/* What is added for what filters look at, `choices` (C, T): of what they do not hold back nothing, all (1) or metadata (2). */
-static double looking(const Shared *all, Py_ssize_t T, const int64_t *choices, Py_ssize_t C, Py_ssize_t w, Py_ssize_t b, Py_ssize_t at) {
-    double found = INFINITY;
-    for (Py_ssize_t c = 0; c < C; c++) {
-        double more = 0.0;
-        for (Py_ssize_t t = 0; t < T; t++) {
-            if (!all[t].all_pj) continue;
-            int64_t place = all[t].which[w] * BLOCK + b, kind = choices[c * T + t];
-            more += (1.0 - all[t].share[place]) * (kind == 1 ? all[t].whole[place] : kind == 2 ? all[t].looked[at] : 0.0);
-        }
-        found = least_of(found, more);
-    }
-    return found;
-}
-
 WIDE static void least_sum(double *restrict least, const double *restrict from, const double *restrict own, const double *restrict first,
                       const double *restrict second, const double *restrict third) {
     for (int b = 0; b < BLOCK; b++) least[b] = least_of(least[b], from[b] + own[b] + first[b] + second[b] + third[b]);
 }
 
-/* shared(energy, tiles, possible, base, tier, rows, places, fits, log_extents, units, tensors, choices): into `energy` (K, D, N), for those
+/* shared(energy, tiles, possible, base, tier, rows, places, fits, log_extents, units, tensors): into `energy` (K, D, N), for those
  * `tiles` (n,) of all N which the children of a level hold together, with each loop that is `possible` (D, n) as the innermost around them, the
  * least pJ over W ways to share the fan-out (InnerTiles.least): `base` (D, n) and what the way adds by `units` and `tensors`. A way
  * counts for its `tier` (W,), and where the sum over d of places[rows[w, d]] is a tile that `fits` (N,). */
 static PyObject *shared(PyObject *self, PyObject *const *args, Py_ssize_t nargs) {
     Views views = {.count = 0};
-    Py_buffer *out, *base, *ways, *places, *fitting, *choices = NULL;
-    Py_ssize_t T = nargs == 12 ? width(args[10]) : -1, made = 0;
+    Py_buffer *out, *base, *ways, *places, *fitting;
+    Py_ssize_t T = nargs == 11 ? width(args[10]) : -1, made = 0;
     Shared all[TENSORS] = {{0}};
     Units units = {0};
     double(*memory)[BLOCK] = NULL;
@@ -414,10 +398,7 @@ static PyObject *shared(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
     }
     for (Py_ssize_t i = 0; i < n; i++)
         if (tiles[i] < 0 || tiles[i] >= N) return none(&views);
-    if (args[11] != Py_None && (!(choices = view(&views, args[11], "lq", 2, 0)) || choices->shape[1] != T)) return none(&views);
-    while (made < T && shared_of(&views, item(args[10], made), W, D, n, &all[made]) &&
-           (!choices || !all[made].all_pj || all[made].looked))
-        made++;
+    while (made < T && shared_of(&views, item(args[10], made), W, D, n, &all[made])) made++;
     if (made == T) memory = malloc((W + K) * sizeof *memory);
     char *some = memory ? malloc(W) : NULL;
     double(*unit)[BLOCK] = memory, (*best)[BLOCK] = memory + W;
@@ -454,15 +435,13 @@ static PyObject *shared(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
                 double *restrict least = best[tier[w]];
                 const double *own = unit[w], *term[TENSORS];
                 for (Py_ssize_t t = 0; t < TENSORS; t++) term[t] = t < T ? all[t].term + all[t].which[w] * BLOCK : none_of;
-                if (T <= 3 && !choices) {
+                if (T <= 3) {
                     least_sum(least, from, own, term[0], term[1], term[2]);
                     continue;
                 }
                 for (int b = 0; b < BLOCK; b++) sum[b] = from[b] + own[b];
                 for (Py_ssize_t t = 0; t < T; t++)
                     for (int b = 0; b < BLOCK; b++) sum[b] += term[t][b];
-                for (Py_ssize_t b = 0; choices && b < count; b++)
-                    sum[b] += looking(all, T, choices->buf, choices->shape[0], w, b, d * n + first + b);
                 for (int b = 0; b < BLOCK; b++) least[b] = least_of(least[b], sum[b]);
             }
             for (Py_ssize_t k = 0; k < K; k++)

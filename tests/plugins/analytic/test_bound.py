@@ -209,18 +209,6 @@ def test_a_tensor_of_which_nothing_moves_has_a_bound() -> None:
     assert problem.lower_bound is not None and np.isfinite(problem.lower_bound.edp).all()
 
 
-def test_filters_that_read_metadata_cost_more_by_tiny_tiles() -> None:
-    """Without the charge, filters that look at single words hold back nearly all of so sparse a product for nothing."""
-    charges = [
-        charge for charge in REGISTRY.get("cost-model", "physical").charges if charge.type_name != "filter-metadata"
-    ]
-    free = {"name": "free-looks", "type": "analytic", "charges": [charge.type_name for charge in charges]}
-    bounds = [
-        sparsemap.load_problem("mm7", "mobile", cost_model=m, registry=REGISTRY).bound for m in ("physical", free)
-    ]
-    assert bounds[0] > 1.03 * bounds[1]
-
-
 def test_the_more_children_sum_a_word_the_fewer_sums_come_back() -> None:
     problem = sparsemap.load_problem("conv8", "mobile", cost_model="physical", registry=REGISTRY)
     found = problem.cost_model._bound(problem).innermost(0.0)

@@ -26,7 +26,6 @@ SHARED = (
     "log_extents",
     "units",
     "tensors",
-    "choices",
 )
 
 
@@ -61,7 +60,7 @@ def asked(problem: sparsemap.Problem, monkeypatch) -> dict[str, list[tuple[objec
 @pytest.mark.parametrize("workload", ["conv9", "mm9", "mttkrp"])
 @pytest.mark.parametrize("cost_model", ["physical", "timeloop"])
 def test_bounds_are_the_same_to_the_last_bit(workload, cost_model, compiled, monkeypatch, registry):
-    """Of a level with filters, of one whose metadata they read (`bound_looks`), and with three operands."""
+    """Of a level with filters, and with three operands."""
     found, answers = [], []
 
     def counted(name):
@@ -128,7 +127,7 @@ def test_what_is_not_known_is_left_to_numpy(compiled, monkeypatch, registry):
         {"units": (widths, shape, *units[:1])}, {"units": 3}, {"tensors": [tensor]}, {"tensors": (tensor[:3],)},
         {"tensors": (tensor,) * 9}, {"tensors": ((tensor[0][1:], *tensor[1:]),)},
         {"tensors": ((*tensor[:10], (), *tensor[11:]),)},
-        {"choices": np.zeros((1, 9), np.int64)}, {"possible": call["possible"][1:]}, {"tensors": ((*tensor[:11], "", None),)},
+        {"possible": call["possible"][1:]}, {"tensors": ((*tensor[:11], ""),)},
         *(with_plan(place, 99) for place in range(len(plan))), *(with_plan(place, -1) for place in range(len(plan))),
         {"tensors": ((*tensor[:9], plan[:-1], *tensor[10:]),)}, {"tensors": ((*tensor[:9], plan[:0], *tensor[10:]),)},
     ]  # fmt: skip
