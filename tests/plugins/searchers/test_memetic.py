@@ -55,7 +55,7 @@ def test_a_sample_keeps_what_is_good_in_its_first_designs():
     known = {tuple(genome[rest]) for genome in problem.space.repair(first, np.random.default_rng(0))}
     assert np.mean([tuple(genome[rest]) in known for genome in np.concatenate(more)]) > 0.3
     score = problem.evaluator.score
-    guessed = problem.space.repair(problem.space.guess(70, np.random.default_rng(0)), np.random.default_rng(0))
+    guessed = problem.space.repair(problem.space.guess(1_000, np.random.default_rng(0)), np.random.default_rng(0))
     tried = score(problem.evaluator.evaluate(np.concatenate([first, *more])))
     assert np.median(tried) < 0.2 * np.median(score(problem.evaluator.evaluate(guessed)))
 
