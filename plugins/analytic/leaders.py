@@ -50,6 +50,8 @@ class Region:
     """Whether a word of t serves a single compute at a time."""
     along: tuple[Array, Array]
     """(n,) dimension and bound of the loop along which the further words of an access to such a tensor lie."""
+    most: Array
+    """(D, n) or (D, 1) extents that a tile does not exceed: Timeloop takes the sizes; `apart`: what the level holds."""
 
     @classmethod
     def of(cls, nest: Nest, rows: Rows, t: int, level: int, apart: bool) -> Region:
@@ -100,7 +102,9 @@ class Region:
 
         R = spans | ((position == target) & found)
         e, f = extents(to_target), extents(to_region)
-        return cls(t, dim, bound, target, grows, target_spatial, R, e, f, words, scalar, along)
+        sizes = np.array([[lay.problem.sizes[dim]] for dim in lay.dims], dtype=np.float64)
+        most = nest.extents[level][:, rows] if apart else sizes
+        return cls(t, dim, bound, target, grows, target_spatial, R, e, f, words, scalar, along, most)
 
     def leader_tile(self, nest: Nest, c: int, apart: bool) -> tuple[list[Array], Array]:
         """Per dimension, (n,) extents of the tile of leader c, and (n,) bool: the action does nothing with this leader.
@@ -139,7 +143,7 @@ class Region:
         for d in sorted({*dim[rest].tolist()}):
             rows = rest[dim[rest] == d]
             f[d] = f[d].copy()
-            f[d][rows] = np.minimum(np.trunc(f[d][rows] * need[rows]), lay.problem.sizes[lay.dims[d]])
+            f[d][rows] = np.minimum(np.trunc(f[d][rows] * need[rows]), np.broadcast_to(self.most[d], need.shape)[rows])
         return f, again.any(axis=0)
 
 
