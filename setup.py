@@ -17,6 +17,7 @@ from pathlib import Path
 
 from setuptools import Extension, find_namespace_packages, find_packages, setup
 from setuptools.command.build import build
+from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
 
@@ -45,6 +46,34 @@ class BuildWithSchemas(build_py):
         )
 
 
+class BuildUnits(build_ext):
+    """Merges the modules of each folder `inner` into one text, and compiles it (`sparsemap/inner`)."""
+
+    def build_extension(self, ext: Extension) -> None:
+        if ext.name.endswith(".unit"):
+            sys.path.insert(0, str(HERE))
+            from Cython.Compiler.Main import compile as translate  # what a build asks for (`pyproject.toml`)
+
+            from sparsemap.inner.merging import merged
+
+            text = Path(self.build_temp, ext.name + ".pyx")
+            text.parent.mkdir(parents=True, exist_ok=True)
+            text.write_text(merged(HERE / Path(ext.sources[0]).parent), "utf-8")
+            ext.sources = [str(text.with_suffix(".c"))]
+            if translate(str(text), full_module_name=ext.name, output_file=ext.sources[0]).num_errors:
+                raise RuntimeError(f"{ext.name}: Cython does not compile {text}")
+        super().build_extension(ext)
+
+
+def unit(package: str) -> Extension:
+    """The compiled unit of a folder `inner`; without a compiler CPython runs its modules, with the same numbers."""
+    folder = Path(package.replace("sparsemap_plugins", "plugins").replace(".", "/"))
+    flags = [] if os.name == "nt" else ["-O3", "-g0", "-ffp-contract=off", "-fno-math-errno"]
+    if flags and platform.machine() == "x86_64":
+        flags.append("-msse4.1")
+    return Extension(f"{package}.unit", sorted(map(str, folder.glob("*.py"))), optional=True, extra_compile_args=flags)
+
+
 def compiled(plugin: str, name: str, *parts: str) -> Extension:
     """A module of a plugin from NAME.c and other parts; without a compiler NumPy does it, with the same numbers."""
     sources = [f"plugins/{plugin}/{part}.c" for part in (name, *parts)]
@@ -63,6 +92,7 @@ def compiled(plugin: str, name: str, *parts: str) -> Extension:
     )
 
 
+HERE = Path(__file__).parent.resolve()
 PAGES = "sparsemap_plugins.kit.pages"
 """The pages of plugins, whose blocks `sparsemap new-plugin` cuts out."""
 project = tomllib.loads(Path(__file__).with_name("pyproject.toml").read_text("utf-8"))["project"]
@@ -93,9 +123,9 @@ setup(
         compiled("analytic", "units"),
         compiled("densities", "chances"),
         compiled("encodings", "moves"),
-        compiled("searchers", "breeding"),
-        compiled("searchers", "gaussian"),
+        unit("sparsemap.inner"),
+        *(unit(name) for name in plugins if name.endswith(".inner")),
     ],
-    cmdclass={"build": BuildElsewhere, "build_py": BuildWithSchemas},
+    cmdclass={"build": BuildElsewhere, "build_py": BuildWithSchemas, "build_ext": BuildUnits},
     setup_requires=project["dependencies"],
 )

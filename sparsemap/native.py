@@ -1,6 +1,6 @@
 """Modules compiled from C beside the modules of a plugin (`setup.py`): loops for which NumPy needs many calls.
 
-`SPARSEMAP_NATIVE=0` in the environment leaves them out. Results are the same to the last bit.
+`SPARSEMAP_COMPILED=0` in the environment leaves them out. Results are the same to the last bit.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def state(folder: Path) -> str:
 
 def loaded(package: str, name: str) -> Any:
     """A compiled module of a package; None: what it does is NumPy's."""
-    if os.environ.get("SPARSEMAP_NATIVE", "1") == "0":
+    if os.environ.get("SPARSEMAP_COMPILED", "1") == "0":
         return None
     try:
         made = import_module(f"{package}.{name}")

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 CORE = ROOT / "sparsemap"
 PLUGINS = ROOT / "plugins"
 
-ROOMS = ("spec", "pieces", "problem", "searching", "study", "testing", "cli")
+ROOMS = ("inner", "spec", "pieces", "problem", "searching", "study", "testing", "cli")
 """Folders of the core in the order of the flow: a module imports from its own room and from those before it."""
 
 SHARED = ("csv_files", "errors", "extras", "files", "large_primes", "markdown", "plots", "primes", "writing")

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from sparsemap import Space
-from sparsemap.native import loaded
 from sparsemap.pieces.contracts import Genomes, PerDesign, PerGene, Rows
 
-breeding: Any = loaded(__package__, "breeding")
-"""How parents become children, in C, or None."""
 MAPPING = frozenset({"bounds", "order"})
 """Columns of designs that are loops."""
 

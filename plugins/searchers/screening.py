@@ -15,9 +15,10 @@ from itertools import product
 import numpy as np
 
 from sparsemap import Space
+from sparsemap.inner.arrays import exps, logs
 from sparsemap.pieces.contracts import Array, Genomes, Rows, Scored
 
-from .forecast import gaussian
+from .forecast import likeness, reduced
 
 MOST = 200
 """Designs that anything is told from, the best ones."""
@@ -41,7 +42,7 @@ def screened(space: Space, known: Scored, genomes: Genomes, count: int, unknown:
     every, first = np.concatenate([known.genomes, genomes]), len(known)
     ordered, free = ordered_of(space), space.high > space.low
     places = (every / np.maximum(space.high - space.low, 1))[:, ordered & free]
-    scores = np.log(known.scores)
+    scores = logs(known.scores)
     scores = (scores - scores.mean()) / (scores.std() or 1.0)
     kernel, noise = likeliest(places, every[:, ~ordered & free], scores)
     told = reduced(np.concatenate([kernel[:, :first] + noise * np.eye(len(kernel), first), scores[None]]))[first:]
@@ -74,50 +75,27 @@ def likeliest(places: Array, genes: Array, scores: Array) -> tuple[Array, float]
     share that nothing explains: those by which the scores (k,) of the first ones are likeliest."""
     known, found = len(scores), list[tuple[float, Array, float]]()
     for reach, alone in product(REACHES, ALONE):
-        kernel = (1.0 - alone) * likeness(places, genes, reach, APART * reach**2)
+        near = likeness(places, genes, len(places), reach, APART * reach**2)
+        kernel = (1.0 - alone) * (np.tril(near) + np.tril(near, -1).T)
         if alone:
             each = alone / (places.shape[1] + genes.shape[1])
             for place in places.T:
                 apart = np.abs(place[:, None] - place) / reach
-                kernel += each * (1.0 + apart) * np.exp(-apart)
+                kernel += each * (1.0 + apart) * exps(-apart)
             for gene in genes.T:
                 kernel += each * (gene[:, None] == gene)
         for noise in NOISES:
             given = np.concatenate([kernel[:known, :known] + noise * np.eye(known), scores[None]])
             rows = reduced(given)
             spread = math.log(max(float((rows[-1] ** 2).sum()) / known, 1e-300))
-            unlikely = round(known / 2 * spread + float(np.log(np.diagonal(rows)).sum()), DIGITS)
+            unlikely = round(known / 2 * spread + float(logs(np.diagonal(rows)).sum()), DIGITS)
             found.append((unlikely, kernel, noise))
     _, kernel, noise = min(found, key=lambda one: one[0])
     return kernel, noise
-
-
-def likeness(features: Array, genes: Array, reach: float, apart: float) -> Array:
-    """(n, n) how alike scores are by the distance of features (n, F); a gene (n, g) that differs adds `apart` to its square."""
-    found, length = np.empty((len(features), len(features))), (features**2).sum(axis=1)
-    given = (
-        np.ascontiguousarray(features),
-        length,
-        genes.T.astype(np.int16, order="C"),
-    )  # only whether they are alike matters
-    if gaussian is None or gaussian.alike(found, *given, reach, apart, np.exp) is None:
-        from .plain_forecast import likeness as plain
-
-        return plain(features, genes, len(features), reach, apart)[0]
-    return found
-
-
-def reduced(rows: Array) -> Array:
-    """Rows (m, n), of which the first n are a positive definite L L', times the inverse of L'; not above their diagonal."""
-    if gaussian is None or gaussian.reduced(rows) is None:
-        from .plain_forecast import reduced as plain
-
-        return plain(rows)
-    return rows
 
 
 def improvement(better: Array, spread: Array) -> Array:
     """(n,) by how much scores fall short of another, on the mean, that are expected to lie so much below it."""
     ratio = better / spread
     below = 0.5 * np.array([math.erfc(-x / math.sqrt(2.0)) for x in ratio.tolist()])
-    return better * below + spread * np.exp(-0.5 * ratio**2) / math.sqrt(2.0 * math.pi)
+    return better * below + spread * exps(-0.5 * ratio**2) / math.sqrt(2.0 * math.pi)

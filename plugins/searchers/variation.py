@@ -16,7 +16,7 @@ from sparsemap import Space
 from sparsemap.pieces.boundary import crossed, mutated
 from sparsemap.pieces.contracts import Array, Context, Crossover, Genomes, Mutation, PerDesign
 
-from .genes import breeding
+from . import breeding
 from .operators.segments import SegmentMove
 
 AGAIN = 0.45
@@ -69,11 +69,7 @@ class Variation:
         rng, count = context.rng, len(genomes)
         if not self.mutations:  # no gene has a choice
             return genomes.copy(), np.zeros(count, dtype=np.int64)
-        times, used = np.zeros((len(self.mutations), count), dtype=np.int64), np.empty(count, dtype=np.int64)
-        if breeding is None or breeding.times(times, used, self.ends, AGAIN, rng) is None:
-            from .plain_breeding import times as drawn
-
-            times, used = drawn(self.ends, AGAIN, count, rng)
+        times, used = breeding.times(self.ends, AGAIN, count, rng)
         if self.segments is not None:
             moves = np.zeros((len(context.space.slices), count), dtype=np.int64)
             moves[self.segments] = times

@@ -13,7 +13,7 @@ import numpy as np
 from sparsemap import Space
 from sparsemap.pieces.contracts import Context, Crossover, Genomes, Mutation, Scored, Selection
 
-from ..genes import breeding
+from .. import breeding
 
 
 class SegmentMoves(Mutation):
@@ -59,12 +59,7 @@ class SegmentCrossover(Crossover):
 
     def cross(self, pairs: Genomes, context: Context) -> Genomes:
         ends = np.array([part.stop for part in context.space.slices.values()])
-        children = np.empty((len(pairs), pairs.shape[2]), dtype=np.int64)
-        if breeding is None or breeding.cross(children, pairs, ends, context.rng) is None:
-            from ..plain_breeding import cross
-
-            return cross(pairs, ends, context.rng)
-        return children
+        return breeding.cross(pairs, ends, context.rng)
 
 
 @attrs.frozen(kw_only=True)
@@ -81,12 +76,7 @@ class GreedyRanking(Selection):
 
     def pick(self, parents: Scored, count: int, context: Context) -> Genomes:
         valid = parents.genomes[: max(1, np.count_nonzero(np.isfinite(parents.scores)))]
-        pairs = np.empty((count, 2, valid.shape[1]), dtype=np.int64)
-        if breeding is None or breeding.pick(pairs, valid, self.greed, np.power, context.rng) is None:
-            from ..plain_breeding import pick
-
-            return pick(valid, count, self.greed, context.rng)
-        return pairs
+        return breeding.pick(valid, count, self.greed, context.rng)
 
     def survive(self, parents: Scored, children: Scored, size: int) -> Scored:
         pool = Scored.join([parents, children])

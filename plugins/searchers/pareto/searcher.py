@@ -28,6 +28,7 @@ from sparsemap.pieces.contracts import (
 from sparsemap.problem.designs import Decoded
 from sparsemap.searching.front import Front, crowding, scaled
 
+from ..breeding import places as places_of
 from ..genes import Seen, neighbourhood
 from ..operators.segments import SegmentCrossover, SegmentMoves
 from ..operators.selection import Nsga2, values_of
@@ -139,7 +140,7 @@ class Nsga2Search(Searcher):
         aims = values @ weights.T
         aims[:, :BY_SCORE] = valid.scores[:, None]
         order = np.argsort(aims, axis=0, kind="stable")
-        places = (len(valid) * rng.random((count, 2)) ** self.greed).astype(np.int64)
+        places = places_of(len(valid), rng.random((count, 2)), self.greed)
         return valid.genomes[order[places, rng.integers(0, DIRECTIONS, size=count)[:, None]]]
 
 

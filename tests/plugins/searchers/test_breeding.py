@@ -1,64 +1,44 @@
-"""How parents become children is the same in C and in NumPy, and draws the same random numbers."""
+"""How often parents mutate, whom they mate with, and what their children take from either."""
 
 import numpy as np
 import pytest
-from sparsemap_plugins.searchers import plain_breeding
-from sparsemap_plugins.searchers.genes import breeding
-
-pytestmark = pytest.mark.skipif(breeding is None, reason="not compiled")
+from sparsemap_plugins.searchers import breeding
 
 
-def streams():
-    return np.random.default_rng(5), np.random.default_rng(5)
+@pytest.fixture
+def rng():
+    return np.random.default_rng(5)
 
 
-@pytest.mark.parametrize(("mutations", "count"), [(1, 1), (4, 72), (7, 0), (3, 500)])
-def test_how_often_each_genome_mutates(mutations, count):
-    own, other = streams()
-    ends = np.linspace(0.0, 1.0, mutations + 1)[1:]
-    times, first = np.zeros((mutations, count), dtype=np.int64), np.empty(count, dtype=np.int64)
-    assert breeding.times(times, first, ends, 0.45, own) == count
-    expected = plain_breeding.times(ends, 0.45, count, other)
-    assert np.array_equal(times, expected[0]) and np.array_equal(first, expected[1])
-    assert own.random() == other.random() and (count < 70 or times.max() > 1)
+def test_each_genome_mutates_once_and_some_again(rng):
+    times, first = breeding.times(np.array([0.25, 0.25, 1.0]), 0.45, 20_000, rng)
+    assert times.sum(axis=0).min() == 1 and np.all(times[first, np.arange(20_000)] >= 1)
+    assert times.mean(axis=1).tolist() == pytest.approx([0.25 / 0.55, 0.0, 0.75 / 0.55], rel=0.03, abs=1e-12)
+
+
+def test_no_genome_mutates_where_there_is_none(rng):
+    times, first = breeding.times(np.array([1.0]), 0.45, 0, rng)
+    assert times.shape == (1, 0) and first.shape == (0,)
 
 
 @pytest.mark.parametrize("ends", [[9], [2, 2, 5, 9], [0, 9]])
-def test_children_of_pairs(ends):
-    own, other = streams()
-    pairs = own.integers(0, 50, size=(60, 2, 9))
-    other.integers(0, 50, size=(60, 2, 9))
-    children = np.empty((60, 9), dtype=np.int64)
-    assert breeding.cross(children, pairs, np.array(ends), own) == 60
-    assert np.array_equal(children, plain_breeding.cross(pairs, np.array(ends), other))
-    assert own.random() == other.random()
+def test_half_of_the_children_take_whole_segments(ends, rng):
+    pairs = np.stack([np.zeros((4_000, 9), np.int64), np.ones((4_000, 9), np.int64)], axis=1)
+    children = breeding.cross(pairs, np.array(ends), rng)
+    parts = [part for part in np.split(children, ends[:-1], axis=1) if part.shape[1]]
+    whole = np.mean(np.all([(part == part[:, :1]).all(axis=1) for part in parts], axis=0))
+    by_chance = 0.5 ** (9 - len(parts))
+    assert whole == pytest.approx(0.5 + 0.5 * by_chance, abs=0.03)
+    assert children.mean(axis=0) == pytest.approx(0.5, abs=0.03)
 
 
 @pytest.mark.parametrize(("known", "greed"), [(1, 3.0), (64, 3.0), (33, 4.5)])
-def test_pairs_of_parents(known, greed):
-    own, other = streams()
-    genomes, pairs = np.arange(known * 6).reshape(known, 6), np.empty((80, 2, 6), dtype=np.int64)
-    assert breeding.pick(pairs, genomes, greed, np.power, own) == 80
-    assert np.array_equal(pairs, plain_breeding.pick(genomes, 80, greed, other)) and own.random() == other.random()
+def test_better_parents_mate_more_often(known, greed, rng):
+    genomes = np.arange(known)[:, None]
+    pairs = breeding.pick(genomes, 20_000, greed, rng)
+    assert pairs.shape == (20_000, 2, 1) and pairs.max() == known - 1
+    assert np.mean(pairs == 0) == pytest.approx(known ** (-1.0 / greed), abs=0.01)
 
 
-def test_what_does_not_fit_together_is_left_to_numpy_and_draws_nothing():
-    rng, some = np.random.default_rng(0), np.zeros((4, 6), dtype=np.int64)
-    state, one, pairs, ends = (
-        rng.bit_generator.state,
-        np.zeros(6, dtype=np.int64),
-        np.zeros((4, 2, 6), np.int64),
-        np.ones(4),
-    )
-    for found in (
-        breeding.times(some, one[1:], ends, 0.45, rng), breeding.times(some, one, ends[1:], 0.45, rng),
-        breeding.times(some, one, 0.9 * ends, 0.45, rng), breeding.times(some, one, ends, 1.0, rng),
-        breeding.times(some, one, ends, "x", rng), breeding.times(some, one, ends, 0.45, None), breeding.times(),
-        breeding.cross(some, pairs[1:], np.array([6]), rng), breeding.cross(some, pairs, np.array([5]), rng),
-        breeding.cross(some, pairs, np.zeros(0, np.int64), rng), breeding.cross(some, pairs, np.array([6]), rng.bit_generator),
-        breeding.pick(pairs, some[:0], 3.0, np.power, rng), breeding.pick(pairs, some, 2.0, np.power, rng),
-        breeding.pick(pairs, some[:, 1:], 3.0, np.power, rng), breeding.pick(pairs, some, 3.0, np.exp, rng),
-        breeding.pick(pairs, some.astype(float), 3.0, np.power, rng), breeding.pick(pairs, some, None, np.power, rng),
-    ):  # fmt: skip
-        assert found is None
-    assert rng.bit_generator.state == state
+def test_the_largest_number_drawn_is_a_parent_as_well():
+    assert breeding.places(10**9, np.array([0.0, 1.0 - 2.0**-53]), 1e-3).tolist() == [0, 10**9 - 1]

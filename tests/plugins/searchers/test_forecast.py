@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from sparsemap_plugins.searchers import forecast as module
-from sparsemap_plugins.searchers import plain_forecast, screening
 from sparsemap_plugins.searchers.forecast import FEWEST, MOST, Forecast
 from sparsemap_plugins.searchers.genes import Seen
 
@@ -73,61 +72,45 @@ def test_unseen_genomes_are_not_seen_by_being_asked_for():
 
 
 @pytest.mark.parametrize("names", [("mm1", "cloud"), ("conv4", "mobile"), ("batched-matmul-8x64x64x64", "clustered")])
-def test_a_promise_is_the_same_in_c(names, monkeypatch):
+def test_features_say_what_loops_move(names):
+    """Against counts of a loop nest written out."""
     problem = load_problem(*names, registry=REGISTRY)
-    forecast = Forecast.of(problem.space)
-    monkeypatch.setattr(plain_forecast, "DIGITS", 14)  # to nearly the last bit
-    monkeypatch.setattr(module, "FIGURES", np.append(module.FIGURES[:4], 1e14))
-    for known, count in ((200, 43), (1, 1), (60, 1)):
-        forecast.receive(*tried(problem, known, known))
-        designs, _ = tried(problem, count, 1)
-        rows = np.arange(0, count, 2)
-        found, told = forecast.promise(designs, rows), forecast._told(designs, rows)
-        with monkeypatch.context() as without:
-            without.setattr(module, "gaussian", None)
-            assert np.array_equal(forecast._told(designs, rows), told)
-            assert np.array_equal(forecast.promise(designs, rows), found)
+    forecast, (designs, _) = Forecast.of(problem.space), tried(problem, 5, 0)
+    columns, levels = designs.designs.columns, problem.mapping_levels
+    for row, told in enumerate(forecast._told(designs, np.arange(5))):
+        assert np.allclose(told, [*expected(problem, columns["bounds"][..., row], columns["order"][..., row], levels)])
 
 
-@pytest.mark.skipif(module.gaussian is None, reason="not compiled")
-def test_what_does_not_fit_together_is_left_to_numpy():
-    problem = load_problem("mm1", "cloud", registry=REGISTRY)
-    forecast = Forecast.of(problem.space)
-    forecast.receive(*tried(problem, 60, 0))
-    designs, _ = tried(problem, 7, 1)
-    columns, genomes = designs.designs.columns, designs.genomes
-    loops = [np.log2(columns["bounds"]), columns["order"], forecast.moves, forecast.is_spatial]
-    known = forecast.features, forecast.genes, forecast.scores
-    fine = [np.empty(5), np.arange(2, 7), *known, *loops, genomes, forecast.rest, module.FIGURES, np.exp]
-    assert module.gaussian.promise(*fine) == 5
-    for place, given in enumerate(fine):
-        for other in (None, "", *([given[None], given[..., :-1]] if isinstance(given, np.ndarray) else [np.add])):
-            if (place, getattr(other, "ndim", 0)) != (9, 2):  # more genes than are asked for
-                assert module.gaussian.promise(*fine[:place], other, *fine[place + 1 :]) is None, place
-    for place, beyond in ((10, 1000), (10, -1000), (1, 1), (1, -3), (6, 3)):
-        assert (
-            module.gaussian.promise(*fine[:place], fine[place] + fine[place].dtype.type(beyond), *fine[place + 1 :])
-            is None
-        )
+def expected(problem, bounds, order, levels):
+    yield from np.log(bounds).ravel() / 2.0
+    yield from (np.log(bounds[place]).sum() for place, level in enumerate(levels) if level.spatial)
+    in_time = [place for place, level in enumerate(levels) if not level.spatial]
+    for level in [*in_time[1:], len(levels)]:
+        moving = [[dim in tensor.dims for dim in problem.dims] for tensor in problem.tensors]
+        words = [np.log(bounds[level:, mine]).sum() for mine in moving] if level < len(levels) else [0.0] * len(moving)
+        yield from words if level < len(levels) else ()
+        for own, mine in zip(words, moving, strict=True):
+            nest = [(dim, bounds[place, dim]) for place in in_time if place < level for dim in order[place]]
+            while nest and not (mine[nest[-1][0]] and nest[-1][1] > 1):
+                nest.pop()
+            spread = [bounds[place, mine].prod() for place in range(level) if levels[place].spatial]
+            yield own + np.log([bound for _, bound in nest]).sum() + np.log(spread).sum()
 
 
 @pytest.mark.parametrize("size", [1, 2, 4, 67, 130])
-def test_rows_are_divided_by_the_factor_of_a_matrix(size, monkeypatch):
-    """In C, to the last bit, as in NumPy."""
+def test_rows_are_divided_by_the_factor_of_a_matrix(size):
     drawn, own = np.random.default_rng(0).normal(size=(2, size, size))
     matrix = drawn @ drawn.T + 0.01 * np.eye(size)
-    rows = np.concatenate([matrix, own])
-    found = screening.reduced(rows.copy())
-    monkeypatch.setattr(screening, "gaussian", None)
-    lower, again = np.linalg.cholesky(matrix), screening.reduced(rows.copy())
-    assert np.allclose(np.tril(again[:size]), lower) and np.allclose(again[size:] @ lower.T, own)
-    assert np.array_equal(np.tril(again[:size]), np.tril(found[:size])) and np.array_equal(again[size:], found[size:])
+    found, lower = module.reduced(np.concatenate([matrix, own])), np.linalg.cholesky(matrix)
+    assert np.allclose(np.tril(found[:size]), lower) and np.allclose(found[size:] @ lower.T, own)
 
 
 @pytest.mark.parametrize(("count", "width"), [(1, 1), (37, 0), (60, 9), (130, 3)])
-def test_likeness_is_the_same_in_c(count, width, monkeypatch):
+def test_designs_are_alike_by_distance_and_by_genes(count, width):
     rng = np.random.default_rng(0)
-    given = rng.random((count, width)), rng.integers(0, 3, size=(count, 5)), 0.5, 0.04
-    found = screening.likeness(*given)
-    monkeypatch.setattr(screening, "gaussian", None)
-    assert np.array_equal(found, screening.likeness(*given))
+    features, genes, known = rng.random((count, width)), rng.integers(0, 3, size=(count, 5)), max(count // 2, 1)
+    squared = ((features[:, None] - features) ** 2).sum(axis=2) + 0.04 * (genes[:, None] != genes).sum(axis=2)
+    far = np.sqrt(squared)[:, :known] / 0.5
+    matern = np.exp(-far) * (1.0 + far) + 0.3 * (features @ features[:known].T + 1.0)
+    lower = np.tri(count, known, dtype=bool)
+    assert np.allclose(module.likeness(features, genes, known, 0.5, 0.04, slope=0.3)[lower], matern[lower])

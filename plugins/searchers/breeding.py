@@ -1,9 +1,10 @@
-"""What `breeding.c` does, in NumPy."""
+"""How often parents mutate, whom they mate with, and what their children take from either."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from sparsemap.inner.arrays import powers
 from sparsemap.pieces.contracts import Array, Genomes, PerDesign
 
 
@@ -32,5 +33,10 @@ def cross(pairs: Genomes, ends: Array, rng: np.random.Generator) -> Genomes:
 
 def pick(genomes: Genomes, count: int, greed: float, rng: np.random.Generator) -> Genomes:
     """Pairs (count, 2, G) of genomes, the best first, each at a place u ** greed of them."""
-    first, second = (len(genomes) * rng.random((2, count)) ** greed).astype(np.int64)
+    first, second = places(len(genomes), rng.random((2, count)), greed)
     return np.stack([genomes[first], genomes[second]], axis=1)
+
+
+def places(known: int, drawn: Array, greed: float) -> Array:
+    """Places of parents among `known` ones, the best first, from numbers below 1 of any shape."""
+    return np.minimum((known * powers(drawn, greed)).astype(np.int64), known - 1)

@@ -1,0 +1,55 @@
+"""Inner loops: typed scalar Python, one text that CPython runs as it stands and that the build compiles with Cython.
+
+The modules of a folder named `inner` form one unit (`merging.py` merges them, `setup.py` compiles the result). `room`
+chooses between the unit and the modules; both give the same numbers to the last bit. `SPARSEMAP_COMPILED=0` in the
+environment chooses the modules, for a debugger, a coverage run or a machine without a compiler.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import zlib
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from ..errors import Mistake, PluginError
+
+LOG = logging.getLogger(__name__)
+HERE = Path(__file__).parent
+SHARED = HERE / "numbers.py"
+"""The module whose functions every unit has."""
+
+
+def room(package: str) -> Any:
+    """The public functions of all modules of a folder `inner`; PluginError if its unit was compiled from other sources."""
+    folder = Path(str(import_module(package).__file__)).parent
+    if os.environ.get("SPARSEMAP_COMPILED", "1") != "0":
+        try:
+            unit = import_module(f"{package}.unit")
+        except ImportError:
+            LOG.info("'%s' is not compiled and slow; with a C compiler, `pip install -e .` compiles it", package)
+        else:
+            if state(folder) == unit.SOURCES:
+                return unit
+            text = "is compiled from other sources; compile again with `pip install -e .`, or set SPARSEMAP_COMPILED=0"
+            raise PluginError([Mistake(str(unit.__file__), "", text)])
+    from .merging import in_order
+
+    own = [import_module(f"{package}.{part}") for part in in_order(parts_of(folder))]
+    return SimpleNamespace(**{name: getattr(part, name) for part in own for name in part.__all__})
+
+
+def parts_of(folder: Path) -> list[Path]:
+    """The modules of a folder by name; of this one, `numbers.py` alone."""
+    if folder == HERE:
+        return [SHARED]
+    return sorted(path for path in folder.glob("*.py") if path.name != "__init__.py")
+
+
+def state(folder: Path) -> str:
+    """The checksum of all that a unit of this folder is made from."""
+    texts = [*parts_of(folder), SHARED, *(HERE / name for name in ("merging.py", "primitives.py", "types.py"))]
+    return f"{zlib.crc32(b''.join(path.read_bytes() for path in texts)):08x}"

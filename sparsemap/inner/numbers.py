@@ -1,0 +1,162 @@
+"""Exponentials, logarithms and powers, the same to the last bit on every processor.
+
+NumPy and the C library choose other variants for other processors. These follow published methods: reduction to small
+arguments and minimax polynomials as in FDLIBM (Sun Microsystems, 1993), products without error after Dekker (1971).
+Errors are below one unit in the last place, below two for powers.
+"""
+
+from __future__ import annotations
+
+from .primitives import exponent, floor, inf, mantissa, two_to
+from .types import Pair, Real, Reals
+
+__all__ = ["exps", "logs", "powers"]
+
+LN2_HIGH = 6.93147180369123816490e-01
+LN2_LOW = 1.90821492927058770002e-10
+"""The logarithm of 2; the high part has zeros at its end, so that its products with exponents are exact."""
+ROOT_HALF = 0.70710678118654752440
+
+
+def exp_pair(high: Real, low: Real) -> Real:
+    """exp(high + low), |low| far below |high| or 0."""
+    if high != high:
+        return high
+    if high > 709.782712893384:
+        return inf
+    if high < -745.2:
+        return 0.0
+    k = floor(high / (LN2_HIGH + LN2_LOW) + 0.5)
+    y = reduced_exp(high, low, k)
+    if k > 1023.0:
+        return y * 2.0 * two_to(k - 1.0)
+    if k < -1021.0:
+        return y * two_to(k + 200.0) * two_to(-200.0)
+    return y * two_to(k)
+
+
+def reduced_exp(high: Real, low: Real, k: Real) -> Real:
+    """exp(high + low) over 2^k, from 0.7 to 1.5."""
+    top = high - k * LN2_HIGH
+    rest = k * LN2_LOW - low
+    r = top - rest
+    t = r * r
+    c = 6.61375632143793436117e-05 + t * (-1.65339022054652515390e-06 + t * 4.13813679705723846039e-08)
+    c = r - t * (1.66666666666666019037e-01 + t * (-2.77777777770155933842e-03 + t * c))
+    return 1.0 - ((rest - (r * c) / (2.0 - c)) - top)
+
+
+def decay(x: Real) -> Real:
+    """e^-x of x from 0 to 700, and of 700 beyond: a loop of it has no branches."""
+    x = -x if x < 700.0 else -700.0
+    k = floor(x / (LN2_HIGH + LN2_LOW) + 0.5)
+    return reduced_exp(x, 0.0, k) * two_to(k)
+
+
+def exp(x: Real) -> Real:
+    """e^x."""
+    return exp_pair(x, 0.0)
+
+
+def log(x: Real) -> Real:
+    """The natural logarithm; minus infinity of 0, NaN below."""
+    if x != x or x == inf:
+        return x
+    if x <= 0.0:
+        return -inf if x == 0.0 else inf - inf
+    k, m = exponent(x), mantissa(x)
+    if m < ROOT_HALF:
+        k, m = k - 1, 2.0 * m
+    f = m - 1.0
+    s = f / (2.0 + f)
+    z = s * s
+    w = z * z
+    odd = w * (3.999999999940941908e-01 + w * (2.222219843214978396e-01 + w * 1.531383769920937332e-01))
+    even = z * (
+        6.666666666666735130e-01
+        + w * (2.857142874366239149e-01 + w * (1.818357216161805012e-01 + w * 1.479819860511658591e-01))
+    )
+    half = 0.5 * f * f
+    return k * LN2_HIGH - ((half - (s * (half + (odd + even)) + k * LN2_LOW)) - f)
+
+
+def product(a: Real, b: Real) -> Pair:
+    """a b and what rounding lost of it; |a|, |b| below 1e150."""
+    p = a * b
+    c = 134217729.0 * a
+    a_high = c - (c - a)
+    a_low = a - a_high
+    c = 134217729.0 * b
+    b_high = c - (c - b)
+    b_low = b - b_high
+    return p, ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low
+
+
+def add(a: Real, b: Real) -> Pair:
+    """a + b and what rounding lost of it."""
+    s = a + b
+    t = s - a
+    return s, (a - (s - t)) + (b - t)
+
+
+def log_pair(x: Real) -> Pair:
+    """The logarithm of a normal number above 0, with some 65 bits: 2 (s + s^3 / 3 + ...) of s = (m - 1) / (m + 1)."""
+    k, m = exponent(x), mantissa(x)
+    if m < ROOT_HALF:
+        k, m = k - 1, 2.0 * m
+    f = m - 1.0
+    u, u_low = add(m, 1.0)
+    s = f / u
+    p, p_low = product(s, u)
+    s_low = (((f - p) - p_low) - s * u_low) / u
+    z, z_low = product(s, s)
+    z_low = z_low + 2.0 * s * s_low
+    c, c_low = product(s, z)
+    c_low = c_low + s * z_low + s_low * z
+    third, third_low = product(c, 0.33333333333333331483)
+    third_low = third_low + c_low * 0.33333333333333331483 + c * 1.85037170770859413132e-17
+    tail = 1.0 / 17.0 + z * (1.0 / 19.0 + z * (1.0 / 21.0 + z * (1.0 / 23.0 + z * (1.0 / 25.0 + z / 27.0))))
+    tail = 1.0 / 7.0 + z * (1.0 / 9.0 + z * (1.0 / 11.0 + z * (1.0 / 13.0 + z * (1.0 / 15.0 + z * tail))))
+    rest = s * z * z * (0.2 + z * tail)
+    total, lost = add(s, third)
+    low = lost + s_low + third_low + rest
+    top, lost = add(k * LN2_HIGH, 2.0 * total)
+    return top, lost + (2.0 * low + k * LN2_LOW)
+
+
+def power(x: Real, y: Real) -> Real:
+    """x^y of x from 0 on."""
+    if y == 0.0 or x == 1.0:
+        return 1.0
+    if x != x or y != y or x < 0.0:
+        return inf - inf
+    if x == 0.0 or x == inf:
+        return inf if (x == 0.0) == (y < 0.0) else 0.0
+    scale = 0.0
+    if x < 2.3e-308:
+        x, scale = x * two_to(60.0), 60.0
+    high, low = log_pair(x)
+    if scale > 0.0:
+        high = high - scale * (LN2_HIGH + LN2_LOW)
+    if high * y > 800.0 or high * y < -800.0:
+        return inf if high * y > 0.0 else 0.0
+    p, lost = product(high, y)
+    return exp_pair(p, lost + low * y)
+
+
+def exps(x: Reals, out: Reals) -> None:
+    """e^x of each of n numbers, (n,)."""
+    for i in range(x.shape[0]):
+        out[i] = exp(x[i])
+
+
+def logs(x: Reals, out: Reals) -> None:
+    """The natural logarithm of each of n numbers, (n,)."""
+    for i in range(x.shape[0]):
+        out[i] = log(x[i])
+
+
+def powers(x: Reals, y: Real, out: Reals) -> None:
+    """x^y of each of n numbers from 0 on, (n,)."""
+    for i in range(x.shape[0]):
+        out[i] = power(x[i], y)
