@@ -7,6 +7,7 @@ of the specs, for which it needs what SparseMap needs when it runs. Everything e
 import atexit
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -62,13 +63,16 @@ class BuildUnits(build_ext):
             ext.sources = [str(text.with_suffix(".c"))]
             if translate(str(text), full_module_name=ext.name, output_file=ext.sources[0]).num_errors:
                 raise RuntimeError(f"{ext.name}: Cython does not compile {text}")
+            written = Path(ext.sources[0]).read_text("utf-8")
+            wide = re.sub(r"(?m)^static void (__pyx_f_\w+\()", r"static WIDE void \1", written)  # see `primitives.py`
+            Path(ext.sources[0]).write_text(wide, "utf-8")
         super().build_extension(ext)
 
 
 def unit(package: str) -> Extension:
     """The compiled unit of a folder `inner`; without a compiler CPython runs its modules, with the same numbers."""
     folder = Path(package.replace("sparsemap_plugins", "plugins").replace(".", "/"))
-    flags = [] if os.name == "nt" else ["-O3", "-g0", "-ffp-contract=off", "-fno-math-errno"]
+    flags = [] if os.name == "nt" else ["-O3", "-g0", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
     if flags and platform.machine() == "x86_64":
         flags.append("-msse4.1")
     return Extension(f"{package}.unit", sorted(map(str, folder.glob("*.py"))), optional=True, extra_compile_args=flags)

@@ -24,7 +24,7 @@ print("\\n" + json.dumps({"files": sorted(filter(None, files)), "numpy": "numpy"
     ("arguments", "limit", "numpy"),
     [
         (["--help"], 3_300, False),
-        (["search", "mm3", "cloud", "--budget", "300"], 16_800 if native.kernel else 21_700, True),
+        (["search", "mm3", "cloud", "--budget", "300"], 16_950 if native.kernel else 21_700, True),
     ],
     ids=lambda value: " ".join(value[:3]) if isinstance(value, list) else "",
 )

@@ -23,6 +23,8 @@ REACH, APART = 2.0, 0.1
 """Distance over which scores are alike, 1 is a standard deviation of all features; its square for a gene that differs."""
 NOISE, DARING = 0.01, 4.0
 """Variance that nothing explains, as a share; standard deviations below what is expected that count as a promise."""
+SAME = 1e-9
+"""Deviations up to this one are the rounding of features that are all equal."""
 DIGITS = 3
 """A promise is rounded so far: designs that the features do not tell apart keep their order on every machine."""
 
@@ -66,7 +68,7 @@ class Forecast:
         """(rows,) what designs at these rows may well score, lower is better: so many deviations below what is expected."""
         count, width = self.features.shape
         spread, scores = self.features.std(axis=0), self.scores - self.scores.mean()
-        spread = np.where(spread > 0.0, spread, 1.0) * np.sqrt(width)
+        spread = np.where(spread > SAME, spread, 1.0) * np.sqrt(width)
         features = (np.concatenate([self.features, self._told(designs, rows)]) - self.features.mean(axis=0)) / spread
         genes = np.concatenate([self.genes, designs.genomes[rows][:, self.rest]])
         near, length = likeness(features, genes, count, REACH, APART, slope=1.0 / width), (features**2).sum(axis=1)

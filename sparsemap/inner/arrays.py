@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..arrays import Array
 from . import room
 
+Array: TypeAlias = np.ndarray[Any, Any]
 UNIT = room(__package__)
 
 

@@ -55,6 +55,12 @@ cdef extern from *:
     #include <math.h>
     #include <stdint.h>
     #include <string.h>
+    /* Functions called from Python are compiled for two kinds of processor: no fused operations, the same numbers. */
+    #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
+    #define WIDE __attribute__((target_clones("avx2", "default")))
+    #else
+    #define WIDE
+    #endif
     static inline long long whole_of(double x) { return (long long)x; }
     static inline double two_to_of(double k) { /* what the sum has in its last bits is the exponent of the result */
         double sum = k + 4503599627371519.0, found; /* 2^52 + 1023 */

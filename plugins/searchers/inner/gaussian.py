@@ -108,17 +108,29 @@ def alike(
 
 def reduce(rows: Reals2, columns: Reals2) -> None:
     """Rows (m, n), of which the first n are a positive definite L L', times the inverse of L', in place; what stands above
-    the diagonal stays. Scratch: (n, n)."""
+    the diagonal stays. Four columns at a time, which halves what goes to memory and back. Scratch: (n, n)."""
     for i in range(rows.shape[0]):
-        for k in range(min(i, rows.shape[1])):
-            x = rows[i, k] / columns[k, k]
-            rows[i, k] = x
-            end = rows.shape[1]
-            if i < end:
-                columns[k, i] = x
-                end = i + 1
-            for j in range(k + 1, end):
-                rows[i, j] -= x * columns[k, j]
+        count = min(i, rows.shape[1])
+        end = min(i + 1, rows.shape[1])
+        for start in range(0, count, 4):
+            stop = min(start + 4, count)
+            for k in range(start, stop):
+                x = rows[i, k] / columns[k, k]
+                rows[i, k] = x
+                if i < rows.shape[1]:
+                    columns[k, i] = x
+                for j in range(k + 1, stop if stop == start + 4 else end):
+                    rows[i, j] -= x * columns[k, j]
+            if stop == start + 4:
+                a, b, c, d = rows[i, start], rows[i, start + 1], rows[i, start + 2], rows[i, start + 3]
+                for j in range(stop, end):
+                    rows[i, j] = (
+                        rows[i, j]
+                        - a * columns[start, j]
+                        - b * columns[start + 1, j]
+                        - c * columns[start + 2, j]
+                        - d * columns[start + 3, j]
+                    )
         if i < rows.shape[1]:
             columns[i, i] = sqrt(rows[i, i])
             rows[i, i] /= columns[i, i]
