@@ -123,7 +123,6 @@ setup(
         compiled("analytic", "bounds"),
         compiled("analytic", "fast"),
         compiled("analytic", "kernel", "nest", "tables", "tiles", "counts", "cost", "waiting"),
-        compiled("analytic", "maxima"),
         compiled("analytic", "units"),
         compiled("densities", "chances"),
         compiled("encodings", "moves"),

@@ -1,5 +1,5 @@
-"""What was compiled from C: the loops of `fast.c`, the steps of the bound in `bounds.c`, the rows of `maxima.c`, the sums of
-`units.c`, and the model of `kernel.c`, which `compiled.py` asks. What they do not know, and all without them, is NumPy's."""
+"""What was compiled from C: the loops of `fast.c`, the steps of the bound in `bounds.c`, the sums of `units.c`,
+and the model of `kernel.c`, which `compiled.py` asks. What they do not know, and all without them, is NumPy's."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ bounds: Any = loaded(__package__, "bounds")
 """The module, or None."""
 fast: Any = loaded(__package__, "fast")
 kernel: Any = loaded(__package__, "kernel")
-maxima: Any = loaded(__package__, "maxima")
 units: Any = loaded(__package__, "units")
 """The same."""
 

@@ -16,7 +16,7 @@ from sparsemap import Space
 from sparsemap.pieces.boundary import crossed, mutated
 from sparsemap.pieces.contracts import Array, Context, Crossover, Genomes, Mutation, PerDesign
 
-from . import breeding
+from . import mating
 from .operators.segments import SegmentMove
 
 AGAIN = 0.45
@@ -69,7 +69,7 @@ class Variation:
         rng, count = context.rng, len(genomes)
         if not self.mutations:  # no gene has a choice
             return genomes.copy(), np.zeros(count, dtype=np.int64)
-        times, used = breeding.times(self.ends, AGAIN, count, rng)
+        times, used = mating.times(self.ends, AGAIN, count, rng)
         if self.segments is not None:
             moves = np.zeros((len(context.space.slices), count), dtype=np.int64)
             moves[self.segments] = times

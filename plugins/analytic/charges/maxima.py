@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparsemap import Occupancy
+from sparsemap.inner.arrays import exps
 from sparsemap.pieces.contracts import box
 from sparsemap.pieces.contracts.base import Array, Rows
 
-from .. import native
+from ..inner import functions
 from ..occupancy.lookup import Number, Table, fingerprint
 from ..occupancy.shared import SHARED
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from ..prepared import ModelTables
 
 LANES = 2.0 ** np.arange(-2, 31)
-"""Numbers of units for which the maximum of a tile is tabulated, the smallest a quarter."""
+"""Numbers of units for which the maximum of a tile is tabulated, from a quarter on, as `inner/maxima.py` has them."""
 TAILS = 2.0 ** -np.arange(0.0, 21.0)
 """Shares of the units for which thresholds of a tile are."""
 SHAPES = 128
@@ -98,15 +99,13 @@ class WorkTiles(Rowed):
     def _row(self, looks: int, shape: tuple[int, ...]) -> Array:
         """Maxima of `lanes` units, moments, values and shares."""
         k, p = self._shape(shape)
-        words, tails = float(max(math.prod(shape), looks)), TAILS * (1.0 - 1e-9)
-        if native.maxima is not None:
-            found = np.empty(self.table.width)
-            given = k, p, looks, words, float(self.lanes[0]), len(self.lanes), tails, (np.power, np.log1p, np.expm1)
-            if native.maxima.work(*given, found) is not None:
-                return found
-        from .maxima_uncompiled import work_row
-
-        return work_row(k, p, looks, words, self.lanes, tails)
+        values, found = np.empty_like(k), np.empty(self.table.width)
+        functions.fewer_taken(k, looks, float(max(math.prod(shape), looks)), values)
+        if (values[1:] < values[:-1]).any():
+            order = np.argsort(values, kind="stable")
+            values, p = values[order], p[order]
+        functions.work(values, p, TAILS * (1.0 - 1e-9), len(self.lanes), np.empty((3, MERGED)), found)
+        return found
 
     def _shape(self, shape: tuple[int, ...]) -> tuple[Array, Array]:
         """Occupancies of a tile, and their shares."""
@@ -137,16 +136,18 @@ class MetPlaces(Rowed):
     def _row(self, places: float, chance: float) -> Array:
         mean, spread = places * chance, math.sqrt(places * chance * (1.0 - chance))
         low, high = max(0.0, math.floor(mean - 9 * spread - 9)), min(places, math.ceil(mean + 12 * spread + 30))
-        if high - low <= WINDOW and native.maxima is not None:
-            odds, found = (math.log(chance), math.log1p(-chance)), np.empty(len(self.lanes))
-            given = places, odds, low, high, float(self.lanes[0]), len(self.lanes)
-            if native.maxima.met(*given, (np.exp, np.log, np.log1p, np.expm1), found) is not None:
-                return found
-        from .maxima_uncompiled import met_row
+        found, shares = np.empty(len(self.lanes)), np.empty((3, MERGED))
+        if high - low > WINDOW:
+            k = np.linspace(low, high, WINDOW)
+            p = exps(-0.5 * ((k - mean) / spread) ** 2)
+            functions.mean_maxima(k / places, p / p.cumsum()[-1], len(self.lanes), shares, found)
+        else:
+            functions.meetings(places, chance, low, len(self.lanes), *np.empty((2, int(high - low) + 1)), shares, found)
+        return found
 
-        return met_row(places, chance, low, high, self.lanes)
 
-
+MERGED = 256
+"""Values of a distribution that are told apart, at most: steps of a tenth of a standard deviation."""
 WINDOW = 1 << 16
 """The most numbers of places with something that are listed; of more, some at equal steps, as normal numbers have them."""
 _AT = np.linspace(-9.0, 9.0, 6001)

@@ -13,7 +13,7 @@ import numpy as np
 from sparsemap import Space
 from sparsemap.pieces.contracts import Context, Crossover, Genomes, Mutation, Scored, Selection
 
-from .. import breeding
+from .. import mating
 
 
 class SegmentMoves(Mutation):
@@ -59,7 +59,7 @@ class SegmentCrossover(Crossover):
 
     def cross(self, pairs: Genomes, context: Context) -> Genomes:
         ends = np.array([part.stop for part in context.space.slices.values()])
-        return breeding.cross(pairs, ends, context.rng)
+        return mating.cross(pairs, ends, context.rng)
 
 
 @attrs.frozen(kw_only=True)
@@ -76,7 +76,7 @@ class GreedyRanking(Selection):
 
     def pick(self, parents: Scored, count: int, context: Context) -> Genomes:
         valid = parents.genomes[: max(1, np.count_nonzero(np.isfinite(parents.scores)))]
-        return breeding.pick(valid, count, self.greed, context.rng)
+        return mating.pick(valid, count, self.greed, context.rng)
 
     def survive(self, parents: Scored, children: Scored, size: int) -> Scored:
         pool = Scored.join([parents, children])

@@ -28,8 +28,8 @@ from sparsemap.pieces.contracts import (
 from sparsemap.problem.designs import Decoded
 from sparsemap.searching.front import Front, crowding, scaled
 
-from ..breeding import places as places_of
 from ..genes import Seen, neighbourhood
+from ..mating import places as places_of
 from ..operators.segments import SegmentCrossover, SegmentMoves
 from ..operators.selection import Nsga2, values_of
 from ..variation import Variation

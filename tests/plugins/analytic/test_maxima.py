@@ -1,18 +1,19 @@
-"""Rows of expected maxima in C are those of NumPy, to the last bit; what C does not know is left to NumPy."""
+"""Expected maxima of work, and thresholds: against sums written out in NumPy."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import math
 
 import numpy as np
 import pytest
-from sparsemap_plugins.analytic import native
-from sparsemap_plugins.analytic.charges.maxima import LANES, MetPlaces, WorkTiles
-from test_native import COMPILER, built
+from sparsemap_plugins.analytic.charges.maxima import LANES, MERGED, TAILS, MetPlaces, WorkTiles
+from sparsemap_plugins.analytic.inner import functions, maxima
 
-SOURCE = Path(native.__file__).with_name("maxima.c")
-MET = [(n, chance) for n in (1.0, 7.0, 735.0, 54000.0, 5e6) for chance in (1e-9, 0.0139, 0.5, 0.9999)]
-WORK = [(looks, words) for looks in (1, 2, 35, 5000) for words in (1, 35, 257, 3000)]
+MET = [(n, chance) for n in (1.0, 7.0, 735.0, 54000.0) for chance in (1e-9, 0.0139, 0.5, 0.9999)]
+WORK = [(looks, words) for looks in (1, 2, 35, 5000) for words in (1, 35, 250)]
+
+PRECISE = np.array([1e-3, 1e-7, *[1e-9] * 20])
+"""A share that reaches a value is rounded, which its fourth root, for a quarter of a unit, makes larger."""
 
 
 class Falling:
@@ -30,64 +31,68 @@ class Unordered(Falling):
         return np.roll(np.arange(tile[0] + 1.0), 1), np.ones(tile[0] + 1)
 
 
-def rows(compiled, occupancy=None) -> list[np.ndarray]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(native, "maxima", compiled)
-        tiles, met = WorkTiles(occupancy or Falling(), LANES[:22]), MetPlaces(LANES[:22])
-        return [*(tiles._row(looks, (words,)) for looks, words in WORK), *(met._row(*one) for one in MET)]
-
-
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory):
-    if native.maxima is None and COMPILER is None:
-        pytest.skip("no C compiler")
-    return native.maxima or built(SOURCE.read_text(), tmp_path_factory.mktemp("maxima"), "maxima")
+def largest(values, p):
+    """(LANES[:22],) means of the maximum, by 1 - (1 - share)^n of every n on its own."""
+    reaches = np.minimum(np.cumsum(p[::-1])[::-1], 1.0)
+    with np.errstate(divide="ignore"):
+        chances = [-np.expm1(n * np.log1p(-reaches)) for n in LANES[:22]]
+    return [np.sum(chance * np.diff(values, prepend=0.0)) for chance in chances]
 
 
 @pytest.mark.parametrize("occupancy", [Falling(), Unordered()])
-def test_rows_are_the_same_to_the_last_bit(occupancy, compiled) -> None:
-    pairs = zip(rows(compiled, occupancy), rows(None, occupancy), strict=True)
-    assert all(one.tobytes() == other.tobytes() for one, other in pairs)
+@pytest.mark.parametrize(("looks", "words"), WORK)
+def test_a_row_of_work_is_what_the_distribution_says(looks, words, occupancy) -> None:
+    k, p = occupancy.distribution((words,))
+    values = 1.0 - (1.0 - np.minimum(np.maximum(looks, k) / max(words, looks), 1.0)) ** np.minimum(looks, k)
+    order = np.argsort(values, kind="stable")
+    values, p = values[order], (p / p.sum())[order]
+    row = WorkTiles(occupancy, LANES[:22])._row(looks, (words,))
+    assert np.allclose(row[:22], largest(values, p), rtol=PRECISE)
+    assert np.allclose(row[22:24], [np.sum(p * values**2), p[values > 0.0].sum()], rtol=1e-12)
+    reaches = np.array([p[values >= value].sum() for value in values])
+    for share, value, reached in zip(
+        TAILS * (1.0 - 1e-9), row[24 : 24 + len(TAILS)], row[24 + len(TAILS) :], strict=True
+    ):
+        assert value == pytest.approx(
+            values[np.flatnonzero(np.cumsum(p[::-1])[::-1] >= share)].max(initial=values[0]), rel=1e-12
+        )
+        alike = reaches[np.isclose(values, value, rtol=1e-13)]
+        assert alike.min() - 1e-9 <= reached <= alike.max() + 1e-9
 
 
-def test_maxima_of_twice_as_many_are_those_of_the_formula() -> None:
-    """1 - (1 - share)^n, for every n on its own."""
-    k, p = Falling().distribution((35,))
-    reaches = np.cumsum((p / p.sum())[::-1])[::-1]
-    expected = [np.sum((1.0 - (1.0 - reaches) ** n) * np.diff(k / 35.0, prepend=0.0)) for n in LANES[:22]]
-    assert np.allclose(WorkTiles(Falling(), LANES[:22])._row(1, (35,))[:22], expected, rtol=1e-12)
+@pytest.mark.parametrize(("places", "chance"), MET)
+def test_operands_meet_at_as_many_places_as_a_binomial_distribution_says(places, chance) -> None:
+    mean, spread = places * chance, math.sqrt(places * chance * (1.0 - chance))
+    k = np.arange(max(0.0, math.floor(mean - 9 * spread - 9)), min(places, math.ceil(mean + 12 * spread + 30)) + 1.0)
+    gone = [math.lgamma(places + 1.0) - math.lgamma(x + 1.0) - math.lgamma(places - x + 1.0) for x in k]
+    p = np.exp(np.array(gone) + k * math.log(chance) + (places - k) * math.log1p(-chance))
+    found = MetPlaces(LANES[:22])._row(places, chance)
+    assert np.allclose(found, largest(k / places, p / p.sum()), rtol=np.maximum(PRECISE, 2e-3 * (len(k) > MERGED)))
 
 
-def test_arrays_that_do_not_fit_each_other_are_left_to_numpy(compiled) -> None:
-    k, out = np.arange(3.0), np.empty(4 + 2 + 2)
-    work = [k, k, 1, 2.0, 0.25, 4, np.ones(1), (np.power, np.log1p, np.expm1), out]
-    assert compiled.work(*work) == 3
-    for place, value in {0: k[:2], 1: None, 5: 5, 6: np.ones(2), 7: (np.power,), 8: np.empty(3)}.items():
-        assert compiled.work(*work[:place], value, *work[place + 1 :]) is None
-    met = [9.0, (-1.0, -1.0), 0.0, 9.0, 0.25, 4, (np.exp, np.log, np.log1p, np.expm1), np.empty(4)]
-    assert compiled.met(*met) == 10
-    for place, value in {0: None, 1: (1.0,), 2: np.nan, 3: 1e9, 5: 5, 6: (np.exp,), 7: np.empty((4, 1))}.items():
-        assert compiled.met(*met[:place], value, *met[place + 1 :]) is None
+def test_of_very_many_places_the_normal_distribution_says_how_many_meet() -> None:
+    row = MetPlaces(LANES[:22])._row(1e13, 0.5)
+    assert row[2] == pytest.approx(0.5, rel=1e-9) and np.all(np.diff(row) > 0.0)
 
 
-MUTANTS = [
-    ("most = size > 1 ? max2(most, own) : own", "most = own + 1e-16"),
-    ("min2(total, 1.0)", "total + 1e-16"),
-    ("(2.0 - w[i])", "2.0"),
-    ("values[i] >= values[i - 1]", "1"),
-    ("s.y[at - 1] == s.y[at]", "0"),
-    ("s.reaches[at + 1] >= tail[j]", "s.reaches[at + 1] > tail[j] * 1.5"),
-    ("values[i] > 0.0 ? p[i] : 0.0", "p[i]"),
-]
+def test_neighbours_of_equal_values_stay_in_order() -> None:
+    values, p, shares = np.full(1000, 0.3), 0.99 ** np.arange(1000.0), np.empty((3, MERGED))
+    assert maxima.merge(values, p / p.sum(), shares) == 250
+    assert np.all(np.diff(shares[0, :250]) >= 0.0) and shares[1, 0] <= 1.0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("number", range(len(MUTANTS)))
-def test_an_error_in_the_rows_is_noticed(number, tmp_path) -> None:
-    (before, after), text = MUTANTS[number], SOURCE.read_text()
-    assert text.count(before) == 1
-    wrong = built(text.replace(before, after), tmp_path, "maxima")
-    pairs = [
-        pair for which in (Falling(), Unordered()) for pair in zip(rows(wrong, which), rows(None, which), strict=True)
-    ]
-    assert any(one.tobytes() != other.tobytes() for one, other in pairs)
+@pytest.mark.parametrize(("power", "of"), [(0.0, 0.0), (1.0, 0.3), (5.0, 0.999), (4097.0, 0.9999), (1e9, 1.0 - 1e-10)])
+def test_powers_by_squares(power, of) -> None:
+    assert maxima.whole_power(of, power) == pytest.approx(of**power, rel=1e-13 * max(power, 1.0) ** 0.5)
+
+
+def test_rows_are_the_same_compiled_and_as_they_stand() -> None:
+    k, p, out = np.arange(700.0), np.full(700, 1 / 700), []
+    for loops in (functions, maxima):
+        values, row, met, one = np.empty(700), np.empty(12 + 2 * len(TAILS)), np.empty(10), np.empty(10)
+        loops.fewer_taken(k, 35.0, 900.0, values)
+        loops.work(values, p, TAILS, 10, np.empty((3, MERGED)), row)
+        loops.meetings(5e4, 0.01, 400.0, 10, *np.empty((2, 300)), np.empty((3, MERGED)), met)
+        loops.mean_maxima(k, p, 10, np.empty((3, MERGED)), one)
+        out.append([values.tobytes(), row.tobytes(), met.tobytes(), one.tobytes()])
+    assert out[0] == out[1]
