@@ -117,9 +117,9 @@ class CountComparison:
         return _mean([_less(found[whole], found[less]) for found in self.paid if less in found])
 
     def _readable(self, problem: Problem) -> bool:
-        """Whether the codes of the design can be written under the problem's cost model."""
+        """Whether the codes of the design can be written under the problem's cost model, even if it does not fit."""
         try:
-            found = problem.evaluator.evaluate_designs(self.sim.designs.take(slice(0, 1)))
+            found = problem.evaluator.evaluate_designs(self.sim.designs.take(slice(0, 1)), detail=True)
         except SpecError:  # a format without a codec
             return False
         return not any(reason.startswith(UNREADABLE) for reason in found.reasons_of(0))
