@@ -121,7 +121,6 @@ setup(
     },
     ext_modules=[
         compiled("analytic", "bounds"),
-        compiled("analytic", "fast"),
         compiled("analytic", "kernel", "nest", "tables", "tiles", "counts", "cost", "waiting"),
         compiled("analytic", "units"),
         compiled("densities", "chances"),

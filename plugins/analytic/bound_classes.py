@@ -13,10 +13,10 @@ from sparsemap.primes import Divisors
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.evaluation import Evaluation
 
-from . import native
 from .bound import LowerBound
 from .bound_tiles import OuterTiles, TileGrid
 from .bound_words import LeastWords
+from .inner import functions
 from .layout import Layout
 
 DRAWN = 512
@@ -75,12 +75,9 @@ class ClassTable:
         """(B,) class of each design."""
         bounds, order = designs.columns["bounds"], designs.columns["order"]
         found = np.empty(bounds.shape[-1], dtype=np.int64)
-        given = found, bounds, order, self.layout.sizes, *self.options, self.index
-        if native.fast is not None and native.fast.classes(*given) is not None:
-            return found
-        from .bound_uncompiled import classes
-
-        return classes(bounds, order, self.layout.sizes, self.grid.options, self.index)
+        given = np.ascontiguousarray(bounds), np.ascontiguousarray(order), self.layout.sizes
+        functions.classes(*given, *self.options, self.index, found)
+        return found
 
     def holds(self, number: int) -> bool:
         """Whether the tile may fit."""
@@ -99,10 +96,7 @@ class ClassTable:
         at = [np.searchsorted(option, self.grid.extents[d, tiles]) for d, option in enumerate(self.grid.options)]
         given = rng.random((self.layout.D, len(tiles), DRAWN)), np.array(at), *self.inside, energy, mine
         found = np.empty(len(tiles), dtype=np.int64)
-        if native.fast is None or native.fast.cheapest(found, *given) is None:
-            from .bound_uncompiled import cheapest
-
-            found = cheapest(*given)
+        functions.cheapest(*given, found)
         fits = np.isfinite(energy[mine, found])
         wanted, loop = self.grid.extents[:, found], loops[mine, found].astype(np.int64)
         columns = self._exchanged(designs, 1, wanted, loop)
@@ -117,11 +111,6 @@ class ClassTable:
         spatial = [m.spatial for m in self.layout.problem.mapping_levels[outer:]]
         giving = sorted(range(1, len(part)), key=lambda group: (spatial[group], group))
         whole = part.prod(axis=0)
-        wanted = np.ascontiguousarray(wanted)  # columns that were picked are not
-        given = part, turns, whole, wanted, loop, *self.primes, np.array(giving)
-        if native.fast is not None and native.fast.moved(*given) is not None:
-            return {"bounds": bounds, "order": order}
-        from .bound_uncompiled import move
-
-        move(part, turns, self.layout.sizes, wanted, loop, giving)
+        given = part, turns, whole, np.ascontiguousarray(wanted), loop, *self.primes, np.array(giving)
+        functions.move(*given, np.empty((3, len(part)), dtype=np.int64))
         return {"bounds": bounds, "order": order}

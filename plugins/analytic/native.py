@@ -1,4 +1,4 @@
-"""What was compiled from C: the loops of `fast.c`, the steps of the bound in `bounds.c`, the sums of `units.c`,
+"""What was compiled from C: the steps of the bound in `bounds.c`, the sums of `units.c`,
 and the model of `kernel.c`, which `compiled.py` asks. What they do not know, and all without them, is NumPy's."""
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from sparsemap.native import loaded
 
 bounds: Any = loaded(__package__, "bounds")
 """The module, or None."""
-fast: Any = loaded(__package__, "fast")
 kernel: Any = loaded(__package__, "kernel")
 units: Any = loaded(__package__, "units")
 """The same."""

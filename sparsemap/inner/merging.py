@@ -2,7 +2,8 @@
 
 A module of the subset holds a docstring, imports from `sparsemap.inner` or of its neighbours, constants and functions.
 Functions named in `__all__` can be called from Python, the others are inlined. Annotations become Cython's types
-(`types.py`), constants their values. What goes beyond the subset is a MergeError that names file and line.
+(`types.py`), arrays that nobody writes into are constant, and constants become their values. What goes beyond the subset
+is a MergeError that names file and line.
 """
 
 from __future__ import annotations
@@ -49,8 +50,9 @@ def merged(folder: Path) -> str:
     parts = parts_of(folder)
     paths = [*([] if folder == HERE else [SHARED]), *(folder / f"{name}.py" for name in in_order(parts))]
     homes, body, returns = dict[str, Path](), list[ast.stmt](), dict(primitives.RETURNS)
+    written = _written([node for path in paths for node in ast.parse(path.read_text("utf-8")).body])
     for path in paths:
-        part = _Part(path, path in parts, returns)
+        part = _Part(path, path in parts, returns, written)
         for name in part.names:
             if homes.setdefault(name, path) != path:
                 raise MergeError(f"{path}: '{name}' is defined in {homes[name]} as well")
@@ -60,11 +62,32 @@ def merged(folder: Path) -> str:
     return f'{head}\n{primitives.C}\nSOURCES = "{state(folder)}"\n\n{text}\n'
 
 
+def _written(nodes: list[ast.stmt]) -> set[tuple[str, int]]:
+    """Functions, and places of the arrays among their arguments that they or functions they call write into."""
+    functions = {node.name: node for node in nodes if isinstance(node, ast.FunctionDef)}
+    found = set[tuple[str, int]]()
+    while True:
+        known = len(found)
+        for name, function in functions.items():
+            own = {argument.arg: place for place, argument in enumerate(function.args.args)}
+            for node in ast.walk(function):
+                match node:
+                    case ast.Subscript(value=ast.Name(id=array), ctx=ast.Store()) if array in own:
+                        found.add((name, own[array]))
+                    case ast.Call(func=ast.Name(id=called), args=given):
+                        passed = [(place, one.id) for place, one in enumerate(given) if isinstance(one, ast.Name)]
+                        found |= {(name, own[at]) for place, at in passed if at in own and (called, place) in found}
+        if len(found) == known:
+            return found
+
+
 class _Part(ast.NodeTransformer):
     """The functions of one module."""
 
-    def __init__(self, path: Path, open_to_python: bool, returns: dict[str, str]) -> None:
-        self.path, self.body, self.returns = path, list[ast.stmt](), returns
+    def __init__(
+        self, path: Path, open_to_python: bool, returns: dict[str, str], written: set[tuple[str, int]]
+    ) -> None:
+        self.path, self.body, self.returns, self.written = path, list[ast.stmt](), returns, written
         self.values, self.doors, self.kinds = dict[str, ast.expr](), set[str](), dict[str, str]()
         for node in ast.parse(path.read_text("utf-8")).body:
             self._take(node)
@@ -99,9 +122,12 @@ class _Part(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         self.kinds = {}
-        for argument in node.args.args:
+        for place, argument in enumerate(node.args.args):
             self.kinds[argument.arg] = "" if argument.annotation is None else ast.unparse(argument.annotation)
             argument.annotation = self._type(self.kinds[argument.arg], argument)
+            if isinstance(argument.annotation, ast.Subscript) and (node.name, place) not in self.written:
+                of = _expression(f"cython.const[{ast.unparse(argument.annotation.value)}]")
+                argument.annotation = ast.Subscript(of, argument.annotation.slice, ast.Load())
         given = len(self.kinds)
         statements = [part for part in ast.walk(node) if isinstance(part, ast.stmt)]
         for part in sorted(statements, key=lambda part: part.lineno):
@@ -153,7 +179,7 @@ class _Part(ast.NodeTransformer):
             case ast.Subscript(value=ast.Attribute(attr="shape")):
                 return "Whole"
             case ast.Subscript(value=ast.Name(id=name)) if name in self.kinds:
-                return "Real" if self.kinds[name].startswith("Real") else "Whole"
+                return "Real" if self.kinds[name].startswith(("Real", "Float")) else "Whole"
             case ast.BinOp(op=ast.Div()):
                 return "Real"
             case ast.BoolOp() | ast.Compare() | ast.UnaryOp(op=ast.Not()):

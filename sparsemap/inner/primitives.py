@@ -7,11 +7,11 @@ from math import inf, sqrt
 
 from .types import Real, Whole
 
-__all__ = ["ceil", "exponent", "floor", "inf", "mantissa", "sqrt", "two_to", "whole"]
+__all__ = ["ceil", "exponent", "floor", "hashed", "inf", "mantissa", "sqrt", "two_to", "whole", "wrapped"]
 
-RETURNS = dict.fromkeys(["ceil", "floor", "mantissa", "sqrt", "two_to"], "Real") | {
-    "exponent": "Whole",
-    "whole": "Whole",
+RETURNS = {
+    **dict.fromkeys(["ceil", "floor", "mantissa", "sqrt", "two_to"], "Real"),
+    **dict.fromkeys(["exponent", "hashed", "whole", "wrapped"], "Whole"),
 }
 """What each gives."""
 
@@ -46,6 +46,16 @@ def mantissa(x: Real) -> Real:
     return math.frexp(x)[0]
 
 
+def wrapped(a: Whole, b: Whole, c: Whole) -> Whole:
+    """a + b c modulo 2^64, from -2^63 on."""
+    return (int(a) + int(b) * int(c) + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+def hashed(key: Whole, bits: Whole) -> Whole:
+    """Below 2^bits: the first bits of a key times 2^64 over the golden ratio (Knuth, volume 3, 6.4)."""
+    return int(key) * 0x9E3779B97F4A7C15 % (1 << 64) >> (64 - bits)
+
+
 C = """
 cimport cython
 from libc.math cimport ceil, floor, sqrt
@@ -71,10 +81,18 @@ cdef extern from *:
         return found;
     }
     static inline long long exponent_of(double x) { int k; frexp(x, &k); return k; }
+    static inline long long wrapped_of(long long a, long long b, long long c) {
+        return (long long)((uint64_t)a + (uint64_t)b * (uint64_t)c);
+    }
+    static inline long long hashed_of(long long key, long long bits) {
+        return (long long)((uint64_t)key * 0x9E3779B97F4A7C15u >> (64 - bits));
+    }
     static inline double mantissa_of(double x) { int k; return frexp(x, &k); }
     '''
     double inf "INFINITY"
     long long whole "whole_of"(double x) noexcept nogil
+    long long wrapped "wrapped_of"(long long a, long long b, long long c) noexcept nogil
+    long long hashed "hashed_of"(long long key, long long bits) noexcept nogil
     double two_to "two_to_of"(double k) noexcept nogil
     long long exponent "exponent_of"(double x) noexcept nogil
     double mantissa "mantissa_of"(double x) noexcept nogil

@@ -13,6 +13,7 @@ Pair: TypeAlias = tuple[float, float]
 Reals: TypeAlias = NDArray[np.float64]
 Reals2: TypeAlias = NDArray[np.float64]
 Reals3: TypeAlias = NDArray[np.float64]
+Floats2: TypeAlias = NDArray[np.float32]
 Wholes: TypeAlias = NDArray[np.int64]
 Wholes2: TypeAlias = NDArray[np.int64]
 Small3: TypeAlias = NDArray[np.int8]
@@ -26,6 +27,7 @@ COMPILED = {
     "Reals": "cython.double[::1]",
     "Reals2": "cython.double[:, ::1]",
     "Reals3": "cython.double[:, :, ::1]",
+    "Floats2": "cython.float[:, ::1]",
     "Wholes": "cython.longlong[::1]",
     "Wholes2": "cython.longlong[:, ::1]",
     "Small3": "cython.schar[:, :, ::1]",

@@ -23,8 +23,14 @@ def merged(folder, **texts):
 def test_locals_get_types_and_constants_their_values(tmp_path):
     text = "LIMIT = 2.5\n\ndef f(x: Reals, n: Whole) -> Real:\n    total = 0.0\n    for i in range(n):\n        total += x[i]\n"
     found = merged(tmp_path, part="__all__ = ['f']\n" + text + "    return min(total, LIMIT)\n")
-    assert "def f(x: cython.double[::1], n: cython.longlong) -> cython.double:" in found
+    assert "def f(x: cython.const[cython.double][::1], n: cython.longlong) -> cython.double:" in found
     assert "total: cython.double\n" in found and "i: cython.longlong\n" in found and "min(total, 2.5)" in found
+
+
+def test_arrays_that_are_written_into_are_no_constants(tmp_path):
+    inner = "def fill(x: Reals) -> None:\n    x[0] = 1.0\n\n"
+    found = merged(tmp_path, part=inner + "def outer(x: Reals, y: Reals) -> None:\n    fill(x)\n")
+    assert "def outer(x: cython.double[::1], y: cython.const[cython.double][::1])" in found
 
 
 def test_modules_follow_those_they_import(tmp_path):

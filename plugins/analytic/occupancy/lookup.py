@@ -9,7 +9,7 @@ import numpy as np
 
 from sparsemap.pieces.contracts.base import Array, Rows
 
-from .. import native
+from ..inner import functions
 
 Row = TypeVar("Row", bound=tuple[Any, ...])
 """A named tuple; its fields are columns."""
@@ -24,11 +24,8 @@ class Number(NamedTuple):
 ODD = [2 * int(x) + 1 - (1 << 63) for x in np.random.default_rng(20250101).integers(0, 1 << 63, 64)]
 """Fixed odd multipliers, one per component of a fingerprint."""
 FACTORS = np.array(ODD)
-MIX = 0x9E3779B97F4A7C15 - (1 << 64)
 FIRST = 1 << 10
 """Places of an empty table."""
-SPARSE = 4
-"""Places per row, at least, as in `fast.c`: nearly all keys are found at the first place."""
 
 
 def take(named: Row, rows: Rows | slice) -> Row:
@@ -48,13 +45,12 @@ def fingerprint(parts: Array | Sequence[Array], first: int = 0) -> Array:
 
     Two different keys share one with a probability of about n^2 / 2^64 for n keys: 10^-9 for a hundred thousand.
     """
-    if native.fast is not None:
-        found = np.empty(len(parts[0]), dtype=np.int64)
-        if native.fast.fingerprint(found, FACTORS, first, list(parts)) is not None:
-            return found
-    key = parts[0].astype(np.int64) * ODD[first]
-    for i, part in enumerate(parts[1:], first + 1):
-        key += part.astype(np.int64) * ODD[i]
+    key = np.zeros(len(parts[0]), dtype=np.int64)
+    for factor, part in zip(ODD[first:], parts, strict=False):
+        if part.dtype == np.float64:
+            functions.mix_reals(key, np.ascontiguousarray(part), factor)
+        else:
+            functions.mix_wholes(key, np.ascontiguousarray(part, dtype=np.int64), factor)
     return key | 1  # 0 is an empty place
 
 
@@ -77,6 +73,11 @@ class Table(Generic[Row]):
     def size(self) -> int:
         """Numbers kept."""
         return self.data.size + self.places.size
+
+    @property
+    def bits(self) -> int:
+        """Of the number of a place."""
+        return len(self.places).bit_length() - 1
 
     def clear(self) -> None:
         self.count = 0
@@ -108,13 +109,7 @@ class Table(Generic[Row]):
         """The row of every key, and where those that are new come first, which have the next rows."""
         (rows, new), count, full = np.empty((2, len(keys)), dtype=np.int64), 0, True
         while full:
-            found = None
-            if native.fast is not None:
-                found = native.fast.enter(keys, self.places, self.count + count, rows, new[count:])
-            if found is None:
-                from .lookup_uncompiled import enter
-
-                found = enter(keys, self.places, self.count + count, rows, new[count:])
+            found = functions.enter(keys, self.places, self.bits, self.count + count, rows, new[count:])
             full = found < 0
             count += -1 - found if full else found
             if full:
@@ -124,10 +119,7 @@ class Table(Generic[Row]):
     def _spread(self) -> None:
         """Takes four times the places."""
         taken, self.places = self.places[self.places[:, 0] != 0], np.zeros((4 * len(self.places), 2), dtype=np.int64)
-        if native.fast is None or native.fast.place(taken, self.places) is None:
-            from .lookup_uncompiled import place
-
-            place(taken, self.places)
+        functions.place(taken, self.places, self.bits)
 
     def _add(self, values: Row | Array, count: int) -> None:
         start, self.count = self.count, self.count + count

@@ -305,7 +305,7 @@ def test_designs_of_several_chips_and_threads(kernel, monkeypatch):
 def test_a_search_finds_the_same_design(setting, kernel, monkeypatch):
     """With all that is compiled, and with nothing of it."""
     best = []
-    for modules in ({"kernel": kernel}, dict.fromkeys(("fast", "kernel", "units"))):
+    for modules in ({"kernel": kernel}, dict.fromkeys(("kernel", "units"))):
         for name, module in modules.items():
             monkeypatch.setattr(native, name, module)
         SHARED.clear()

@@ -1,0 +1,65 @@
+"""Keys of rows of whole numbers, and the places of keys in a table (`occupancy/lookup.py`)."""
+
+from __future__ import annotations
+
+from sparsemap.inner.primitives import hashed, whole, wrapped
+from sparsemap.inner.types import Real, Reals, Whole, Wholes, Wholes2
+
+__all__ = ["enter", "mix_reals", "mix_wholes", "place"]
+
+SPARSE = 4
+"""Places per row, at least: nearly all keys are found at the first place."""
+
+
+def mix_wholes(keys: Wholes, values: Wholes, factor: Whole) -> None:
+    """Adds values (n,) times a factor to keys (n,), modulo 2^64."""
+    for i in range(keys.shape[0]):
+        keys[i] = wrapped(keys[i], values[i], factor)
+
+
+def mix_reals(keys: Wholes, values: Reals, factor: Whole) -> None:
+    """The same of whole numbers as reals; all that no int64 holds are alike."""
+    for i in range(keys.shape[0]):
+        keys[i] = wrapped(keys[i], held(values[i]), factor)
+
+
+def held(x: Real) -> Whole:
+    """A whole number as one, or an odd one beyond all that a table is asked for."""
+    return whole(x) if x > -9.2e18 and x < 9.2e18 else 4611686018427387905
+
+
+def enter(keys: Wholes, places: Wholes2, bits: Whole, count: Whole, rows: Wholes, new: Wholes) -> Whole:
+    """The row (n,) of every key (n,) of a table with 2^bits places: (places, 2) keys and rows. New keys get the next rows
+    from `count` on, and `new` says where each comes first. Returns how many these are; where places got few, -1 less."""
+    found = 0
+    for i in range(keys.shape[0]):
+        at = place_of(places, bits, keys[i])
+        if at < 0:
+            return -1 - found
+        if places[at, 0] == 0:
+            if (count + found + 1) * SPARSE > places.shape[0] or found == new.shape[0]:
+                return -1 - found
+            places[at, 0] = keys[i]
+            places[at, 1] = count + found
+            new[found] = i
+            found += 1
+        rows[i] = places[at, 1]
+    return found
+
+
+def place(pairs: Wholes2, places: Wholes2, bits: Whole) -> None:
+    """Distinct keys with their rows (n, 2) find their places, of which there are more."""
+    for i in range(pairs.shape[0]):
+        at = place_of(places, bits, pairs[i, 0])
+        places[at, 0] = pairs[i, 0]
+        places[at, 1] = pairs[i, 1]
+
+
+def place_of(places: Wholes2, bits: Whole, key: Whole) -> Whole:
+    """Where a key is, or the first place that is free for it; -1: there is none."""
+    at = hashed(key, bits)
+    for _ in range(places.shape[0]):
+        if places[at, 0] == key or places[at, 0] == 0:
+            return at
+        at = (at + 1) & (places.shape[0] - 1)
+    return -1
