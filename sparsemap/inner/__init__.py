@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import zlib
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,7 +31,7 @@ def room(package: str) -> Any:
         try:
             unit = import_module(f"{package}.unit")
         except ImportError:
-            LOG.info("'%s' is not compiled and slow; with a C compiler, `pip install -e .` compiles it", package)
+            _explain()
         else:
             if state(folder) == unit.SOURCES:
                 return unit
@@ -40,6 +41,14 @@ def room(package: str) -> Any:
 
     own = [import_module(f"{package}.{part}") for part in in_order(parts_of(folder))]
     return SimpleNamespace(**{name: getattr(part, name) for part in own for name in part.__all__})
+
+
+@cache
+def _explain() -> None:
+    """Once in a process."""
+    LOG.warning(
+        "inner loops run as plain Python, some twenty times slower: get a C compiler, then install SparseMap again"
+    )
 
 
 def parts_of(folder: Path) -> list[Path]:

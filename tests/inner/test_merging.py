@@ -64,6 +64,21 @@ def test_a_unit_of_other_sources_is_not_used(monkeypatch):
         core.room("sparsemap_plugins.searchers.inner")
 
 
+def test_one_message_explains_why_loops_are_slow(monkeypatch, caplog):
+    def missing(name, found=core.import_module):
+        if name.endswith(".unit"):
+            raise ImportError(name)
+        return found(name)
+
+    monkeypatch.setattr(core, "import_module", missing)
+    core._explain.cache_clear()
+    for _ in range(2):
+        assert core.room("sparsemap_plugins.searchers.inner").alike is gaussian.alike
+    assert [record.getMessage() for record in caplog.records] == [
+        "inner loops run as plain Python, some twenty times slower: get a C compiler, then install SparseMap again"
+    ]
+
+
 def test_modules_run_as_they_stand(monkeypatch):
     monkeypatch.setenv("SPARSEMAP_COMPILED", "0")
     plain = core.room("sparsemap_plugins.searchers.inner")
