@@ -209,6 +209,7 @@ SAME_WORD = {
         ("energy", "delay", "power", "area", "seconds", "edp_js"), "a cost; its objective is called like it"
     ),
     "gated": "what becomes of an access or a compute; the charge for it is called like it",
+    "view": "how a workload is searched, a field of it; an operation is called like it",
     "stay": "how many tensors a plan keeps on chip; a charge is called like it",
 }
 """Words that the core needs for something else than the piece of that name, and for what."""

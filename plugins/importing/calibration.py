@@ -12,6 +12,7 @@ import numpy as np
 from sparsemap.arrays import read_arrays
 from sparsemap.errors import SpecError, unknown
 from sparsemap.files import shown
+from sparsemap.pieces.contracts.base import Array
 
 from .model_file import OnnxModel
 from .onnx_package import onnx_of, reported
@@ -25,9 +26,9 @@ NARROW = 0.01
 """Densities that differ by less over all samples are one number, their mean."""
 
 
-def measured(model: OnnxModel, path: Path, tensors: Mapping[str, str]) -> Iterator[dict[str, float]]:
-    """By tensor the share of nonzeros in one sample after the other, up to 32; the value of a tensor names the constant
-    that says what stands for zero in it, if one does.
+def measured(model: OnnxModel, path: Path, tensors: Mapping[str, str]) -> Iterator[dict[str, Array]]:
+    """By tensor the share of nonzeros of every channel in one sample after the other, up to 32; the value of a tensor names
+    the constant that says what stands for zero in it, if one does.
 
     The file is an .npz with an array per input of the model, samples first. They are run one at a time by the reference
     of the package `onnx`, or as many as the model takes where its batch is fixed.
@@ -63,10 +64,16 @@ def measured(model: OnnxModel, path: Path, tensors: Mapping[str, str]) -> Iterat
         for sample in range(count):
             part = slice(sample * step, (sample + 1) * step)
             found = run.run(list(tensors), {name: array[part].astype(kinds[name]) for name, array in arrays.items()})
-            counts = [np.count_nonzero(array != zeros.get(name, 0)) for name, array in zip(tensors, found, strict=True)]
-            # a tensor of zeros counts as having one, since densities are above 0
-            shares = (max(int(count), 1) / array.size for count, array in zip(counts, found, strict=True))
-            yield dict(zip(tensors, shares, strict=True))
+            pairs = zip(tensors, found, strict=True)
+            yield {name: _by_channel(array != zeros.get(name, 0)) for name, array in pairs}
+
+
+def _by_channel(nonzero: Array) -> Array:
+    """Shares of nonzeros: channels are the second axis of images, the last one of rows. A tensor of zeros counts as having
+    one, since densities are above 0."""
+    channels = 1 if nonzero.ndim > 3 else nonzero.ndim - 1
+    shares = nonzero.mean(tuple(axis for axis in range(nonzero.ndim) if axis != channels))
+    return shares if shares.any() else np.full_like(shares, 1 / nonzero.size)
 
 
 def density(shares: Sequence[float]) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,23 +23,28 @@ if TYPE_CHECKING:
 @click.option(
     "--batch", type=click.IntRange(1), help="Samples at a time, where the model leaves it open.  [default: 1]"
 )
-@click.option("--dim", "dims", multiple=True, metavar="NAME=N", help="Size of a named dimension of an input.")
+@click.option("--dim", "dims", multiple=True, metavar="NAME=N", help="Size of an open dimension, or of TENSOR:AXIS.")
+@click.option("--branch", "branches", multiple=True, metavar="IF=then|else", help="What an If runs, where data decide.")
+@click.option("--loop", "loops", multiple=True, metavar="LOOP=N", help="Steps of a Loop, where data decide.")
 @click.option(
     "--activations", default="range", show_default=True, metavar="range|dense|FILE.npz",
     help="Densities of activations: 0.1 to 1 behind a ReLU; 1; or measured on samples, an array per input.",
 )  # fmt: skip
-@click.option("--densities", type=click.Choice(["measured", "dense"]), default="measured", show_default=True)
+@click.option(
+    "--densities", default="measured", show_default=True, metavar="measured|dense|SHARE|N:M", help="Of weights.",
+)  # fmt: skip
+@click.option("--prune", default="", metavar="N:M", help="Prune the weights first, as the verb `prune` does by size.")
 @click.option("--save-weights", is_flag=True, help="Write sparse weights beside the file, as `data` densities.")
 @click.option("--network", default="", metavar="NETWORK", help="Name or file that has the layers of a file of weights.")
 @click.option("--overwrite", is_flag=True, help="Replace the file, and with --run results of other searches.")
-@click.option("--strict", is_flag=True, help="Fail where a node that multiplies or joins layers is left out.")
+@click.option("--allow-missing", is_flag=True, help="Leave out what multiplies and cannot be imported, and say so.")
 @run_options
 @click.option("-q", "--quiet", is_flag=True)
 @json_option
 def import_model(
-    model: Path, out: Path | None, batch: int | None, dims: tuple[str, ...], activations: str, densities: str,
-    save_weights: bool, network: str, overwrite: bool, strict: bool, hardware: str, designs: int | None, quiet: bool,
-    as_json: bool,
+    model: Path, out: Path | None, batch: int | None, dims: tuple[str, ...], branches: tuple[str, ...],
+    loops: tuple[str, ...], activations: str, densities: str, prune: str, save_weights: bool, network: str,
+    overwrite: bool, allow_missing: bool, hardware: str, designs: int | None, quiet: bool, as_json: bool,
 ) -> ModelImport:  # fmt: skip
     """Read MODEL, an ONNX file, as a network with the densities of its weights.
 
@@ -52,9 +57,15 @@ def import_model(
     from sparsemap.pieces.loading import load
     from sparsemap.problem.network import nodes_of
 
-    from .importer import ModelImport, import_model, import_weights
+    from .folding import ImportChoices
+    from .importer import ModelImport, import_weights
+    from .model_import import import_model
 
-    registry, out, save_weights = load(), out or Path(f"{model.stem}.toml"), save_weights or bool(hardware)
+    registry, out, save_weights = (
+        load(),
+        out or Path(f"{model.stem}.toml"),
+        save_weights or bool(hardware and not prune),
+    )
     if out.exists() and not overwrite:
         going = ", with which --run goes on where it stopped" if hardware else ""
         raise click.UsageError(f"{out} exists; name another file (-o), or overwrite it (--overwrite{going})")
@@ -75,35 +86,65 @@ def import_model(
         raise click.UsageError("--network is for weights (.safetensors, .npz); an ONNX model has its own layers")
     else:
         found = ModelImport(model, out, registry, save_weights, progress)
+        choices = ImportChoices(
+            batch=batch, dims=_pairs("--dim", dims), loops=_pairs("--loop", loops),
+            branches=_pairs("--branch", branches, ("then", "else")),
+        )  # fmt: skip
         try:
-            import_model(found, batch, _sizes(dims), activations, densities)
+            import_model(found, choices, activations, densities)
         except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as error:
             text = f"cannot be imported: it has what nobody expected ({type(error).__name__}: {error})"
             raise SpecError.at(str(model), "", text) from error
     progress("")
-    if strict and found.skipped:
-        raise SparseMapError("\n".join(found.notes))
+    if found.skipped and not allow_missing:
+        missing = "\n".join(found.missing())
+        raise SparseMapError(f"{missing}\nnothing is written; --allow-missing imports the rest")
     found.write()
     if as_json:
         click.echo(json.dumps({"file": str(out), "notes": found.notes, **found.table}, indent=2, default=str))
     elif not quiet:
         output.show(output.table(found.rows()) + "\n\n" + "\n".join(found.summary()) + "\n")
+        if not network:
+            output.show("\n" + output.table(found.work()) + "\n")
         click.echo(f"wrote {readable(str(out))}")
     for note in found.notes:
         output.say(f"note: {note}", "yellow")
-    if hardware:
+    if prune:
+        _prune(found, prune, hardware, designs)
+    elif hardware:
         run_written(out, hardware, designs, out.parent / "runs", overwrite)
     return found
 
 
-def _sizes(dims: tuple[str, ...]) -> dict[str, int]:
-    sizes = {}
-    for text in dims:
-        name, equals, size = text.rpartition("=")
-        if not equals or not name or not size.isdecimal() or not 0 < int(size) < 2**31:
-            raise click.BadParameter(f"found {text!r}, expected NAME=N with a whole number", param_hint="--dim")
-        sizes[name] = int(size)
-    return sizes
+def _prune(found: ModelImport, pattern: str, hardware: str, designs: int | None) -> None:
+    """Gives the weights of a model to the verb `prune`, with the network that was written."""
+    import numpy as np
+
+    from sparsemap.writing import replacing
+
+    ctx = click.get_current_context()
+    root = ctx.find_root().command
+    verb = root.get_command(ctx, "prune") if isinstance(root, click.Group) else None
+    if verb is None or found.model is None:
+        raise click.UsageError("--prune needs an ONNX model, and the plugin that has the verb `prune`")
+    folder = found.out.parent / f"{found.out.stem}-pruned"
+    with replacing(folder / "weights.npz") as temporary, open(temporary, "wb") as file:
+        np.savez(file, allow_pickle=False, **found.weights())
+    more = {"method": "nm-only", "criterion": "l1", "pattern": pattern, "network": str(found.out), "out": folder}
+    ctx.invoke(verb, source=str(folder / "weights.npz"), hardware=hardware, designs=designs, **more)
+
+
+def _pairs(option: str, texts: tuple[str, ...], words: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Whole numbers, or one of some words, by name."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.rpartition("=")
+        fits = value in words if words else value.isdecimal() and 0 < int(value) < 2**31
+        if not equals or not name or not fits:
+            expected = f"NAME={'|'.join(words)}" if words else "NAME=N with a whole number"
+            raise click.BadParameter(f"found {text!r}, expected {expected}", param_hint=option)
+        found[name] = value if words else int(value)
+    return found
 
 
 VERBS = (import_model,)

@@ -14,15 +14,18 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import numpy as np
 
 from sparsemap.errors import SpecError
 from sparsemap.files import check_file, shown
 from sparsemap.pieces.contracts.base import Array
 
-from .onnx_package import FILE_BYTES, dims_text, has_graphs, onnx_of, reported, told
+from .onnx_package import FILE_BYTES, attributes_of, dims_text, has_graphs, onnx_of, reported, told
 
 WORDS = 1 << 24
 """What may be computed of a small file, over all constants of a model; a larger file may compute more."""
+EQUAL = 1 << 31
+"""The same of words that are all alike, which take no memory."""
 WORDS_PER_BYTE = 16
 """Words that may be computed per byte of the file and its tensors: 4-bit weights pass some nodes before they are used."""
 NODES, BYTES_PER_NODE = 5_000, 1_000
@@ -42,59 +45,90 @@ COMPUTED = frozenset(
 )
 """Operators whose work follows from the words that they make (or, for products, from the shapes)."""
 
-MOVED = frozenset(("Identity", "Cast", "DequantizeLinear", "Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze"))
+ARRANGED = frozenset(("Identity", "Cast", "Transpose", "Reshape", "Flatten", "Squeeze", "Unsqueeze"))
+"""Those that put the words of their first input in another order or type."""
+MOVED = ARRANGED | {"DequantizeLinear"}
 """Those that make a word of every word of their first input."""
 
 
-@attrs.frozen(kw_only=True)
+@attrs.define(kw_only=True)
 class Constants:
     """The tensors of a file by name, and the nodes between them."""
 
     path: Path
-    tensors: dict[str, Any]
-    """As in the file."""
-    makers: Mapping[str, Any]
-    """By tensor, the node that computes it."""
     proto: Any
     """The model, which says the versions of its operators."""
     file_bytes: int
     """Of the model and of its tensors in files of their own."""
-    _spent: dict[str, int] = attrs.field(factory=lambda: {"words": 0, "nodes": 0})
+    tensors: dict[str, Any] = attrs.field(factory=dict)
+    """As in the file."""
+    makers: dict[str, Any] = attrs.field(factory=dict)
+    """By tensor, the node that computes it."""
+    missing: set[str] = attrs.field(factory=set)
+    """Tensors whose words are not there: the file says their shapes alone, or lies elsewhere."""
+    _spent: dict[str, int] = attrs.field(factory=lambda: {"words": 0, "nodes": 0, "equal": 0})
 
     @classmethod
     def of(cls, proto: Any, path: Path) -> Constants:
         """SpecError for a tensor with impossible dimensions, or one whose words are not in the files."""
-        tensors = {tensor.name: tensor for tensor in proto.graph.initializer}
-        makers: dict[str, Any] = {}
-        for node in proto.graph.node:
-            if node.op_type == "Constant" and len(node.attribute) == 1 and node.attribute[0].HasField("t"):
-                tensors[node.output[0]] = node.attribute[0].t
-            elif (node.op_type == "Constant" or node.input) and not has_graphs(node):
-                known = all(name in tensors or name in makers for name in node.input if name)
-                if known:
-                    makers |= dict.fromkeys(filter(None, node.output), node)
-        size = sum(_external(tensor, name, path) for name, tensor in tensors.items()) + os.path.getsize(path)
-        return cls(path=path, tensors=tensors, makers=makers, proto=proto, file_bytes=size)
+        found = cls(path=path, proto=proto, file_bytes=os.path.getsize(path))
+        for tensor in proto.graph.initializer:
+            found.add(tensor.name, tensor)
+        return found
+
+    def add(self, name: str, tensor: Any) -> None:
+        """SpecError for one whose words are not where it says."""
+        found = _external(tensor, name, self.path)
+        if found is None or (not found and _bare(tensor)):
+            self.missing.add(name)
+        self.file_bytes += found or 0
+        self.tensors[name] = tensor
+
+    def made(self, node: Any) -> None:
+        """Takes a node, which may be one between constants."""
+        computed = (node.op_type == "Constant" or node.input) and not has_graphs(node)
+        if computed and all(name in self for name in node.input if name):
+            self.makers |= dict.fromkeys(filter(None, node.output), node)
+
+    def readable(self, name: str) -> bool:
+        """Whether the words of a constant are there."""
+        if name not in self.makers:
+            return name not in self.missing
+        given = {text for node in self._needed(name) for text in node.input}
+        return not self.missing.intersection(given)
 
     def __contains__(self, name: str) -> bool:
         return name in self.tensors or name in self.makers
 
-    def root(self, name: str) -> str:
+    def _alike(self, name: str, node: Any, shape: tuple[int, ...]) -> Array:
+        """Words that are all the same one."""
+        self._spent["equal"] += math.prod(shape)
+        if self._spent["equal"] > EQUAL:
+            text = f"takes {self._spent['equal']:,} words or more to compute; the limit for this file is {EQUAL:,}"
+            raise SpecError.at(shown(self.path), f"constant '{name}'", text)
+        value = attributes_of(node).get("value")
+        word = np.float32(0) if value is None else onnx_of("onnx.numpy_helper").to_array(value).reshape(())
+        return np.broadcast_to(word, shape)
+
+    def root(self, name: str, through: frozenset[str] = MOVED) -> str:
         """The constant whose words this one has, all of them, maybe in another order or type."""
-        while (node := self.makers.get(name)) is not None and node.op_type in MOVED:
+        while (node := self.makers.get(name)) is not None and node.op_type in through:
             name = node.input[0]
         return name
 
     def value(self, name: str, shapes: Mapping[str, tuple[int, ...]]) -> Array:
         """The words of a constant; those that nodes make are computed, if that is little enough."""
         if name in self.tensors:
-            return self._read(name)
+            return self.read(name)
+        root = self.makers.get(self.root(name, ARRANGED))
+        if root is not None and root.op_type == "ConstantOfShape" and name in shapes:
+            return self._alike(name, root, shapes[name])
         needed = self._needed(name)
         self._check(name, needed, shapes)
         found: dict[str, Array] = {}
         for node in needed:
-            given = {text: found[text] if text in found else self._read(text) for text in node.input if text}
-            found.update(zip(node.output, self._computed(node, given), strict=True))
+            given = {text: found[text] if text in found else self.read(text) for text in node.input if text}
+            found.update(zip(node.output, self.computed(node, given), strict=True))
         return found[name]
 
     def _needed(self, name: str) -> list[Any]:
@@ -132,7 +166,7 @@ class Constants:
                 if words * summed > MACS:
                     raise wrong(f"takes {words * summed:,} multiplications, at most {MACS:,} are done")
 
-    def _read(self, name: str) -> Array:
+    def read(self, name: str) -> Array:
         with reported(shown(self.path), f"tensor '{name}'", "cannot be read"):
             tensor = self.tensors[name]
             if tensor.data_location == tensor.EXTERNAL:
@@ -142,22 +176,29 @@ class Constants:
                 tensor = loaded
             return onnx_of("onnx.numpy_helper").to_array(tensor)
 
-    def _computed(self, node: Any, given: Mapping[str, Array]) -> list[Array]:
+    def computed(self, node: Any, given: Mapping[str, Array]) -> list[Array]:
         """The outputs of one node, from the reference of the package."""
         onnx = onnx_of()
         inputs = [onnx.ValueInfoProto(name=name) for name in given]
         outputs = [onnx.ValueInfoProto(name=name) for name in node.output]
         graph = onnx.helper.make_graph([node], "node", inputs, outputs)
         versions = self.proto.opset_import
-        if node.op_type == "DequantizeLinear":  # the reference begins with version 19, and older ones compute the same
-            versions = [onnx.helper.make_opsetid("", max(19, *(item.version for item in versions)))]
+        if node.op_type == "DequantizeLinear":  # blocks begin with version 21, and older ones compute the same
+            versions = [onnx.helper.make_opsetid("", max(21, *(item.version for item in versions)))]
         with reported(shown(self.path), told(node)):
             single = onnx.helper.make_model(graph, opset_imports=versions, ir_version=max(self.proto.ir_version, 9))
             return onnx_of("onnx.reference").ReferenceEvaluator(single).run(None, dict(given))
 
 
-def _external(tensor: Any, name: str, path: Path) -> int:
-    """Bytes of a tensor in a file of its own; 0 for one that lies in the model. SpecError if they are not there."""
+def _bare(tensor: Any) -> bool:
+    """Whether a tensor of the model says its shape alone."""
+    stored = (tensor.raw_data, tensor.float_data, tensor.int32_data, tensor.int64_data, tensor.double_data)
+    return math.prod(tensor.dims) > 0 and not any(map(len, (*stored, tensor.uint64_data, tensor.string_data)))
+
+
+def _external(tensor: Any, name: str, path: Path) -> int | None:
+    """Bytes of a tensor in a file of its own; 0 for one that lies in the model, None where there is no such file. SpecError
+    if its words are not in the file."""
     wrong = partial(SpecError.at, shown(path), f"tensor '{name}'")
     if min(tensor.dims, default=0) < 0:
         raise wrong(f"is {dims_text(tensor.dims)}, expected sizes from 0 on")
@@ -169,6 +210,8 @@ def _external(tensor: Any, name: str, path: Path) -> int:
     found = os.path.realpath(os.path.join(folder, location))
     if not location or os.path.commonpath([folder, found]) != folder:
         raise wrong(f"lies in {location!r}, expected a file in the folder of the model")
+    if not os.path.exists(found):
+        return None
     size = check_file(found, FILE_BYTES)
     whole = math.prod(tensor.dims) * onnx_of("onnx.helper").tensor_dtype_to_np_dtype(tensor.data_type).itemsize
     if not all(text.isdecimal() and len(text) <= 18 for text in (offset, length or "0")):

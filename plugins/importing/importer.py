@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from sparsemap.arrays import read_arrays, write_array
 from sparsemap.errors import SpecError, listed, nearest
-from sparsemap.files import grouped, shown
+from sparsemap.files import shown
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.pieces.registry import Registry
 from sparsemap.pieces.study_spec import Network
@@ -22,16 +22,11 @@ from sparsemap.spec import toml_text
 from sparsemap.spec.structuring import SpecTable
 from sparsemap.writing import write_text
 
-from . import counting
-from .calibration import density, measured
-from .graph import GraphWalk
-from .layers import WORKLOADS, ImportedLayer
-from .model_file import OnnxModel, read_model, write_zeros
+from .layers import ImportedLayer
+from .model_file import OnnxModel, write_zeros
 from .onnx_package import dims_text, told
 from .patterns import DENSE, WeightPattern, found_in
 
-RECTIFIED = {"type": "range", "low": 0.1, "high": 1.0}
-"""What is assumed of activations behind a ReLU: their density changes with every input."""
 DATA_BYTES = 512_000_000
 """What a `data` density may take to be read, unless it says more."""
 
@@ -52,6 +47,8 @@ class ModelImport:
     """By layer, what its weights keep to."""
     skipped: list[tuple[str, int | None]] = attrs.field(factory=list)
     """Nodes without a layer, and their MACs where these are known."""
+    remedies: dict[str, str] = attrs.field(factory=dict)
+    """The options that would import them."""
     passed: Counter[str] = attrs.field(factory=Counter)
     widths: Counter[str] = attrs.field(factory=Counter)
     """Layers by the bits of their operands, where one of them was quantised."""
@@ -61,10 +58,21 @@ class ModelImport:
     layers: tuple[ImportedLayer, ...] = ()
     """Of an ONNX model, those with weights."""
     model: OnnxModel | None = None
+    channels: dict[str, tuple[float, float]] = attrs.field(factory=dict)
+    """By layer, the lowest and the highest share of nonzeros that a channel of its input has in samples."""
+    cut: tuple[str, ...] = ()
+    """Layers that stand for tensors of nodes that nobody knows."""
+    origins: dict[str, str] = attrs.field(factory=dict)
+    """By layer that is searched, the first output of its ONNX node."""
 
     def weights_of(self, layer: ImportedLayer, weights: Array) -> Any:
         """The density of a layer's weights, which are saved if that is wanted; 1.0 if they are dense."""
         self.progress(layer.name)
+        if weights.size and not any(weights.strides):  # one word everywhere
+            word = np.array(weights.reshape(-1)[0] if weights.ndim else weights)
+            if np.isfinite(word) and word:
+                self.patterns[layer.name] = WeightPattern(density=1.0)
+                return 1.0
         weights = weights if weights.dtype.kind in "fiub" else weights.astype(np.float32)
         if wrong := weights.size - int(np.count_nonzero(np.isfinite(weights))):
             text = f"{wrong:,} of {weights.size:,} words are no finite numbers (NaN or infinity)"
@@ -153,19 +161,18 @@ class ModelImport:
             **({"lacks": lacks} if lacks else {}),
             "layers": layers,
         }
-        try:
-            self.nodes = self._built()
-        except SpecError as error:
-            if "input" not in self.table:
-                raise
-            self.table.pop("input")
-            self.nodes = self._built()
-            text = "the network is a list of layers, since its graph has what no operation here says"
-            self.notes.append(f"{text}: {error.mistakes[0].message}")
-        known = self._macs() + sum(macs or 0 for _, macs in self.skipped)
+        self.nodes = self._built()
+        self.notes += self.missing()
+
+    def missing(self) -> list[str]:
+        """What multiplies and is left out."""
+        known, found = self._macs() + sum(macs or 0 for _, macs in self.skipped), []
         for node, macs in self.skipped:
             share = f"{100 * macs / max(known, 1):.0f} % of all MACs" if macs is not None else "of unknown MACs"
-            self.notes.append(f"{node} is skipped, {share}: no workload and no operation says it")
+            remedy = self.remedies.get(node)
+            why = f"data decide what it runs; say it with {remedy}" if remedy else "no workload says it"
+            found.append(f"{node} is skipped, {share}: {why}")
+        return found
 
     def _built(self) -> tuple[Node, ...]:
         """The nodes of the network, with paths relative to the file that it is written to."""
@@ -192,7 +199,10 @@ class ModelImport:
         name = f"{node.name} and {len(group) - 1} more" if len(group) > 1 else node.name
         counts, pattern = (str(count), f"{node.macs:,}", f"{node.weights:,}"), self.patterns.get(node.name)
         told = (f"{100 * pattern.density:.1f} %", pattern.label) if pattern else ("-", "-")
-        return [name, node.piece.type_name, *counts, *told, _shown(getattr(node.piece, "density", {}).get("P", 1.0))]
+        given = _shown(getattr(node.piece, "density", {}).get("P", 1.0))
+        low, high = self.channels.get(node.name, (1.0, 1.0))
+        given += f", channels {low:.2g} to {high:.2g}" if low < high else ""
+        return [name, node.piece.type_name, *counts, *told, given]
 
     def summary(self) -> list[str]:
         """What was imported, in some lines."""
@@ -207,55 +217,24 @@ class ModelImport:
         lines += [f"without a layer of their own: {_counts(self.passed)}"] if self.passed else []
         return lines
 
-
-def import_model(
-    found: ModelImport, batch: int | None, dims: Mapping[str, int], activations: str, densities: str
-) -> None:
-    """The layers of an ONNX model; `activations` is "range", "dense", or the path of an .npz with samples."""
-    found.progress(f"reading {found.path.name}")
-    model = read_model(found.path, batch, dims)
-    assumed = [name for name, dim in model.open_batches.items() if batch is None and dim not in dims]
-    if assumed:
-        found.notes.append(f"{listed(assumed)} may have any batch, taken as 1; --batch N sets another")
-    walk = GraphWalk(model)
-    walk.run()
-    workloads = [layer for layer in walk.layers if layer.table["type"] in WORKLOADS]
-    if not workloads:
-        text = "has no convolution and no matrix product to search"
-        if walk.skipped:
-            text += f"; what multiplies in it cannot be imported: {listed(node for node, _ in walk.skipped)}"
-        raise SpecError.at(model.file, "", text)
-    shares: dict[str, list[float]] = {}
-    if activations not in ("range", "dense"):
-        tensors = {name: layer.zeros.get(role, "") for layer in workloads for role, name in layer.operands.items()}
-        for sample, measures in enumerate(measured(model, Path(activations), tensors), 1):
-            found.progress(f"sample {sample}")
-            for name, share in measures.items():
-                shares.setdefault(name, []).append(share)
-    samples = model.batch if 2 * sum(layer.divides(model.batch) for layer in workloads) > len(workloads) else 1
-    layers, firsts = [], dict[str, str]()
-    for layer in walk.layers:
-        first = firsts.setdefault(model.constants.root(layer.weights), layer.name) if layer.weights else ""
-        table: dict[str, Any] = {}
-        for role, name in layer.operands.items():
-            if shares:
-                table[role] = density(shares[name])
-            elif activations == "range" and role in layer.rectified:
-                table[role] = RECTIFIED
-        if layer.weights and densities == "measured":
-            table["Q"] = found.weights_of(layer, weights_in(model, layer))
-        table = {role: value for role, value in table.items() if value != 1.0}
-        more = {"density": table, "tied": first if first != layer.name else ""}
-        layers.append({**layer.per_sample(samples), **{key: value for key, value in more.items() if value}})
-    found.skipped, found.passed = walk.skipped, walk.passed
-    found.model, found.layers = model, tuple(layer for layer in workloads if layer.weights)
-    for layer in workloads:
-        if any(width and width <= 8 for width in layer.widths):
-            found.widths[" x ".join(str(width or "?") for width in layer.widths)] += 1
-    shape = walk.input[1:] if walk.input[:1] == (samples,) else walk.input
-    given = list(shape[1:] if len(shape) == 2 and shape[0] == 1 else shape)
-    found.finish(layers, samples, input=given, outputs=walk.outputs(), rectified=walk.behind_relus())
-    check_totals(model, walk.layers, found.nodes)
+    def work(self) -> list[list[str]]:
+        """What of the model is in a plan of its tensors, what takes tensors of nodes that nobody knows, and these nodes."""
+        known, behind = self._macs() + sum(macs or 0 for _, macs in self.skipped), set(self.cut)
+        rows = {name: [0, 0, 0] for name in ("in the graph", "cut off", "unknown")}
+        for node in self.nodes:
+            lost = not node.shape or not behind.isdisjoint(node.inputs)
+            if node.loops:
+                row = rows["cut off" if lost else "in the graph"]
+                row[:] = (
+                    row[0] + node.repeat,
+                    row[1] + node.repeat * node.macs,
+                    row[2] + node.repeat * math.prod(node.shape),
+                )
+            elif lost:
+                behind.add(node.name)
+        rows["unknown"] = [len(self.skipped), sum(macs or 0 for _, macs in self.skipped), 0]
+        told = [[name, *(f"{n:,}" for n in row), f"{100 * row[1] / max(known, 1):.1f} %"] for name, row in rows.items()]
+        return [["work", "layers", "MACs", "words made", "share"], *told]
 
 
 def weights_in(model: OnnxModel, layer: ImportedLayer) -> Array:
@@ -273,22 +252,6 @@ def weights_in(model: OnnxModel, layer: ImportedLayer) -> Array:
             raise SpecError.at(model.file, told(layer.node), text)
         zero = zero.reshape(sides)
     return weights.astype(np.int32) - zero.reshape(zero.shape if zero.size != 1 else ())
-
-
-def check_totals(model: OnnxModel, layers: Sequence[ImportedLayer], nodes: Sequence[Node]) -> None:
-    """SpecError for a node whose layers do not have the MACs and weights that follow from the shapes of its tensors."""
-    by_name = {node.name: node for node in nodes}
-    workloads = (layer for layer in layers if layer.table["type"] in WORKLOADS)
-    for group in grouped(workloads, lambda layer: layer.node.output[0] or layer.name).values():
-        origin, own = group[0].node, [by_name[layer.name] for layer in group]
-        pairs = {
-            "MACs": (counting.macs(origin, model), sum(node.repeat * node.macs for node in own)),
-            "words of weights": (counting.weights(origin, model), sum(node.repeat * node.weights for node in own)),
-        }
-        for unit, (counted, imported) in pairs.items():
-            if counted != imported:
-                text = f"its layers have {imported:,} {unit}, and its shapes say {counted}"
-                raise SpecError.at(model.file, told(origin), f"{text}; this is a defect of the import")
 
 
 def import_weights(found: ModelImport, network: Network, nodes: tuple[Node, ...]) -> None:

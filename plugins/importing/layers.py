@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,9 +11,9 @@ import attrs
 
 from sparsemap.pieces.contracts.base import Array
 
-WORKLOADS = ("conv2d", "depthwise", "linear", "matmul")
+WORKLOADS = ("conv2d", "conv3d", "depthwise", "linear", "matmul")
 
-SAMPLES = {"conv2d": "batch", "depthwise": "batch", "linear": "m", "matmul": "h"}
+SAMPLES = {"conv2d": "batch", "conv3d": "batch", "depthwise": "batch", "linear": "m", "matmul": "h"}
 """By type of layer, the key that samples of a batch make larger."""
 
 
@@ -24,6 +25,14 @@ class ImportedLayer:
     """As a network has it."""
     node: Any = None
     """The ONNX node that it is (a part) of."""
+    inputs: tuple[str, ...] = ()
+    """The layers whose outputs it takes .."""
+    reads: tuple[tuple[int, ...], ...] = ()
+    """.. and the shapes of these inputs in the model, empty where they are none of its tensors."""
+    turned: tuple[int, ...] = ()
+    """Places of inputs whose words are in another order than the layer before made them."""
+    made: tuple[int, ...] = ()
+    """Of an operation that says the shape of its output: that shape in the model."""
     operands: Mapping[str, str] = attrs.field(factory=dict)
     """The ONNX tensors of P and Q that are not constant."""
     rectified: tuple[str, ...] = ()
@@ -65,12 +74,18 @@ class ImportedLayer:
             order = sorted(range(len(sizes)), key=lambda axis: "hkn".index(self.axes[axis][0]))
             words = [math.prod(size for role, size in self.axes if role == name) for name in "hkn"]
             return weights.reshape(sizes).transpose(order).reshape(words if words[0] > 1 else words[1:])
-        window = (table.get("r", 1), table.get("s", 1))
+        window = self.window
         if table["type"] == "depthwise":
             return weights.reshape(table["c"], *window)
         groups = table.get("groups", 1)
         grouped = (groups,) if groups > 1 else ()
         return weights.reshape(*grouped, table["k"] // groups, table["c"] // groups, *window)
+
+    @property
+    def window(self) -> tuple[int, ...]:
+        """Taps of a convolution."""
+        frames = (self.table["t"],) if "t" in self.table else ()
+        return (*frames, self.table.get("r", 1), self.table.get("s", 1))
 
     def torch(self, tensor: Array) -> Array | None:
         """Q in the order of PyTorch's weights; None for layers side by side."""
@@ -84,8 +99,8 @@ class ImportedLayer:
         kind = self.table["type"]
         if kind == "linear":
             return tensor.reshape(-1, *tensor.shape[-2:]).swapaxes(-1, -2).reshape(-1, tensor.shape[-2], 1)
-        taps = tensor.shape[-2] * tensor.shape[-1]
-        inputs = 1 if kind == "depthwise" else tensor.shape[-3]
+        taps = math.prod(self.window)
+        inputs = 1 if kind == "depthwise" else tensor.shape[-len(self.window) - 1]
         return tensor.reshape(-1, inputs, taps)
 
     def block(self, block: tuple[int, int, int], tensor: Array) -> tuple[int, ...] | None:
@@ -94,10 +109,11 @@ class ImportedLayer:
         kind, shape = self.table["type"], tensor.shape
         if kind == "linear":
             return None if tensor.ndim > 2 and shape[-1] % rows else (columns, rows)
-        window = shape[-2:] if taps > 1 else (1, 1)
+        window = self.window if taps > 1 else (1,) * len(self.window)
         if kind == "depthwise":
             return (rows, *window)
-        return None if tensor.ndim > 4 and shape[1] % rows else (rows, columns, *window)
+        grouped = tensor.ndim > 2 + len(window)
+        return None if grouped and shape[1] % rows else (rows, columns, *window)
 
 
 def window_of(
@@ -127,7 +143,22 @@ def window_of(
     return {"r": r, "s": s, **stride, **({"padding": same} if same else {})}
 
 
+def of_axes(attributes: Mapping[str, Any], axes: slice, count: int) -> dict[str, Any]:
+    """The attributes of a window along some of its axes."""
+    found = {key: attributes[key][axes] for key in ("strides", "dilations") if attributes.get(key)}
+    if pads := attributes.get("pads"):
+        found["pads"] = [*pads[:count][axes], *pads[count:][axes]]
+    return {**found, **{key: attributes[key] for key in ("auto_pad",) if key in attributes}}
+
+
 def both(values: Sequence[int] | None) -> int | list[int]:
     """One number for rows and columns if they are alike; 0 for ones."""
     rows, columns = (1, 1, *(values or ()))[-2:]
     return [rows, columns] if rows != columns else rows if rows > 1 else 0
+
+
+def unlike(name: str, taken: set[str]) -> str:
+    """A name that is not taken, and is from now on."""
+    names = itertools.chain([name], (f"{name}-{count}" for count in itertools.count(2)))
+    taken.add(found := next(each for each in names if each not in taken))
+    return found

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
+from operator import is_not
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +16,13 @@ from sparsemap.pieces.contracts.base import Array
 from sparsemap.writing import replacing
 
 from .constants import Constants
-from .onnx_package import FILE_BYTES, dims_text, onnx_of, reported, told
+from .folding import NODES, Folding, ImportChoices
+from .onnx_package import FILE_BYTES, choice, dims_text, onnx_of, reported, shape_of, told
 
-NODES = 100_000
-"""Of a graph, once its functions are written out."""
 DEPTH = 24
 """Functions within functions, and graphs within nodes."""
-SMALL = 1024
-"""Words up to which constants take part in the inference of shapes, as those that say how a tensor is reshaped."""
 TERM = r"[A-Za-z]{0,40}(\.\.\.)?[A-Za-z]{0,40}"
 EQUATION = re.compile(rf"{TERM}(,{TERM})*(->{TERM})?")
-LISTED = 1 << 16
-"""Words of what is made of those: ONNX computes it while it infers shapes."""
-WRITTEN = 1 << 22
-"""Words of all tensors of one rank that nodes make or that are inputs: ONNX writes them out one by one, known or not."""
 
 
 @attrs.frozen(kw_only=True)
@@ -48,16 +41,21 @@ class OnnxModel:
     types: Mapping[str, int]
     """By tensor, ONNX's number of its element type, as far as known."""
     constants: Constants
+    open: Mapping[str, tuple[Any, ...]]
+    """By tensor, its sizes, with names or None for those that do not follow."""
+    values: Mapping[str, Array]
+    """By tensor, words that follow from sizes and small constants."""
 
     @property
     def file(self) -> str:
         return shown(self.path)
 
     @property
-    def open_batches(self) -> dict[str, str | None]:
+    def open_batches(self) -> dict[str, Any]:
         """By input, the name of its first dimension where that has no size in the file."""
         inputs = [value for value in self.proto.graph.input if value.name in self.inputs]
-        return {x.name: first for x in inputs if not isinstance(first := (_shape(x) or [1])[0], int)}
+        firsts = {x.name: (shape_of(x.type) or [1])[0] for x in inputs}
+        return {name: first for name, first in firsts.items() if not isinstance(first, int) or first < 0}
 
     def shape(self, name: str, node: Any) -> tuple[int, ...]:
         """SpecError if it does not follow from the inputs, or if the tensor has no words."""
@@ -68,6 +66,12 @@ class OnnxModel:
             why = "the inputs; export the model with fixed sizes"
             if where is not None and where.domain not in ("", "ai.onnx"):
                 why = f"what {told(where)} of '{where.domain}' is given; state it in the file (value_info)"
+            if where is not None and choice(where):
+                why = f"the inputs, since data decide what {told(where)} runs; say it with {choice(where)}"
+            for made in where.output if where is not None else ():
+                axes = [axis for axis, size in enumerate(self.open.get(made, ())) if not isinstance(size, int)]
+                if axes:
+                    why = f"the inputs: data say how long '{made}' of {told(where)} is; choose it with --dim {made}:{axes[0]}=N"
             raise SpecError.at(self.file, told(node), f"the shape of tensor '{name}' does not follow from {why}")
         if min(self.shapes[name], default=1) < 1:
             raise SpecError.at(self.file, told(node), f"tensor '{name}' is {dims_text(self.shapes[name])}: no words")
@@ -90,8 +94,8 @@ class OnnxModel:
         return self.constants.value(name, self.shapes)
 
 
-def read_model(path: Path, batch: int | None, dims: Mapping[str, int]) -> OnnxModel:
-    """Reads a model and infers its shapes; `dims` has the sizes of named dimensions, the batch is 1 unless given.
+def read_model(path: Path, choices: ImportChoices) -> OnnxModel:
+    """Reads a model and infers its shapes; the batch is 1 unless chosen.
 
     The batch is the first dimension of the inputs where it is open. SpecError for a file that is no model, is larger than
     the limits of this module, or has sizes without a value.
@@ -106,19 +110,31 @@ def read_model(path: Path, batch: int | None, dims: Mapping[str, int]) -> OnnxMo
         raise SpecError.at(file, "", "is not an ONNX model: its graph has no nodes")
     with reported(file, "", "has a graph that is not valid"):
         constants = Constants.of(proto, path)
-        _check_lists(proto.graph, constants.tensors, file)
-        sized, size = _sized(proto, constants.tensors, batch, dims, file)
-        _check_written(sized, constants.tensors, file)
-        inferred = onnx.shape_inference.infer_shapes(sized, check_type=True, strict_mode=True, data_prop=True)
-        shapes = {name: tuple(map(int, tensor.dims)) for name, tensor in constants.tensors.items()}
-        types = {name: tensor.data_type for name, tensor in constants.tensors.items()}
-        for value in (*inferred.graph.input, *inferred.graph.value_info, *inferred.graph.output):
-            types.setdefault(value.name, value.type.tensor_type.elem_type)
-            shape = _shape(value)
-            if shape is not None and all(isinstance(item, int) for item in shape):
-                shapes[value.name] = tuple(item for item in shape if isinstance(item, int))
-    inputs = tuple(value.name for value in proto.graph.input if value.name not in constants.tensors)
-    return OnnxModel(path=path, proto=proto, inputs=inputs, batch=size, shapes=shapes, types=types, constants=constants)
+    given = [value for value in proto.graph.input if value.name not in constants.tensors]
+    sized, size = _size_inputs(given, choices, file)
+    names = {
+        dim: known
+        for value in given
+        for dim, known in zip(shape_of(value.type) or (), shape_of(sized[value.name]) or (), strict=True)
+        if isinstance(dim, str) and isinstance(known, int)
+    }
+    folding = Folding(file, proto, constants, choices, dict(sized), _stated(proto.graph, names))
+    with reported(file, "", "has a graph that is not valid"):
+        folding.run()
+    _check_choices(choices, given, folding, file)
+    shapes = {name: tuple(found) for name, kind in folding.types.items() if (found := shape_of(kind)) is not None}
+    if len(folding.nodes) != len(proto.graph.node) or any(map(is_not, folding.nodes, proto.graph.node)):
+        del proto.graph.node[:], proto.graph.initializer[:]
+        proto.graph.node.extend(folding.nodes)
+        for name, tensor in constants.tensors.items():
+            proto.graph.initializer.add().CopyFrom(tensor)
+            proto.graph.initializer[-1].name = name
+    return OnnxModel(
+        path=path, proto=proto, inputs=tuple(value.name for value in given), batch=size, constants=constants,
+        shapes={name: found for name, found in shapes.items() if all(isinstance(item, int) for item in found)},
+        open=shapes, types={name: kind.tensor_type.elem_type for name, kind in folding.types.items()},
+        values=folding.values,
+    )  # fmt: skip
 
 
 def write_zeros(path: Path, out: Path, zeros: Mapping[str, Array]) -> None:
@@ -185,120 +201,67 @@ def _check_order(graph: Any, file: str) -> None:
 # ---------------------------------------------------------------------------------------------------------------- sizes
 
 
-def _check_lists(graph: Any, constants: Mapping[str, Any], file: str) -> None:
-    """SpecError where sizes are joined to lists of any length, which ONNX would write out."""
-    integers = [(name, each) for name, each in constants.items() if each.data_type in (each.INT32, each.INT64)]
-    words = {name: math.prod(each.dims) for name, each in integers if math.prod(each.dims) <= SMALL}
-    for node in graph.node:
-        given = [words.get(name, -1) for name in node.input if name]
-        if node.op_type in ("Shape", "Size"):
-            words.update(dict.fromkeys(node.output, SMALL))
-        elif given and min(given) >= 0:
-            count = sum(given) if node.op_type == "Concat" else max(given)
-            if count > LISTED:
-                raise SpecError.at(file, told(node), f"makes a list of {count:,} sizes, at most {LISTED:,} are read")
-            words.update(dict.fromkeys(node.output, count))
-
-
-def _check_written(sized: Any, constants: Mapping[str, Any], file: str) -> None:
-    """SpecError where tensors of one rank have more words than can be written out; constants are no more than the file."""
-    graph = onnx_of("onnx.shape_inference").infer_shapes(sized).graph
-    words = {
-        value.name: int(value.type.tensor_type.shape.dim[0].dim_value)
-        for value in (*graph.input, *graph.value_info, *graph.output)
-        if value.name not in constants and len(value.type.tensor_type.shape.dim) == 1
-    }
-    total = 0
-    for node in graph.node:
-        total += sum(words.get(name, 0) for name in (*node.input, *node.output))
-        if total > WRITTEN:
-            text = f"tensors of one rank have {total:,} words up to here, at most {WRITTEN:,} are read"
-            raise SpecError.at(file, told(node), text)
-
-
-def _sized(
-    proto: Any, constants: Mapping[str, Any], batch: int | None, dims: Mapping[str, int], file: str
-) -> tuple[Any, int]:
-    """A model with the graph of this one, the size of every dimension of its inputs, and without large constants."""
-    onnx = onnx_of()
-    sized = onnx.ModelProto()
-    sized.ir_version = max(proto.ir_version, 4)  # before, constants had to be inputs as well
-    sized.opset_import.extend(proto.opset_import)
-    graph = sized.graph
-    graph.name = proto.graph.name or "graph"
-    graph.node.extend(x for x in proto.graph.node if x.op_type != "Constant" or x.output[0] not in constants)
-    for value in proto.graph.output:  # sizes of outputs are inferred: those in the file may be names
-        graph.output.add().CopyFrom(value)
-        graph.output[-1].type.tensor_type.ClearField("shape")
-    size = _size_inputs(graph, [value for value in proto.graph.input if value.name not in constants], batch, dims, file)
-    _size_unknown(graph, proto.graph)
-    for name, tensor in constants.items():
-        if math.prod(tensor.dims) <= SMALL and tensor.data_location != tensor.EXTERNAL:
-            graph.initializer.add().CopyFrom(tensor)
-            graph.initializer[-1].name = name
-        else:
-            graph.input.append(onnx.helper.make_tensor_value_info(name, tensor.data_type, tensor.dims))
-    return sized, size
-
-
-def _size_unknown(graph: Any, given: Any) -> None:
-    """Adds the shapes that the file gives of what operators make that ONNX does not know, as far as their sizes follow."""
-    has = onnx_of("onnx.defs").has
-    domains = {"ai.onnx": ""}
-    strange = [node for node in graph.node if not has(node.op_type, domains.get(node.domain, node.domain))]
-    made = {name for node in strange for name in node.output}
-    before = {value.name: _shape(value) for value in given.input}
-    sizes: dict[Any, Any] = {}
-    for value in graph.input:
-        pairs = zip(before.get(value.name) or (), _shape(value) or (), strict=False)
-        sizes |= {name: size for name, size in pairs if isinstance(name, str)}
-    for value in (*given.value_info, *given.output):
-        shape = [size if isinstance(size, int) else sizes.get(size) for size in _shape(value) or ()]
-        if value.name not in made or not shape or not all(isinstance(size, int) and size >= 1 for size in shape):
-            continue
-        known = next((each for each in graph.output if each.name == value.name), None) or graph.value_info.add()
-        known.CopyFrom(value)
-        for dim, size in zip(known.type.tensor_type.shape.dim, shape, strict=True):
-            dim.dim_value = size
-
-
-def _size_inputs(graph: Any, inputs: Any, batch: int | None, dims: Mapping[str, int], file: str) -> int:
-    """Adds the inputs with all their sizes; the batch."""
-    shapes: dict[str, list[int | str]] = {}
+def _size_inputs(inputs: Any, choices: ImportChoices, file: str) -> tuple[dict[str, Any], int]:
+    """The types of the inputs with all their sizes; the batch."""
+    shapes: dict[str, list[Any]] = {}
+    types, sizes = dict[str, Any](), dict[str, int]()
+    opened = False
+    named = {dim for value in inputs for dim in shape_of(value.type) or () if isinstance(dim, str)}
+    for name in choices.dims:
+        if name not in named and ":" not in name:
+            raise SpecError.at(file, "", f"--dim: {unknown('dimension', name, named)}")
     for value in inputs:
-        shape = _shape(value)
+        shape = shape_of(value.type)
         if shape is None:
             raise SpecError.at(file, f"input '{value.name}'", "has no shape, expected one, with names or sizes")
-        shapes[value.name] = [f"{value.name}:{axis}" if size is None else size for axis, size in enumerate(shape)]
-    free = {size for shape in shapes.values() for size in shape if isinstance(size, str)}
-    for name in dims:
-        if name not in free:
-            raise SpecError.at(file, "", f"--dim: {unknown('dimension', name, free)}")
-    opened = False
-    for value in inputs:
-        sized = graph.input.add(name=value.name, type=value.type)
-        for axis, dim in enumerate(shapes[value.name]):
-            opened = opened or (axis == 0 and isinstance(dim, str))
-            size = dims.get(dim, (batch or 1) if axis == 0 else None) if isinstance(dim, str) else dim
+        types[value.name] = sized = onnx_of().TypeProto()
+        sized.CopyFrom(value.type)
+        shapes[value.name] = shape
+        for axis, dim in enumerate(shape):
+            free, own = not isinstance(dim, int) or dim < 0, f"{value.name}:{axis}"
+            opened = opened or (axis == 0 and free)
+            size = choices.dims.get(own, choices.dims.get(str(dim)) if isinstance(dim, str) else None) if free else dim
+            size = (choices.batch or 1) if size is None and axis == 0 else size
             place = f"input '{value.name}', dimension {axis}"
             if size is None:
-                raise SpecError.at(file, place, f"has no size, its name is '{dim}'; give it one with --dim {dim}=N")
+                called = isinstance(dim, str) and re.fullmatch(r"[\w./-]+", dim) and shape.count(dim) == 1
+                name = dim if called else own
+                about = f", its name is '{dim}'" if dim and isinstance(dim, str) else ""
+                raise SpecError.at(file, place, f"has no size{about}; give it one with --dim {name}=N")
             if size < 1:
                 raise SpecError.at(file, place, f"is {size}, expected at least 1")
-            sized.type.tensor_type.shape.dim[axis].dim_value = size
-            shapes[value.name][axis] = size
+            sized.tensor_type.shape.dim[axis].dim_value = shape[axis] = size
+            sizes |= {dim: size} if isinstance(dim, str) else {}
     if not any(shapes.values()):
         raise SpecError.at(file, "", "has no input with dimensions, so no batch")
     firsts = {name: shape[0] for name, shape in shapes.items() if len(shape) > 1 or len(shapes) == 1}
     for name, first in firsts.items():
-        if batch is not None and not opened and first != batch:
-            raise SpecError.at(file, f"input '{name}'", f"has a batch of {first}, and --batch is {batch}")
-    return int(next(iter(firsts.values()))) if len(set(firsts.values())) == 1 else 1
+        if choices.batch is not None and not opened and first != choices.batch:
+            raise SpecError.at(file, f"input '{name}'", f"has a batch of {first}, and --batch is {choices.batch}")
+    return types, int(next(iter(firsts.values()))) if len(set(firsts.values())) == 1 else 1
 
 
-def _shape(value: Any) -> list[int | str | None] | None:
-    """Size, name or None for every dimension of an input or output; None if it has no shape."""
-    kind = value.type.tensor_type
-    if not value.type.HasField("tensor_type") or not kind.HasField("shape"):
-        return None
-    return [item.dim_value if item.HasField("dim_value") else item.dim_param or None for item in kind.shape.dim]
+def _stated(graph: Any, sizes: Mapping[str, int]) -> dict[str, Any]:
+    """By tensor, the type that the file states, with the sizes of named dimensions."""
+    found = {}
+    for value in (*graph.value_info, *graph.output):
+        for dim in value.type.tensor_type.shape.dim if shape_of(value.type) is not None else ():
+            if dim.dim_param in sizes:
+                dim.dim_value = sizes[dim.dim_param]
+        found[value.name] = value.type
+    return found
+
+
+def _check_choices(choices: ImportChoices, inputs: Any, folding: Folding, file: str) -> None:
+    """SpecError for a choice that nothing in the file asks for."""
+    places = {f"{value.name}:{axis}" for value in inputs for axis, _ in enumerate(shape_of(value.type) or ())}
+    for name in choices.dims:
+        if ":" in name and name not in places | folding.used:
+            raise SpecError.at(file, "", f"--dim: {unknown('open dimension', name, places)}")
+    graphs = {
+        kind: [node.name or node.output[0] for node in folding.nodes if node.op_type == kind] for kind in ("If", "Loop")
+    }
+    for option, kind, given in (("branch", "If", choices.branches), ("loop", "Loop", choices.loops)):
+        for name in given:
+            if name not in folding.used:
+                raise SpecError.at(file, "", f"--{option}: {unknown(f'{kind} without a choice', name, graphs[kind])}")

@@ -51,6 +51,21 @@ def has_graphs(node: Any) -> bool:
     return any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute)
 
 
+def inner_nodes(node: Any) -> Iterator[Any]:
+    """The nodes of the graphs that a node runs."""
+    for attribute in node.attribute:
+        for graph in (attribute.g, *attribute.graphs):
+            for inner in graph.node:
+                yield inner
+                yield from inner_nodes(inner)
+
+
+def choice(node: Any) -> str:
+    """The option that says what a node with graphs runs; empty for other nodes."""
+    name = node.name or node.output[0]
+    return {"If": f"--branch {name}=then", "Loop": f"--loop {name}=N"}.get(node.op_type, "")
+
+
 @cache
 def widths() -> dict[int, int]:
     """Bits of ONNX's element types by their numbers."""
@@ -59,3 +74,11 @@ def widths() -> dict[int, int]:
         digits = re.match(r"(?:U?INT|FLOAT|BFLOAT)(\d+)", name)
         found[number] = int(digits[1]) if digits else {"FLOAT": 32, "DOUBLE": 64}.get(name, 0)
     return {number: bits for number, bits in found.items() if bits}
+
+
+def shape_of(kind: Any) -> list[Any] | None:
+    """Size, name or None for every dimension of ONNX's type of a tensor; None if it has no shape."""
+    if not kind.HasField("tensor_type") or not kind.tensor_type.HasField("shape"):
+        return None
+    dims = kind.tensor_type.shape.dim
+    return [item.dim_value if item.HasField("dim_value") else item.dim_param or None for item in dims]

@@ -37,6 +37,8 @@ class WeightPattern:
     n: int = 0
     m: int = 0
     """`n` of `m` words; 0: no such pattern."""
+    of_outputs: bool = False
+    """Whether these words are of neighbouring outputs, which no density model says."""
     block: tuple[int, int, int] | None = None
     """Words of a block: rows, columns and taps (all of them, or one)."""
     blocks: int = 0
@@ -48,7 +50,7 @@ class WeightPattern:
     def label(self) -> str:
         """As reports have it: "2:4", "8 x 8 blocks", "dense", "uniform"."""
         if self.m:
-            return f"{self.n}:{self.m}"
+            return f"{self.n}:{self.m}{' of outputs' * self.of_outputs}"
         if self.block:
             rows, columns, taps = self.block
             return f"{rows} x {columns} blocks" if taps == 1 else f"{rows} x {columns} kernels"
@@ -59,7 +61,7 @@ class WeightPattern:
 
         A number, or the table of a density model; 1.0 if dense.
         """
-        if self.m:
+        if self.m and not self.of_outputs:
             return {"type": "n-of-m", "n": self.n, "m": self.m}
         if self.block:
             return {"type": "block", "density": share(self.kept, self.blocks), "block": list(block)}
@@ -77,7 +79,8 @@ def share(count: int, of: int) -> float:
 
 def found_in(weights: Array) -> WeightPattern:
     """The pattern of weights (rows, columns, taps). N:M runs along the reduction: over columns, or over columns and taps
-    as they lie in PyTorch's weights, taps fastest. Of blocks and groups that both fit, the larger is reported."""
+    as they lie in PyTorch's weights, taps fastest. Of blocks and groups that both fit, the larger is reported; where
+    neither does, N:M along the rows."""
     mask = np.ascontiguousarray(weights != 0)
     density = float(np.count_nonzero(mask) / mask.size)
     if density >= DENSE:
@@ -88,6 +91,9 @@ def found_in(weights: Array) -> WeightPattern:
         for view in views:
             if m > area[0] and (n := _n_of(view, m, density)):
                 return WeightPattern(density=density, n=n, m=m)
+    for m in GROUPS if not block else ():
+        if n := _n_of(mask.transpose(1, 2, 0), m, density):
+            return WeightPattern(density=density, n=n, m=m, of_outputs=True)
     return WeightPattern(density=density, **block)
 
 

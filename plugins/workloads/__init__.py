@@ -8,6 +8,7 @@ def register_workload_kinds():
     return {
         "einsum": "einsum:EinsumWorkload",
         "conv2d": "layers:Conv2d",
+        "conv3d": "frames:Conv3d",
         "depthwise": "layers:Depthwise",
         "linear": "layers:Linear",
         "matmul": "layers:MatMul",
@@ -27,4 +28,7 @@ def register_operations():
         "concat": "operations:Concat",
         "prepend": "operations:Prepend",
         "take": "operations:Take",
+        "view": "operations:View",
+        "outside": "operations:Outside",
+        "transform": "operations:Transform",
     }

@@ -111,22 +111,24 @@ class Window(LayerWorkload):
         raise NotImplementedError
 
     def slid(self, inputs: Sequence[Shape], channels: int, out: int) -> Shape:
-        """The output's shape if an image with these channels gives one of p x q."""
+        """The output's shape if an image with these channels gives one of p x q; or each of as many frames as the batch has."""
         given = one_of(inputs)
         found = windows(given, (self.r, self.s), self.stride, self.dilation, self.padding)
-        if given[0] != channels:
+        if given[-3] != channels:
             raise ValueError(f"expected {channels} channels")
+        if given[:-3] not in ((), (self.batch,)):
+            raise ValueError(f"expected {self.batch} images at a time")
         if found != (self.p, self.q):
             raise ValueError(f"which gives an output of {found[0]} x {found[1]}, not p = {self.p}, q = {self.q}")
-        return (out, *found)
+        return (*given[:-3], out, *found)
 
     def placed(self, inputs: Sequence[Shape]) -> Workload:
-        placed = attrs.evolve(self, image=inputs[0][1:])
+        placed = attrs.evolve(self, image=inputs[0][-2:])
         return self if placed.inside == self.inside else placed
 
     def _padded(self, tensor: Tensor, shape: Shape) -> Tensor:
         """The tensor with the words of its ranks that are no padding."""
-        inside = (*((0, size) for size in shape[:-2]), *self.inside)
+        inside = (*((0, size) for size in shape[: -len(self.inside)]), *self.inside)
         same = tensor.name != "P" or all(end - first == size for (first, end), size in zip(inside, shape, strict=True))
         return tensor if same else attrs.evolve(tensor, inside=inside)
 
@@ -150,7 +152,7 @@ class Window(LayerWorkload):
     def index(self) -> str:
         """The last two indices of P."""
         return ", ".join(
-            f"{_times(stride)}{out} + {_times(dilation)}{window}"
+            f"{times(stride)}{out} + {times(dilation)}{window}"
             for out, window, stride, dilation in zip("pq", "rs", self.stride, self.dilation, strict=True)
         )
 
@@ -160,7 +162,7 @@ def _several(dim: str, size: int) -> tuple[str, dict[str, int]]:
     return (f"{dim}, ", {dim: size}) if size > 1 else ("", {})
 
 
-def _times(count: int) -> str:
+def times(count: int) -> str:
     return f"{count}*" if count > 1 else ""
 
 

@@ -27,10 +27,10 @@ class Pool(Operation):
 
     def shape(self, inputs: Sequence[Shape]) -> Shape:
         given = one_of(inputs)
-        return (given[0], *windows(given, (self.r, self.s), self.stride, (1, 1), self.padding))
+        return (*given[:-2], *windows(given, (self.r, self.s), self.stride, (1, 1), self.padding))
 
     def windows(self, ranks: int) -> tuple[tuple[int, int], ...]:
-        return ((1, 1), (self.stride[0], self.r), (self.stride[1], self.s))
+        return (*((1, 1),) * (ranks - 2), (self.stride[0], self.r), (self.stride[1], self.s))
 
 
 class MaxPool(Pool):
@@ -52,7 +52,7 @@ class GlobalAverage(Operation):
 
     def shape(self, inputs: Sequence[Shape]) -> Shape:
         given = one_of(inputs)
-        return (given[0], 1, 1) if len(given) == 3 else given[-1:]
+        return (*given[:-2], 1, 1) if len(given) > 2 else given[-1:]
 
 
 class Wordwise(Operation):
@@ -151,11 +151,50 @@ class Take(Operation):
         return (self.rows, columns) if self.rows > 1 else (columns,)
 
 
+@attrs.frozen(kw_only=True)
+class Shaped(Operation):
+    """An operation whose spec says the shape of its output."""
+
+    shape_: tuple[int, ...] = attrs.field(validator=attrs.validators.min_len(1))
+    """Of the output, without the batch."""
+
+    def shape(self, inputs: Sequence[Shape]) -> Shape:
+        return self.shape_
+
+
+class View(Shaped):
+    """Words of the inputs as they are, some or all, in another order: what is split, sliced, transposed or joined. Words that
+    no input has live in the outermost level."""
+
+    type_name: ClassVar[str] = "view"
+    moves: ClassVar[bool] = False
+
+
+class Outside(View):
+    """What nothing here makes, such as a further input, or words of an operation that nobody knows."""
+
+    type_name: ClassVar[str] = "outside"
+
+    def shape(self, inputs: Sequence[Shape]) -> Shape:
+        if inputs:
+            raise ValueError(f"expected no input, found {len(inputs)}")
+        return self.shape_
+
+
+class Transform(Shaped):
+    """Words made of those of the inputs: larger images, padded ones, sums along an axis, a choice between two."""
+
+    type_name: ClassVar[str] = "transform"
+
+
 def alike(inputs: Sequence[Shape]) -> Shape:
     """The shape that all inputs have, or are broadcast to: along an axis of one word, and a row to all rows or pixels. That
     of rows where an image, which has a row for every pixel, is one of them."""
     image = any(len(shape) == 3 for shape in inputs)
     shapes = [(*shape, 1, 1) if image and len(shape) == 1 else shape for shape in inputs]
+    ranks = max(map(len, shapes), default=0)
+    if ranks > 3:
+        shapes = [(*(1,) * (ranks - len(shape)), *shape) for shape in shapes]
     if len(set(map(len, shapes))) > 1:
         shapes = [as_rows(shape) for shape in shapes]
     sizes = [set(axis) - {1} for axis in zip(*shapes, strict=True)]

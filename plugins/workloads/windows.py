@@ -37,15 +37,15 @@ def one_of(inputs: Sequence[Shape]) -> Shape:
 
 
 def windows(given: Shape, window: Pair, stride: Pair, dilation: Pair, padding: Sides) -> Pair:
-    """Rows and columns of the output for an image (channels, height, width).
+    """Rows and columns of the output for an image (channels, height, width), or for frames of images.
 
     "same" keeps the size, divided by the stride and rounded up; a window that does not fit as a whole is left out.
     """
-    if len(given) != 3:
+    if len(given) not in (3, 4):
         raise ValueError("expected an image: channels x height x width")
     found = []
     for axis in range(2):
-        size, step = given[1 + axis], stride[axis]
+        size, step = given[axis - 2], stride[axis]
         if padding == "same":
             found.append(-(-size // step))
             continue

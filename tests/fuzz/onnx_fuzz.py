@@ -243,15 +243,16 @@ CHANGES = (_input_size, _input_size, _constant, _attribute, _attribute, _operato
 # ------------------------------------------------------------------------------------------------------------- counting
 
 
-def counted(path: Path, batch: int, named: dict[str, int], left_out: set[str]) -> tuple[int, int]:
-    """MACs and words of weights of what a model computes from its inputs, but for the nodes that are left out."""
+def counted(path: Path, batch: int, named: dict[str, int], left_out: set[str]) -> tuple[int, int] | None:
+    """MACs and words of weights of what a model computes from its inputs, but for the nodes that are left out; None where
+    sizes do not follow from ONNX's inference alone."""
     proto = onnx.load(path)
     graph = proto.graph
     constants = {tensor.name for tensor in graph.initializer}
     for value in graph.input:
         dims = value.type.tensor_type.shape.dim
         for axis, dim in enumerate(dims if value.name not in constants else ()):
-            if not dim.HasField("dim_value"):
+            if not dim.HasField("dim_value") or dim.dim_value < 0:
                 dim.dim_value = named.get(dim.dim_param, 0) or (batch if axis == 0 else 0)
     for value in graph.output:
         value.type.tensor_type.ClearField("shape")
@@ -260,17 +261,17 @@ def counted(path: Path, batch: int, named: dict[str, int], left_out: set[str]) -
     shapes = {tensor.name: list(tensor.dims) for tensor in graph.initializer}
     for value in (*known.graph.input, *known.graph.value_info, *known.graph.output):
         shapes.setdefault(value.name, [dim.dim_value for dim in value.type.tensor_type.shape.dim])
-    data, fixed = {value.name for value in graph.input} - constants, set(constants)
+    fixed = set(constants)
     macs = weights = 0
     for each in graph.node:
         label = f"{each.op_type} '{each.name or each.output[0]}'"
-        if each.op_type not in ("Shape", "Size") and (data.intersection(each.input) or not _constant_node(each)):
-            data.update(each.output)
         if fixed.issuperset(filter(None, each.input)) and _constant_node(each):
             fixed.update(each.output)
-        if label in left_out or not data.intersection(each.input):
+        if label in left_out or fixed.issuperset(filter(None, each.input)):
             continue
         found = _indices(each, shapes)
+        if any(0 in part for part in found):  # ONNX's own inference does not say it
+            return None
         if found:
             macs += sum(math.prod(part) for part in found)
             words = {place: each.input[place] for place in WEIGHTS.get(each.op_type, (0, 1))}

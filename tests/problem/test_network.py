@@ -64,7 +64,7 @@ def test_every_mistake_is_told_at_its_key():
     assert mistakes(
         {"name": "a", **CONV, "k": 0},
         {"name": "a", **CONV},
-        {"name": "c", "type": "conv3d"},
+        {"name": "c", "type": "conv4d"},
         {"name": "d", **CONV, "inputs": ["nobody"]},
         {"name": "e", **CONV, "repeat": 0},
         {"name": "f", **CONV, "density": {"P": 2.0}},
@@ -73,7 +73,7 @@ def test_every_mistake_is_told_at_its_key():
     ) == [
         "layers[0].k: is 0, expected at least 1",
         "layers[1].name: 'a' is also the name of layers[0]",
-        "layers[2].type: no type of workload or operation 'conv3d'; did you mean 'conv2d'?",
+        "layers[2].type: no type of workload or operation 'conv4d'; did you mean 'conv3d'?",
         "layers[3].inputs[0]: no layer before this one 'nobody'; known: a, c, input",
         "layers[4].repeat: is 0, expected at least 1",
         "layers[5].density.P: is 2.0, expected a share of nonzeros above 0, up to 1",

@@ -15,7 +15,7 @@ class Graph:
         self.layers: list[dict[str, Any]] = []
         self.at = "input"
 
-    def add(self, name: str, type_name: str, shape: Shape, inputs: tuple[str, ...], **keys: Any) -> str:
+    def add(self, name: str, type_name: str, shape: Shape, inputs: tuple[str, ...], /, **keys: Any) -> str:
         wired = {"inputs": list(inputs)} if inputs != (self.at,) else {}
         self.layers.append({"name": name, "type": type_name, **keys, **wired})
         self.shapes[name], self.at = shape, name

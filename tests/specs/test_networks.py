@@ -34,7 +34,7 @@ SPARSE = {
     **{f"{name}-2of4": name for name in ("llama3-8b-prefill", "llama3-8b-decode", "mixtral-8x7b-prefill")},
 }
 """Networks with the sizes of others and densities of their own."""
-OUTPUTS = {"bert-large": (512, 1024), "bert-base": (512, 768), "mixtral-8x7b-prefill": ()}
+OUTPUTS = {"bert-large": (512, 1024), "bert-base": (512, 768), "mixtral-8x7b-prefill": (2048, 4096)}
 OUTPUTS |= {"llama3-8b-prefill": (2048, 4096), "llama3-8b-decode": (4096,)}
 
 

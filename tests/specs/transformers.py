@@ -92,16 +92,19 @@ def llama(words: int, kept: int) -> Graph:
 
 
 def mixtral(words: int, experts: int = 8, chosen: int = 2) -> Graph:
-    """A list of layers: which rows go to which expert does not follow from shapes."""
+    """Data choose the rows of each expert, so that what is sent to them and comes back is a step of its own."""
     net, rows = Graph((words, WIDTH)), words * chosen // experts
-    _attention(net, words, 0)
-    net.linear("router", experts, WIDTH, words)
-    for name, n, k in (("gate", HIDDEN, WIDTH), ("up", HIDDEN, WIDTH), ("down", WIDTH, HIDDEN)):
-        net.add(f"experts.{name}", "linear", (experts, rows, n), (net.at,), m=rows, k=k, n=n, groups=experts)
-    net.shapes["input"] = ()
-    net.layers = [layer for layer in net.layers if layer["type"] not in ("norm", "softmax")]
-    for layer in net.layers:
-        layer.pop("inputs", None)
+    attention = net.sum("attention", _attention(net, words, 0), "input")
+    normed = net.rowwise("norm2", "norm")
+    router = net.linear("router", experts, WIDTH, words)
+    sent = net.add("sent", "transform", (experts, rows, WIDTH), (normed, router), shape=[experts, rows, WIDTH])
+    experts_of = {"m": rows, "groups": experts}
+    for name, n, k in (("gate", HIDDEN, WIDTH), ("up", HIDDEN, WIDTH)):
+        net.add(f"experts.{name}", "linear", (experts, rows, n), (sent,), k=k, n=n, **experts_of)
+    net.add("gated", "multiply", (experts, rows, HIDDEN), ("experts.gate", "experts.up"))
+    net.add("experts.down", "linear", (experts, rows, WIDTH), (net.at,), k=HIDDEN, n=WIDTH, **experts_of)
+    net.add("mixed", "transform", (words, WIDTH), ("experts.down", router), shape=[words, WIDTH])
+    net.sum("add", "mixed", attention)
     return net
 
 

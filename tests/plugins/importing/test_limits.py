@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -175,7 +176,6 @@ def _external(**entries: Any) -> Any:
         ({"location": "w.bin", "offset": 1 << 40}, "ends behind w.bin"),
         ({"location": "w.bin", "offset": -4}, "has offset '-4'"),
         ({"location": "w.bin", "length": 4}, "has 4 bytes in w.bin, expected 128"),
-        ({"location": "none.bin"}, "no such file"),
         ({"location": "../../etc/hostname"}, "expected a file in the folder of the model"),
         ({}, "expected a file in the folder of the model"),
     ],
@@ -183,6 +183,27 @@ def _external(**entries: Any) -> Any:
 def test_words_that_are_not_in_the_file_of_a_tensor_are_told(entries: dict[str, Any], text: str, tmp_path: Path):
     (tmp_path / "w.bin").write_bytes(bytes(128))
     assert text in refused(written(tmp_path / "m.onnx", LINEAR, {"w": _external(**entries)}, X))
+
+
+@pytest.mark.parametrize("tensor", [_external(location="none.bin"), onnx.TensorProto(data_type=FLOAT, dims=[8, 4])])
+def test_weights_whose_words_are_not_there_are_dense_or_as_the_user_says(tensor: Any, tmp_path: Path):
+    tensor.name = "w"
+    file, out = written(tmp_path / "m.onnx", LINEAR, {"w": tensor}, X), tmp_path / "m.toml"
+
+    def density(*options: str) -> tuple[str, Any]:
+        outcome = CliRunner().invoke(cli, ["import-model", str(file), "-o", str(out), "--overwrite", *options])
+        assert outcome.exit_code == 0, outcome.output
+        return outcome.output, tomllib.loads(out.read_text("utf-8"))["layers"][0].get("density", {}).get("Q")
+
+    text, dense = density()
+    assert (
+        "the file has no words for the weights of y, which count as dense" in " ".join(text.split()) and dense is None
+    )
+    assert density("--densities", "0.25")[1] == 0.25
+    assert density("--densities", "2:4")[1] == {"type": "n-of-m", "n": 2, "m": 4}
+    assert "expected measured, dense, a share such as 0.3, or N:M" in refused(
+        tmp_path / "m.onnx", "--densities", "some", "-o", tmp_path / "other.toml"
+    )
 
 
 def test_tensors_in_files_of_their_own_are_read(tmp_path: Path):

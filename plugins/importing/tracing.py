@@ -1,0 +1,230 @@
+"""Which layer has the words of a tensor of an ONNX graph: the one that made them, or a view or step that becomes one.
+
+A tensor has the words of another one, its root, where all between them keeps each word: activations, other shapes, another
+order. What takes some words, repeats them or makes others of them gives a new root, which is a layer only if a layer
+reads it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+
+from sparsemap.problem.network import INPUT
+
+from . import repeats
+from .layers import WORKLOADS, ImportedLayer, unlike
+from .model_file import OnnxModel
+from .onnx_package import attributes_of, onnx_of
+
+SCOPES = re.compile(r"\.(weight|kernel)$")
+NAMELESS = re.compile(r"(onnx::|_|/|val_|$)")
+"""Names that exporters give weights which have none of their own."""
+SELECTING = ("Slice", "Split", "Gather", "GatherND", "GatherElements", "Compress")
+"""What takes some of the words of its first input; with places that data choose, too."""
+WHOLE = ("Slice", "Split")
+"""Those of them that take every word at most once."""
+TURNING = ("Concat", "DepthToSpace", "SpaceToDepth")
+"""What leaves all words and changes their order; of a Concat, where it joins the parts of a tensor."""
+REDUCING = {"ReduceSum": "softmax", **dict.fromkeys(("ReduceMean", "ReduceL2", "ReduceSumSquare"), "norm")}
+"""What makes a number of every row, and what the row over it is."""
+QUANTISING = "DynamicQuantizeLinear"
+
+
+@attrs.define
+class Tracing:
+    """What is known of the tensors of a graph, node after node, and the layers that it has so far."""
+
+    model: OnnxModel
+    layers: list[ImportedLayer] = attrs.field(factory=list)
+    names: set[str] = attrs.field(factory=lambda: {INPUT})
+    """Of layers."""
+    input: tuple[int, ...] = ()
+    """Shape of the network's input with the batch."""
+    roots: dict[str, str] = attrs.field(factory=dict)
+    """By tensor, its root; constants have none."""
+    orders: dict[str, tuple[Any, ...]] = attrs.field(factory=dict)
+    """By tensor, how its words were exchanged since its root was made; reshaping keeps their order."""
+    parts: dict[str, tuple[str, Any, list[str]]] = attrs.field(factory=dict)
+    """By root that no layer has yet: the operation that would, its node, and the tensor that this is given."""
+    _at: dict[str, str] = attrs.field(factory=dict)
+    """By root, the layer that has its words; of one that no layer has yet, the one that they come from."""
+    _read: set[str] = attrs.field(factory=set)
+    """Tensors that layers read."""
+    _axes: dict[str, tuple[repeats.Axis, ...]] = attrs.field(factory=dict)
+    """Of tensors that repeat themselves."""
+    _of_rows: dict[str, str] = attrs.field(factory=dict)
+    """Tensors with a number for every row of another one, and what a row over it is."""
+    _longer: dict[tuple[str, str], str] = attrs.field(factory=dict)
+    """By output of a node and one of its inputs, the tensor that has also the words of earlier steps."""
+    _made: dict[str, tuple[int, ...]] = attrs.field(factory=dict)
+    """The shapes of tensors that are not in the model."""
+    _first: str = ""
+    """What counts as the network's input: the first of the model, or what is embedded of it."""
+
+    def layer_of(self, name: str) -> str:
+        """The layer that a tensor comes from."""
+        return self._at.get(self.roots.get(name, ""), INPUT)
+
+    def begin(self) -> None:
+        """The model's inputs; the first one with two dimensions or more is the network's."""
+        shapes = {name: self.model.shapes[name] for name in self.model.inputs}
+        self._first = next((name for name, shape in shapes.items() if len(shape) > 1), next(iter(shapes)))
+        self.input = shapes[self._first]
+        self.roots = {name: name for name in shapes}
+
+    def _started(self, name: str, root: str, layer: str) -> None:
+        self.roots[name] = root
+        self._at.setdefault(root, layer)
+
+    # -- layers
+
+    def _layer(
+        self, node: Any, table: dict[str, Any], given: Sequence[str], weights: str = "", part: str = "",
+        inner: Sequence[str] = (),
+    ) -> ImportedLayer:  # fmt: skip
+        """The layer with a name and the layers before it: those that are `inner` to its node, and those of tensors."""
+        self._read.update(given)
+        given = [self._longer.get((node.output[0], name), name) for name in given] if table["type"] != "view" else given
+        sources = [self._source(name, table["type"] in WORKLOADS) for name in given]
+        shapes = [() for _ in inner] + [self.model.shapes.get(name, ()) for name in given]
+        turned = tuple(place for place, name in enumerate(given, len(inner)) if self.orders.get(name))
+        table = {"name": self._name(node, weights, part), **table}
+        return ImportedLayer(table=table, node=node, inputs=(*inner, *sources), reads=tuple(shapes), turned=turned)
+
+    def _name(self, node: Any, weights: str, part: str) -> str:
+        """The module of the weights, or else of the node: "/layer1/layer1.0/conv1/Conv" is layer1.0.conv1."""
+        scopes = [part for part in node.name.split("/") if part]
+        found = scopes[0] if scopes else ""
+        for scope in scopes[1:-1]:
+            found = scope if scope.startswith(f"{found}.") else f"{found}.{scope}"
+        last, kind = (scopes[-1] if scopes else ""), node.op_type.lower()
+        if weights and SCOPES.search(weights) and not NAMELESS.match(weights):
+            found = SCOPES.sub("", weights)
+        elif len(scopes) > 1 and not weights and not part and not found.rpartition(".")[2].lower().startswith(kind):
+            found = f"{found}.{last.lower()}"
+        return unlike(_plain(f"{found or kind}.{part}") or kind, self.names)
+
+    def _source(self, name: str, product: bool = False) -> str:
+        """The layer whose output has the words of a tensor, all of them, which becomes one where none has. `product`: words
+        that repeat are taken once."""
+        if name not in self.roots:  # made of sizes and constants
+            return self._outside(name)
+        while product and name in self._axes and (part := self.parts.get(self.roots[name])) and part[2]:
+            name = part[2][0]
+        chain, root = list[str](), self.roots[name]
+        while root in self.parts:
+            chain.append(root)
+            given = self.parts[root][2]
+            root = self.roots[given[0]] if given else ""
+        for each in reversed(chain):
+            kind, node, given = self.parts.pop(each)
+            self.layers.append(attrs.evolve(self._layer(node, {"type": kind}, given), made=self._shaped(each, node)))
+            self._at[each] = self.layers[-1].name
+        root = self.roots[name]
+        if self._at.get(root, INPUT) == INPUT and root != self._first:
+            return self._outside(root)
+        return self.layer_of(name)
+
+    def _outside(self, root: str) -> str:
+        """A further input of the model, unless it has as many words as the first one."""
+        if self._words(root) == math.prod(self.input):
+            return INPUT
+        if root not in self._at:
+            name = unlike(_plain(root) or "given", self.names)
+            made = self.model.shapes[root] or (1,)
+            self.layers.append(ImportedLayer(table={"name": name, "type": "outside"}, made=made))
+            self._started(root, root, name)
+        return self._at[root]
+
+    def _shaped(self, name: str, node: Any) -> tuple[int, ...]:
+        return self._made.get(name) or self.model.shape(name, node) or (1,)
+
+    # -- words
+
+    def _words(self, name: str) -> int:
+        return math.prod(self.model.shapes.get(name, (0,)))
+
+    def _main(self, given: Sequence[str]) -> str:
+        """The largest of these tensors."""
+        return max(given, key=self._words, default="")
+
+    def _trace(self, node: Any, out: str, given: Sequence[str]) -> None:
+        """Which words a tensor has that no layer makes: those of what its node is given, or new ones."""
+        main, words = self._main(given), self._words(out)
+        if out not in self.parts:  # else nobody knows its node
+            kind = "view" if node.op_type in SELECTING and words <= self._words(main) else "transform"
+            same = bool(main) and words == self._words(main) and (kind == "transform" or node.op_type in WHOLE)
+            whole = self._joined(node, given) if node.op_type == "Concat" else ""
+            if whole or same:
+                self.roots[out] = whole or self.roots[main]
+                self._order(node, main, out)
+                return
+            if main:
+                self.parts[out] = kind, node, [given[0] if kind == "view" else main]
+        self._started(out, out, self.layer_of(main))
+
+    def _order(self, node: Any, given: str, out: str) -> None:
+        known, shape = self.orders.get(given, ()), self.model.shapes.get(out, ())
+        if node.op_type == "Transpose" and shape:
+            order = tuple(attributes_of(node).get("perm") or range(len(shape))[::-1])
+            back = tuple(order.index(axis) for axis in range(len(order)))
+            moved = [axis for axis, size in zip(order, shape, strict=True) if size > 1]
+            if known and known[-1] == (back, self.model.shapes.get(given)):
+                known = known[:-1]
+            elif moved != sorted(moved):
+                known = (*known, (order, shape))
+        elif node.op_type in TURNING:
+            known = (*known, (node.op_type, shape))
+        if known:
+            self.orders[out] = known[-8:]  # what is further back cannot be undone by then
+
+    def _joined(self, node: Any, given: Sequence[str]) -> str:
+        """The tensor whose parts, all of them, a Concat puts together again; empty for another one."""
+        parts = {self.roots[name] for name in given}
+        if len(parts) < len(node.input) or not all(self.parts.get(root, ("",))[0] == "view" for root in parts):
+            return ""
+        base, *more = {self.roots[self.parts[root][2][0]] for root in parts}
+        return "" if more or self._words(node.output[0]) != self._words(base) else base
+
+    def _counted(self, node: Any, given: Sequence[str]) -> list[str]:
+        """Of several tensors, those with words of their own: no places or conditions, no numbers of its rows, no scale of what
+        was quantised, and no mask that an input of the model spreads over it. One for each root."""
+        proto, words = onnx_of().TensorProto, self._words(node.output[0])
+        own = (self.layer_of(self._main(given)), INPUT)
+        found: dict[str, str] = {}
+        for name in given:
+            root = self.roots[name]
+            spread = self._words(name) < words and self.layer_of(name) == INPUT and root not in self.parts
+            places = self.model.types.get(name) in (proto.INT64, proto.BOOL)
+            scale = root in self.parts and self.parts[root][1].op_type == QUANTISING
+            numbers = name in self._of_rows and self.layer_of(name) in own
+            if not (places or numbers or spread or scale):
+                found.setdefault(root, name)
+        return list(found.values())
+
+    def _sum_rows(self, node: Any) -> None:
+        """Whether the output is a mean or a sum of every row, or follows from such numbers alone."""
+        kind, rank = REDUCING.get(node.op_type, ""), len(self.model.shapes.get(node.input[0] if node.input else "", ()))
+        if not kind:
+            rows = [name for name in node.input if name in self._of_rows]
+            kind = self._of_rows[rows[0]] if rows and self._words(node.output[0]) == max(map(self._words, rows)) else ""
+        elif self._reduced(node, rank) != [rank - 1]:
+            kind = ""
+        if kind:
+            self._of_rows[node.output[0]] = kind
+
+    def _reduced(self, node: Any, rank: int) -> list[int]:
+        """The axes that a node sums over; none where nobody knows them."""
+        axes = attributes_of(node).get("axes")
+        if axes is None and len(node.input) > 1 and node.input[1] in self.model.constants:
+            axes = self.model.constant(node.input[1]).tolist()
+        return sorted(axis % rank for axis in axes or ())
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-.")
