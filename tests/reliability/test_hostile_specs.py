@@ -401,7 +401,7 @@ def test_what_goes_wrong_while_a_model_is_read_names_the_model_and_no_line_of_co
         raise ValueError("cannot reshape array of size 0")
 
     Path("odd.onnx").write_bytes(b"x")
-    monkeypatch.setattr("sparsemap_plugins.importing.importer.import_model", fails)
+    monkeypatch.setattr("sparsemap_plugins.importing.model_import.import_model", fails)
     done = CliRunner().invoke(cli, ["import-model", "odd.onnx"])
     assert done.exit_code == 2
     assert done.stderr.startswith("odd.onnx: cannot be imported") and "cannot reshape" in done.stderr

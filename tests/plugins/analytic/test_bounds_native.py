@@ -176,7 +176,6 @@ MUTANTS = [
     ("extents[b] - most", "extents[b]"),
     ("words[b] - 1e-6", "words[b]"),
     ("bits[b] * wires + others * child[b];", "bits[b] * wires;"),
-    ("(1.0 - all[t].share[place])", "all[t].share[place]"),
     ("one->alike[q] = like", "one->alike[q] = 0"),
     ("wide < 0 ? 0 : wide", "wide < 0 ? 1 : wide"),
     ("words[b] - cut - 1e-9", "words[b] - cut"),

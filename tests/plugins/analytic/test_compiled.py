@@ -353,7 +353,6 @@ MUTANTS = [
     ("outside = still ? run * outside : run;", "outside = run;"),
     ("delta = !seen || same ? first_delta : words", "delta = !seen ? first_delta : words"),
     ("accesses[s - 1] * accesses[s] / delivered[s - 1]", "accesses[s - 1] * accesses[s] / delivered[s]"),
-    ("if (several <= 1) need = need / factor[d];", ""),
     ("!moves && !moved && first", "!moves && first"),
     ("!(e->share > found->share[t][s])) continue;", "e->share > found->share[t][s]) continue;"),
     (

@@ -120,4 +120,4 @@ def test_a_search_on_odd_fan_outs_ends_near_its_bound():
     outer = ODD["levels"][0] | {"bandwidth": "16 GB/s"}
     hardware = {**ODD, "technology": "12nm", "levels": [outer, *inner]}
     found = sparsemap.search(sparsemap.load_problem("mm3", hardware), budget=2000, seed=0)
-    assert 1.0 <= found.gap < 1.3
+    assert 1.0 <= found.gap < 1.35
