@@ -1,6 +1,9 @@
 """Exponentials, logarithms and powers: against 60 digits, the same compiled and as they stand."""
 
 import math
+import os
+import subprocess
+import sys
 from decimal import Decimal, localcontext
 from types import SimpleNamespace
 
@@ -64,6 +67,26 @@ def test_compiled_and_as_it_stands_are_the_same_to_the_last_bit(monkeypatch):
     again = [arrays.exps(-given), arrays.logs(given), *(arrays.powers(given, power) for power in (3.0, 0.7, -2.0))]
     assert [one[~np.isnan(one)].tobytes() for one in found] == [one[~np.isnan(one)].tobytes() for one in again]
     assert all(np.array_equal(np.isnan(one), np.isnan(other)) for one, other in zip(found, again, strict=True))
+
+
+HASHED = """
+import hashlib
+import numpy as np
+from sparsemap.inner.arrays import exps, logs, powers
+x = np.random.default_rng(0).random(20_000) * 700.0
+print(hashlib.sha256(b"".join(part.tobytes() for part in (exps(-x), logs(x), powers(x, 0.7)))).hexdigest())
+"""
+
+
+def test_every_processor_has_the_same_bits():
+    """NumPy and the C library choose other variants of their own functions then."""
+    others = {"NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512F", "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA"}
+    words = [sys.executable, "-W", "ignore", "-c", HASHED]
+    found = [
+        subprocess.run(words, check=True, capture_output=True, text=True, env=os.environ | given).stdout
+        for given in ({}, others, {"SPARSEMAP_COMPILED": "0"})
+    ]
+    assert len({*found}) == 1 and len(found[0]) == 65
 
 
 def test_arrays_of_any_shape_keep_it():

@@ -1,4 +1,4 @@
-"""Inner loops of the model: `functions` has those of `maxima.py`."""
+"""Inner loops of the model: `functions` has those of all modules here."""
 
 from sparsemap.inner import room
 
