@@ -51,7 +51,8 @@ class Region:
     along: tuple[Array, Array]
     """(n,) dimension and bound of the loop along which the further words of an access to such a tensor lie."""
     most: Array
-    """(D, n) or (D, 1) extents that a tile does not exceed: Timeloop takes the sizes; `apart`: what the level holds."""
+    """(D, n) or (D, 1) extents that a tile does not exceed: Timeloop takes the sizes; `apart`: those up to the target
+    loop, without one what the level holds."""
 
     @classmethod
     def of(cls, nest: Nest, rows: Rows, t: int, level: int, apart: bool) -> Region:
@@ -103,7 +104,7 @@ class Region:
         R = spans | ((position == target) & found)
         e, f = extents(to_target), extents(to_region)
         sizes = np.array([[lay.problem.sizes[dim]] for dim in lay.dims], dtype=np.float64)
-        most = nest.extents[level][:, rows] if apart else sizes
+        most = sizes if not apart else nest.extents[level][:, rows] if scalar else np.array(e)
         return cls(t, dim, bound, target, grows, target_spatial, R, e, f, words, scalar, along, most)
 
     def leader_tile(self, nest: Nest, c: int, apart: bool) -> tuple[list[Array], Array]:

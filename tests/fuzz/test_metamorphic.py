@@ -51,7 +51,8 @@ BROKE = [
     ("wide", 31, "idle-loops-moved"),  # words of an access lay along a loop of bound one
     ("wide", 40, "idle-loops-moved"),
     ("products", 14, "loops-split"),  # positions of outer loops were compared with words up to the target loop
-    ("wide", 5220, "loops-split"),  # words of an access went beyond the tile that a level holds
+    ("wide", 5220, "loops-split"),  # words of an access went beyond the loop along which they lie
+    ("wide", 20045, "loops-split"),
     ("layers", 75, "level-inserted"),  # lanes shared words of a window across a bypassed level, but padding did not
     ("layers", 161, "above-bound"),  # lanes that share a window see more padding than single computes
 ]
