@@ -11,7 +11,7 @@ import click
 
 from sparsemap.cli.group import json_option
 from sparsemap.cli.study import run_options, run_written
-from sparsemap.errors import SparseMapError, SpecError, readable
+from sparsemap.errors import SparseMapError, SpecError, listed, readable
 
 if TYPE_CHECKING:
     from .importer import ModelImport
@@ -27,8 +27,12 @@ if TYPE_CHECKING:
 @click.option("--branch", "branches", multiple=True, metavar="IF=then|else", help="What an If runs, where data decide.")
 @click.option("--loop", "loops", multiple=True, metavar="LOOP=N", help="Steps of a Loop, where data decide.")
 @click.option(
-    "--activations", default="range", show_default=True, metavar="range|dense|FILE.npz",
-    help="Densities of activations: 0.1 to 1 behind a ReLU; 1; or measured on samples, an array per input.",
+    "--activations", default="range", show_default=True, metavar="range|dense",
+    help="Densities of activations: 0.1 to 1 behind a ReLU, or 1.",
+)  # fmt: skip
+@click.option(
+    "--samples", metavar="FILE.npz", type=click.Path(path_type=Path),
+    help="Measure the activations instead: an array per input, samples first.",
 )  # fmt: skip
 @click.option(
     "--densities", default="measured", show_default=True, metavar="measured|dense|SHARE|N:M", help="Of weights.",
@@ -43,7 +47,7 @@ if TYPE_CHECKING:
 @json_option
 def import_model(
     model: Path, out: Path | None, batch: int | None, dims: tuple[str, ...], branches: tuple[str, ...],
-    loops: tuple[str, ...], activations: str, densities: str, prune: str, save_weights: bool, network: str,
+    loops: tuple[str, ...], activations: str, samples: Path | None, densities: str, prune: str, save_weights: bool, network: str,
     overwrite: bool, allow_missing: bool, hardware: str, designs: int | None, quiet: bool, as_json: bool,
 ) -> ModelImport:  # fmt: skip
     """Read MODEL, an ONNX file, as a network with the densities of its weights.
@@ -69,6 +73,11 @@ def import_model(
     if out.exists() and not overwrite:
         going = ", with which --run goes on where it stopped" if hardware else ""
         raise click.UsageError(f"{out} exists; name another file (-o), or overwrite it (--overwrite{going})")
+    if activations not in ("range", "dense"):
+        text = f"found {activations!r}, expected range or dense; samples are for --samples"
+        raise click.BadParameter(text, param_hint="--activations")
+    if samples and activations != "range":
+        raise click.UsageError("--samples measures the activations; leave out --activations")
     shown = not quiet and sys.stderr.isatty()
 
     def progress(text: str) -> None:
@@ -78,6 +87,11 @@ def import_model(
     if model.suffix in (".safetensors", ".npz"):
         if not network:
             raise click.UsageError(f"{model.name} holds weights; name the network of their layers with --network")
+        given: dict[str, Any] = {"batch": batch, "dim": dims, "branch": branches, "loop": loops, "prune": prune}
+        given |= {"samples": samples, "activations": activations != "range", "densities": densities != "measured"}
+        if idle := [f"--{option}" for option, value in given.items() if value]:
+            need = "need" if idle[1:] else "needs"
+            raise click.UsageError(f"{model.name} holds weights; {listed(idle)} {need} an ONNX model")
         piece, base, file = network_of(registry, network)
         nodes = nodes_of(piece, registry, base, file)
         found = ModelImport(model, out, registry, save_weights, progress, piece.name)
@@ -91,7 +105,7 @@ def import_model(
             branches=_pairs("--branch", branches, ("then", "else")),
         )  # fmt: skip
         try:
-            import_model(found, choices, activations, densities)
+            import_model(found, choices, samples or activations, densities)
         except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError) as error:
             text = f"cannot be imported: it has what nobody expected ({type(error).__name__}: {error})"
             raise SpecError.at(str(model), "", text) from error

@@ -27,7 +27,7 @@ RECTIFIED = {"type": "range", "low": 0.1, "high": 1.0}
 """What is assumed of activations behind a ReLU: their density changes with every input."""
 
 
-def import_model(found: ModelImport, choices: ImportChoices, activations: str, densities: str) -> None:
+def import_model(found: ModelImport, choices: ImportChoices, activations: str | Path, densities: str) -> None:
     """The layers of an ONNX model; `activations` is "range", "dense", or the path of an .npz with samples."""
     found.progress(f"reading {found.path.name}")
     model = read_model(found.path, choices)
@@ -44,9 +44,9 @@ def import_model(found: ModelImport, choices: ImportChoices, activations: str, d
             text += "".join(f"; say what runs with {remedy}" for remedy in walk.remedies.values())
         raise SpecError.at(model.file, "", text)
     shares: dict[str, list[Any]] = {}
-    if activations not in ("range", "dense"):
+    if isinstance(activations, Path):
         tensors = {name: layer.zeros.get(role, "") for layer in workloads for role, name in layer.operands.items()}
-        for sample, measures in enumerate(measured(model, Path(activations), tensors), 1):
+        for sample, measures in enumerate(measured(model, activations, tensors), 1):
             found.progress(f"sample {sample}")
             for name, share in measures.items():
                 shares.setdefault(name, []).append(share)

@@ -116,7 +116,7 @@ def test_activations_that_are_quantised_are_measured_against_what_stands_for_zer
     image[:, 0] = 0
     np.savez(tmp_path / "samples.npz", x=image)
     about = CASES["quantised convolution"][:3]
-    (layer,) = imported(tmp_path, *about, options=("--activations", str(tmp_path / "samples.npz"))).values()
+    (layer,) = imported(tmp_path, *about, options=("--samples", str(tmp_path / "samples.npz"))).values()
     assert layer["density"]["P"] == 0.3333
 
 

@@ -201,7 +201,7 @@ def test_activations_are_measured_on_samples(tiny, tmp_path):
     np.savez(tmp_path / "calib.npz", x=samples)
     density = {
         name: layer.get("density", {})
-        for name, layer in imported(tiny, "--activations", tmp_path / "calib.npz")["layers"].items()
+        for name, layer in imported(tiny, "--samples", tmp_path / "calib.npz")["layers"].items()
     }
     assert "P" not in density["fc"], "means of channels have no zeros"
     given = density["conv"]["P"]
@@ -219,7 +219,7 @@ def test_channels_that_are_often_zero_are_told(tmp_path):
     np.savez(tmp_path / "calib.npz", x=samples)
     layers = [("Relu", ["x"], "r", {}), ("Conv", ["r", "w.weight"], "y", {})]
     file = saved(tmp_path / "m.onnx", layers, {"w.weight": np.ones((4, 4, 1, 1))}, {"x": ["n", 4, 6, 6]}, "y")
-    assert "75.0 %, channels 0 to 1" in run(file, "-o", tmp_path / "m.toml", "--activations", tmp_path / "calib.npz")
+    assert "75.0 %, channels 0 to 1" in run(file, "-o", tmp_path / "m.toml", "--samples", tmp_path / "calib.npz")
 
 
 def test_weights_are_pruned_before_the_network_is_searched(tmp_path):
@@ -496,10 +496,20 @@ def test_files_that_do_not_fit_are_told(tiny, pair, tmp_path):
     file = saved(tmp_path / "odd.onnx", odd, {"w": np.ones((4, 60, 3, 3))}, {"x": [1, 3, 8, 8]}, "y")
     assert "takes 3 channels in 1 groups, and its weights are 4 x 60 x 3 x 3" in run(file, code=2)
     np.savez(tmp_path / "wrong.npz", image=np.ones((1, 8, 16, 16)))
-    assert "no input of the model 'image'; known: x" in run(tiny, "--activations", tmp_path / "wrong.npz", code=2)
+    assert "no input of the model 'image'; known: x" in run(tiny, "--samples", tmp_path / "wrong.npz", code=2)
     np.savez(tmp_path / "thin.npz", x=np.ones((1, 3, 16, 16)))
-    assert "expected samples x 8 x 16 x 16" in run(tiny, "--activations", tmp_path / "thin.npz", code=2)
+    assert "expected samples x 8 x 16 x 16" in run(tiny, "--samples", tmp_path / "thin.npz", code=2)
     assert "NAME=N" in run(tiny, "--dim", "n", code=2)
+
+
+def test_options_that_would_do_nothing_are_told(tiny, pair, tmp_path):
+    np.savez(samples := tmp_path / "x.npz", x=np.ones((1, 8, 16, 16)))
+    assert "expected range or dense; samples are for --samples" in run(tiny, "--activations", samples, code=2)
+    both = run(tiny, "--samples", samples, "--activations", "dense", code=2)
+    assert "--samples measures the activations; leave out --activations" in both
+    np.savez(weights := tmp_path / "w.npz", **{"conv.weight": np.ones((16, 8, 3, 3)), "fc.weight": np.ones((32, 16))})
+    told = " ".join(run(weights, "--network", pair, "--samples", samples, "--prune", "2:4", code=2).split())
+    assert "w.npz holds weights; --prune, --samples need an ONNX model" in told
 
 
 def test_shapes_behind_an_operator_that_onnx_does_not_know_are_those_of_the_file(tmp_path):
