@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -157,9 +158,19 @@ class Shaped(Operation):
 
     shape_: tuple[int, ...] = attrs.field(validator=attrs.validators.min_len(1))
     """Of the output, without the batch."""
+    factor: int = attrs.field(default=1, validator=attrs.validators.ge(1))
+    """Words of the output in the place of one: copies, as of an image enlarged to the nearest pixel, or words of a
+    `transform` that follow each other, as the states of a recurrent layer."""
+
+    def __attrs_post_init__(self) -> None:
+        if (words := math.prod(self.shape_)) % self.factor:
+            raise ValueError(f"factor = {self.factor} does not divide the {words:,} words of its shape")
 
     def shape(self, inputs: Sequence[Shape]) -> Shape:
         return self.shape_
+
+    def live(self, words: int) -> int:
+        return words // self.factor
 
 
 class View(Shaped):
@@ -168,6 +179,12 @@ class View(Shaped):
 
     type_name: ClassVar[str] = "view"
     moves: ClassVar[bool] = False
+
+    def shape(self, inputs: Sequence[Shape]) -> Shape:
+        expected = self.live(math.prod(self.shape_))
+        if self.factor > 1 and sum(map(math.prod, inputs)) != expected:
+            raise ValueError(f"expected {expected:,} words, of which its shape has {self.factor} copies")
+        return self.shape_
 
 
 class Outside(View):

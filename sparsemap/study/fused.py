@@ -130,7 +130,7 @@ class FusedPlan:
         for one, after in zip(self.graph, self.graph[1:], strict=False):
             operands = after.operands if after.node.loops else ("",) * len(after.inputs)
             takes = [tensor for tensor, name in zip(operands, after.inputs, strict=False) if name == one.name]
-            large = one.words * self.shares[one.name] > LARGE * self.capacity
+            large = one.live * self.shares[one.name] > LARGE * self.capacity
             if large and not self.unlike(one.name, after) and self.takers[one.name] == [after] and len(takes) == 1:
                 every = slides(
                     one.node, after.node, takes[0], sums=after.words * self.shares[after.name] <= self.capacity
@@ -193,7 +193,7 @@ class FusedPlan:
             return 0
         if self.stuck[name] and name in self.sliding:
             return min(slide.live(1, 1) * slide.across for slide in self.sliding[name])
-        return self.named[name].words
+        return self.named[name].live
 
     @cached_property
     def searched(self) -> dict[str, dict[Kept, Cell]]:

@@ -113,7 +113,7 @@ class FusedTables(LayerTables):
                         inputs = tuple(TensorPlace(*both) for both in zip(key[0], given, strict=True))
                         made.setdefault((inputs, TensorPlace(key[1], own)), []).append(self.paid(one, point, own))
         before = tuple(name for name in one.inputs if name != INPUT)
-        room, home = one.words * self.fused.shares[one.name], self.fused.places[1]
+        room, home = one.live * self.fused.shares[one.name], self.fused.places[1]
         words: dict[Any, float] = {place: room for _, place in made if place.level == home}
         return Step(name=one.name, inputs=before, tables=made, words=words, in_place=one.node.loops is None)
 
@@ -233,7 +233,7 @@ class FusedTables(LayerTables):
         for name in (name for name in one.inputs if name in fused.sliding):
             read |= self._stored(one, name, fused.named[name].words)
         return Member(
-            name=one.name, inputs=before, stuck=stuck, slides=fused.sliding.get(one.name, ()), words=one.words,
+            name=one.name, inputs=before, stuck=stuck, slides=fused.sliding.get(one.name, ()), words=one.live,
             share=fused.shares[one.name], sizes=sizes, tables=tables, written=self._stored(one, one.name, one.words),
             read=read, alike=like,
         )  # fmt: skip

@@ -86,7 +86,7 @@ class _Told:
             place: TensorPlace = live[one.name]
             inputs = tuple(live[name].level if name != INPUT else fused.places[0] for name in one.inputs)
             given = tuple(live[name].level for name in one.inputs if name != INPUT)
-            held[one.name] = round(place.words / fused.shares[one.name]) if place.slides else one.words
+            held[one.name] = round(place.words / fused.shares[one.name]) if place.slides else one.live
             key = given, place.level
             kept, taken = fused.kept(one, key), dict(self._taken(one))
             on_chip = {tensor: held[taken[tensor]] for tensor in kept}

@@ -28,17 +28,22 @@ class GraphNode:
     """Of a layer, the tensor that each input is; empty for operations, and where nobody knows."""
     words: int
     """Of its output: no padding and no holes; 0 where the network has no shapes."""
+    live: int
+    """Those of them that need room at once."""
 
 
 def graph_of(nodes: Sequence[Node], batch: int = 1) -> tuple[GraphNode, ...]:
     """The nodes of a network in its order."""
     found: list[GraphNode] = []
     last: dict[str, str] = {}
+    words: dict[str, int] = {}
     for node in nodes:
         inputs = tuple(last.get(name, name) for name in node.inputs)
         for turn in range(node.repeat):
             name = f"{node.name}#{turn + 1}" if node.repeat > 1 else node.name
-            found.append(GraphNode(name, node, inputs, _operands(node), _words(node, batch)))
+            given = [words.get(one, batch * math.prod(s)) for one, s in zip(inputs, node.given, strict=False)]
+            words[name], live = _words(node, batch, given)
+            found.append(GraphNode(name, node, inputs, _operands(node), words[name], live))
             inputs = (name,)
         last[node.name] = found[-1].name
     return tuple(found)
@@ -77,12 +82,20 @@ def _operands(node: Node) -> tuple[str, ...]:
     return names if len(names) == len(node.inputs) else ()
 
 
-def _words(node: Node, batch: int) -> int:
-    if not node.shape:
-        return 0
-    if node.loops is None:
-        return batch * math.prod(node.shape)
-    return math.prod(next(t.shape(node.loops.sizes) for t in node.loops.tensors if t.output))
+def _words(node: Node, batch: int, given: Sequence[int]) -> tuple[int, int]:
+    """Words of its output, and those that live at once; `given` are those of its inputs, which a node that moves none of them
+    hands on, copies left out."""
+    if not node.shape or node.loops is not None:
+        tensors = node.loops.tensors if node.shape and node.loops else ()
+        words = sum(math.prod(t.shape(node.loops.sizes)) for t in tensors if t.output)
+        return words, words
+    assert isinstance(node.piece, Operation)
+    words = batch * math.prod(node.shape)
+    live = node.piece.live(words)
+    if not node.piece.moves:
+        whole = batch * sum(map(math.prod, node.given))
+        words = live = max(0, live - whole) + min(live, sum(given))
+    return words, live
 
 
 def consumers(graph: Sequence[GraphNode]) -> dict[str, list[GraphNode]]:
@@ -104,8 +117,8 @@ def stuck(one: GraphNode, takers: Sequence[GraphNode], level: str, capacity: flo
     for taker in takers:
         if taker.node.loops is not None and not taker.operands:
             return f"no rank map: nobody knows which tensor of {taker.name} it is"
-    if one.words > capacity:
-        return f"{one.words:,} words, {level} holds {math.floor(capacity):,}"
+    if one.live > capacity:
+        return f"{one.live:,} words, {level} holds {math.floor(capacity):,}"
     return ""
 
 

@@ -18,7 +18,7 @@ from sparsemap_plugins.reports.sides import sides_of
 from sparsemap_plugins.reports.verdict import verdict
 from sparsemap_plugins.workloads.operations import Concat
 
-from sparsemap import SearchError, load_problem, run_study, search_network
+from sparsemap import SearchError, SparseMapError, load_problem, run_study, search_network
 from sparsemap.cli.main import cli
 from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
@@ -310,6 +310,59 @@ def test_an_operation_without_words_of_its_own_moves_what_changes_its_place(home
         told = passed(Concat(), [(*one, chip) for one in given], (size, home, chip))
         assert told[0] == pytest.approx(energy + moved * chip.energy_pj["write"][home])
         assert (told[1] > 0) == (moved > 0)
+
+
+def enlarged(kind: str, **more: Any) -> dict[str, Any]:
+    """An image of which every word is there four times, joined with another one, and layers around."""
+    wide = {"type": "conv2d", "k": 2, "p": 12, "q": 12, "r": 3, "s": 3, "padding": 1}
+    layers = [
+        {"name": "skip", **wide, "c": 2},
+        {"name": "small", "type": "conv2d", "k": 4, "c": 2, "p": 6, "q": 6, "r": 2, "s": 2, "stride": 2},
+        {"name": "up", "type": kind, "shape": [4, 12, 12], **more},
+        {"name": "both", "type": "concat", "inputs": ["up", "skip"]},
+        {"name": "moved", "type": "view", "shape": [6, 144]},
+        {"name": "rows", "type": "linear", "m": 6, "k": 144, "n": 4},
+        {"name": "last", **wide, "c": 6, "inputs": ["both"]},
+    ]
+    return {"name": "enlarged", "input": [2, 12, 12], "layers": layers}
+
+
+def test_words_that_repeat_live_and_move_once() -> None:
+    """Through views and concatenations; what is read of them is counted as often as it is read."""
+    views, steps = planned(network=enlarged("view", factor=4)), planned(network=enlarged("transform"))
+    words = {row.layer: row.words for row in views.rows}
+    assert words["small"] == words["up"] == 4 * 36 and words["both"] == words["moved"] == 4 * 36 + 2 * 144
+    places = {row.layer: row.place for row in views.rows}
+    for name, before in (("up", "small"), ("moved", "both")):
+        row = next(row for row in views.rows if row.layer == name)
+        assert places[name] != places[before] or row.energy_pj == row.cycles == 0
+    assert views.layer_by_layer[0] < steps.layer_by_layer[0] and views.edp < steps.edp
+
+
+def test_words_that_take_each_others_place_live_by_turns_and_move_all() -> None:
+    """As the states of a recurrent layer: six of them, one after the other."""
+    layers = [
+        {"name": "states", "type": "transform", "shape": [6, 60], "factor": 6, "inputs": []},
+        {"name": "gates", "type": "linear", "m": 6, "k": 60, "n": 4, "inputs": ["states"]},
+    ]
+    found = planned(network={"name": "steps", "input": [60], "layers": layers})
+    states, gates = found.rows
+    assert states.place == "Buffer" and states.words == 360 and states.live_words == 60 and gates.kept_words["P"] == 60
+    chip = found.base.chip
+    assert states.energy_pj == pytest.approx(360 * float(chip.energy_pj["write"][1]))
+
+
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        ({"type": "view", "shape": [4, 12, 12], "factor": 2}, "expected 288 words, of which its shape has 2 copies"),
+        ({"type": "transform", "shape": [5], "factor": 2}, "factor = 2 does not divide the 5 words of its shape"),
+    ],
+)
+def test_factors_that_do_not_fit_are_told(table: dict[str, Any], told: str) -> None:
+    layers = [{"name": "small", "type": "conv2d", "k": 4, "c": 2, "p": 6, "q": 6}, table]
+    with pytest.raises(SparseMapError, match=re.escape(told)):
+        planned(network={"name": "odd", "input": [2, 6, 6], "layers": layers})
 
 
 def test_a_layer_has_the_same_sizes_wherever_its_tensors_live() -> None:

@@ -215,6 +215,10 @@ class Operation(Piece):
         """Shape of the output for those of the inputs. ValueError if they do not fit."""
         raise NotImplementedError
 
+    def live(self, words: int) -> int:
+        """Of so many words of its output, those that need room at once."""
+        return words
+
     def windows(self, ranks: int) -> tuple[tuple[int, int], ...]:
         """By rank of the output, the positions of every input that one step moves on, and those that it covers, (0, 0) if it
         needs all of the rank at once; empty: it does not go along ranks, and so needs its inputs as a whole."""
