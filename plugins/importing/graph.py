@@ -19,8 +19,8 @@ from sparsemap.problem.network import INPUT
 from . import counting, repeats
 from .layers import ImportedLayer, both, of_axes, window_of
 from .onnx_package import attributes_of, choice, dims_text, has_graphs, inner_nodes, onnx_of, reported, told, widths
-from .products import CONVOLUTIONS, GATES, PRODUCTS, LabelledProduct, arranged, products_of
-from .tracing import SELECTING, Tracing
+from .products import CONVOLUTIONS, GATES, PRODUCTS, STATES, LabelledProduct, arranged, products_of, steps_of
+from .tracing import SELECTING, Tracing, copies
 
 
 @attrs.define
@@ -118,7 +118,7 @@ class GraphWalk(Tracing):
             self.input = self.model.shapes.get(self._first, self.input)
         for name in filter(None, node.output):
             self._trace(node, name, [] if embeds else given)
-        if not self._relus.isdisjoint(given) or (node.op_type not in KEEPING and self._rectifies(node, given)):
+        if not self._relus.isdisjoint(given) or (not _keeps(node) and self._rectifies(node, given)):
             self._relus.update(node.output)
         if self._rectifies(node, given):
             self.rectified.update(node.output)
@@ -130,7 +130,7 @@ class GraphWalk(Tracing):
     def _rectifies(self, node: Any, given: list[str]) -> bool:
         if node.op_type == "Mul":  # a product is zero where one factor is
             return not self.rectified.isdisjoint(given)
-        if node.op_type in KEEPING:
+        if _keeps(node):
             return bool(given) and self.rectified.issuperset(given)
         if node.op_type != "Clip":
             return node.op_type in RECTIFYING
@@ -191,20 +191,22 @@ class GraphWalk(Tracing):
                 return []
             product = product.swapped if data == [False, True] else product
             if product.part == "state":
-                layers.append(self._states(node, "kept", layers[-1:]))
+                layers += [self._states(node, part, place) for part, place in STATES[node.op_type]]
             layers.append(self._product(node, product, all(data), layers))
             if product.part == "scores":
                 inner = [layers[-1].name]
                 layers.append(self._layer(node, {"type": "softmax"}, [], part="softmax", inner=inner))
         if node.op_type in GATES:
-            layers.append(self._states(node, "gates", [layers[0], layers[-1]]))
+            read = [layers[0], layers[-1], *([layers[1]] if node.op_type != "RNN" else [])]
+            layers.append(self._states(node, "gates", of=[layer.name for layer in read]))
+            whole = node.output[0] or f"{layers[-1].name}/steps"
+            self._started(whole, whole, layers[-1].name)
+            for name in filter(None, node.output[1:]):  # after the last step, some of the words of all steps
+                self._started(name, name, layers[-1].name)
+                self.parts[name] = "view", node, [whole]
         elif node.op_type == "ConvTranspose":
             layer = self._layer(node, {"type": "transform"}, [], part="sums", inner=[layers[-1].name])
             layers.append(attrs.evolve(layer, made=self._shaped(node.output[0], node)))
-        if node.op_type in GATES and node.output[0]:  # states after the last step are some of these words
-            for name in filter(None, node.output[1:]):
-                self._started(name, name, layers[-1].name)
-                self.parts[name] = "view", node, [node.output[0]]
         return layers
 
     def _earlier(self, node: Any) -> None:
@@ -217,11 +219,14 @@ class GraphWalk(Tracing):
             self._started(name, name, self.layer_of(node.input[place]))
             self.parts[name] = "view", node, [node.input[place]]
 
-    def _states(self, node: Any, part: str, of: Sequence[ImportedLayer]) -> ImportedLayer:
-        """What the gates of a recurrent node leave at every step, for its next step and for others."""
-        data, state = (self.model.shape(node.input[place], node) for place in (0, 2))
-        layer = self._layer(node, {"type": "transform"}, [], part=part, inner=[layer.name for layer in of])
-        return attrs.evolve(layer, made=(data[0], state[0], data[1], state[2]))
+    def _states(self, node: Any, part: str, place: int = -1, of: Sequence[str] = ()) -> ImportedLayer:
+        """What the gates of a recurrent node leave at every step: for others, or in one place for its next step, where it
+        begins with an input."""
+        (steps, samples), state = steps_of(node, self.model), self.model.shape(node.input[2], node)
+        given = [name for name in node.input[place : place + 1] if place > 0 and name in self.roots]
+        table = {"type": "transform", **({"factor": steps} if place > 0 and steps > 1 else {})}
+        layer = self._layer(node, table, given, part=part, inner=of)
+        return attrs.evolve(layer, made=(steps, state[0], samples, state[2]))
 
     def _product(
         self, node: Any, product: LabelledProduct, both_data: bool, before: Sequence[ImportedLayer]
@@ -347,7 +352,7 @@ class GraphWalk(Tracing):
     def _width(self, name: str) -> int | None:
         """Bits of the words of a tensor: those of the whole numbers that it is made of, where it was dequantised."""
         makers, types = self._makers, self.model.types
-        while (node := makers.get(name)) is not None and node.op_type in MOVING:
+        while (node := makers.get(name)) is not None and (node.op_type in MOVING or copies(node)):
             name = node.input[0]
             if node.op_type == "DequantizeLinear":
                 break
@@ -374,18 +379,22 @@ OPERATIONS: dict[str, Any] = {
 }
 RECTIFYING = ("Relu", "ThresholdedRelu")
 MOVING = (
-    *("Identity", "Dropout", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Expand", "Slice"),
+    *("Identity", "Dropout", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Slice"),
     *("MaxPool", "DequantizeLinear"),
 )
 """What leaves words as they are; words of whole numbers that are dequantised need no more bits than those."""
 KEEPING = (*MOVING, "Cast", "Split", "Pad", "QuantizeLinear", "GlobalMaxPool", "Concat")
-"""What leaves zeros zero, and makes none."""
+"""What leaves zeros zero, and makes none, as copies do."""
 MULTIPLYING = (
     *CONVOLUTIONS,
     *PRODUCTS,
     *("DeformConv", "CausalConvWithState", "LinearAttention", "DFT", "STFT", "Det", "AffineGrid"),
 )
 """What multiplies and accumulates; where no workload can say it, it is reported as skipped."""
+
+
+def _keeps(node: Any) -> bool:
+    return node.op_type in KEEPING or copies(node)
 
 
 def _multiplies(node: Any) -> bool:

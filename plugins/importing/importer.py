@@ -14,6 +14,7 @@ import numpy as np
 from sparsemap.arrays import read_arrays, write_array
 from sparsemap.errors import SpecError, listed, nearest
 from sparsemap.files import shown
+from sparsemap.pieces.contracts import Operation
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.pieces.registry import Registry
 from sparsemap.pieces.study_spec import Network
@@ -212,6 +213,12 @@ class ModelImport:
         lines = [f"{layers}; {self._macs():,} MACs, {words:,} weights"]
         operations = Counter(node.piece.type_name for node in self.nodes if not node.loops)
         lines += [f"operations: {_counts(operations)}"] if operations else []
+        made = [(math.prod(node.shape), node.piece) for node in self.nodes]
+        turns = [(words, piece.live(words)) for words, piece in made if isinstance(piece, Operation) and piece.moves]
+        moved, live = (sum(pair[place] for pair in turns if pair[1] < pair[0]) for place in (0, 1))
+        lines += (
+            [f"states of recurrent layers: {live:,} words live at a time, {moved:,} over all steps"] if moved else []
+        )
         shares = ", ".join(f"{widths} in {count}" for widths, count in sorted(self.widths.items()))
         lines += [f"bits of activations x weights: {shares}"] if self.widths else []
         lines += [f"without a layer of their own: {_counts(self.passed)}"] if self.passed else []

@@ -22,6 +22,7 @@ from .importer import ModelImport, weights_in
 from .layers import WORKLOADS, ImportedLayer
 from .model_file import OnnxModel, read_model
 from .onnx_package import told
+from .products import GATES, steps_of
 
 RECTIFIED = {"type": "range", "low": 0.1, "high": 1.0}
 """What is assumed of activations behind a ReLU: their density changes with every input."""
@@ -53,7 +54,10 @@ def import_model(found: ModelImport, choices: ImportChoices, activations: str | 
         means = {name: np.mean(each, axis=0) for name, each in shares.items()}
         of = {layer.name: means[layer.operands["P"]] for layer in workloads if "P" in layer.operands}
         found.channels = {name: (float(each.min()), float(each.max())) for name, each in of.items()}
-    samples = model.batch if 2 * sum(layer.divides(model.batch) for layer in workloads) > len(workloads) else 1
+    rows = any(steps_of(one.node, model)[1] % model.batch for one in workloads if one.node.op_type in GATES)
+    samples = (
+        model.batch if not rows and 2 * sum(layer.divides(model.batch) for layer in workloads) > len(workloads) else 1
+    )
     shape = of_sample(walk.input, samples)
     given = shape[1:] if len(shape) == 2 and shape[0] == 1 else shape
     connection = Connection(found.registry, samples, {INPUT: given}, walk.names)
@@ -118,7 +122,7 @@ def check_totals(model: OnnxModel, layers: Sequence[ImportedLayer], nodes: Seque
     """SpecError for a node whose layers do not have the MACs and weights that follow from the shapes of its tensors."""
     by_name = {node.name: node for node in nodes}
     workloads = (layer for layer in layers if layer.table["type"] in WORKLOADS)
-    for group in grouped(workloads, lambda layer: layer.node.output[0] or layer.name).values():
+    for group in grouped(workloads, lambda layer: next(filter(None, layer.node.output))).values():
         origin, own = group[0].node, [by_name[layer.name] for layer in group]
         pairs = {
             "MACs": (counting.macs(origin, model), sum(node.repeat * node.macs for node in own)),

@@ -116,6 +116,14 @@ def products_of(node: Any, model: OnnxModel, axes: Axes) -> list[LabelledProduct
 RANKS = {**dict.fromkeys(("LSTM", "GRU", "RNN"), ((3,),) * 3), "Attention": ((3, 4),) * 3}
 """Dimensions that the first inputs of an operator may have, where ONNX takes others too."""
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+STATES = {"LSTM": (("cell", 6), ("hidden", 5)), "GRU": (("hidden", 5),), "RNN": (("hidden", 5),)}
+"""States of a recurrent operator, the one last that its product reads, and the inputs that say how they begin."""
+
+
+def steps_of(node: Any, model: OnnxModel) -> tuple[int, int]:
+    """Steps of a recurrent node, and samples."""
+    first, second, *_ = model.shape(node.input[0], node)
+    return (second, first) if attributes_of(node).get("layout") else (first, second)
 
 
 def _labelled(

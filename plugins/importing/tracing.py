@@ -30,6 +30,8 @@ WHOLE = ("Slice", "Split")
 """Those of them that take every word at most once."""
 TURNING = ("Concat", "DepthToSpace", "SpaceToDepth")
 """What leaves all words and changes their order; of a Concat, where it joins the parts of a tensor."""
+REPEATING = ("Resize", "Upsample", "Expand", "Tile")
+"""What takes words several times, or makes others in between."""
 REDUCING = {"ReduceSum": "softmax", **dict.fromkeys(("ReduceMean", "ReduceL2", "ReduceSumSquare"), "norm")}
 """What makes a number of every row, and what the row over it is."""
 QUANTISING = "DynamicQuantizeLinear"
@@ -123,7 +125,9 @@ class Tracing:
             root = self.roots[given[0]] if given else ""
         for each in reversed(chain):
             kind, node, given = self.parts.pop(each)
-            self.layers.append(attrs.evolve(self._layer(node, {"type": kind}, given), made=self._shaped(each, node)))
+            factor = self._words(each) // self._words(given[0]) if kind == "view" and copies(node) else 1
+            table = {"type": kind, **({"factor": factor} if factor > 1 else {})}
+            self.layers.append(attrs.evolve(self._layer(node, table, given), made=self._shaped(each, node)))
             self._at[each] = self.layers[-1].name
         root = self.roots[name]
         if self._at.get(root, INPUT) == INPUT and root != self._first:
@@ -157,8 +161,10 @@ class Tracing:
         """Which words a tensor has that no layer makes: those of what its node is given, or new ones."""
         main, words = self._main(given), self._words(out)
         if out not in self.parts:  # else nobody knows its node
-            kind = "view" if node.op_type in SELECTING and words <= self._words(main) else "transform"
-            same = bool(main) and words == self._words(main) and (kind == "transform" or node.op_type in WHOLE)
+            held, firsts = self._words(main), {self.model.shapes.get(name, ())[:1] for name in (main, out)}
+            copied = copies(node) and held > 0 and (words <= held or (not words % held and len(firsts) == 1))
+            kind = "view" if copied or (node.op_type in SELECTING and words <= held) else "transform"
+            same = bool(main) and words == held and (kind == "transform" or copied or node.op_type in WHOLE)
             whole = self._joined(node, given) if node.op_type == "Concat" else ""
             if whole or same:
                 self.roots[out] = whole or self.roots[main]
@@ -224,6 +230,15 @@ class Tracing:
         if axes is None and len(node.input) > 1 and node.input[1] in self.model.constants:
             axes = self.model.constant(node.input[1]).tolist()
         return sorted(axis % rank for axis in axes or ())
+
+
+def copies(node: Any) -> bool:
+    """Whether all words that a node makes are those of its first input, some or all of them several times."""
+    about = attributes_of(node)
+    nearest = about.get("mode", b"nearest") == b"nearest"
+    return (
+        node.op_type in REPEATING and nearest and about.get("coordinate_transformation_mode") != b"tf_crop_and_resize"
+    )
 
 
 def _plain(name: str) -> str:

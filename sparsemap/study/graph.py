@@ -85,9 +85,10 @@ def _operands(node: Node) -> tuple[str, ...]:
 def _words(node: Node, batch: int, given: Sequence[int]) -> tuple[int, int]:
     """Words of its output, and those that live at once; `given` are those of its inputs, which a node that moves none of them
     hands on, copies left out."""
-    if not node.shape or node.loops is not None:
-        tensors = node.loops.tensors if node.shape and node.loops else ()
-        words = sum(math.prod(t.shape(node.loops.sizes)) for t in tensors if t.output)
+    if not node.shape:
+        return 0, 0
+    if node.loops is not None:
+        words = math.prod(next(t.shape(node.loops.sizes) for t in node.loops.tensors if t.output))
         return words, words
     assert isinstance(node.piece, Operation)
     words = batch * math.prod(node.shape)

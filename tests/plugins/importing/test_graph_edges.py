@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from sparsemap.cli.main import cli
 from sparsemap.pieces.loading import load
 from sparsemap.problem import design_file
 from sparsemap.problem.network import nodes_of
+from sparsemap.study.graph import graph_of
 
 onnx = pytest.importorskip("onnx")
 from onnx_files import UINT8, node, written  # noqa: E402
@@ -70,7 +72,19 @@ MOVES: dict[str, tuple[list[Any], dict[str, Any], list[tuple[Any, ...]]]] = {
     ),
     "nearest pixels": (
         [WIDE, node("Resize", "a - scales", "b"), LAST], {"scales": np.ones(4) * [1, 1, 2, 2]},
-        [("transform", ("a",), (8, 12, 12))],
+        [("view", ("a",), (8, 12, 12))],
+    ),
+    "nearest pixels, some of them twice": (
+        [WIDE, node("Resize", "a - scales", "b"), LAST], {"scales": np.ones(4) * [1, 1, 1.5, 1.5]},
+        [("transform", ("a",), (8, 9, 9))],
+    ),
+    "fewer nearest pixels": (
+        [WIDE, node("Resize", "a - scales", "b"), LAST], {"scales": np.ones(4) * [1, 1, 0.5, 0.5]},
+        [("view", ("a",), (8, 3, 3))],
+    ),
+    "nearest pixels or zeros": (
+        [WIDE, node("Resize", "a roi scales", "b", coordinate_transformation_mode="tf_crop_and_resize"), LAST],
+        {"scales": np.ones(4) * [1, 1, 2, 2], "roi": np.array([0.0, 0, 0, 0, 1, 1, 2, 2])}, [("transform", ("a",), (8, 12, 12))],
     ),
     "pixels in between": (
         [WIDE, node("Resize", "a - scales", "b", mode="linear"), LAST], {"scales": np.ones(4) * [1, 1, 2, 2]},
@@ -99,7 +113,7 @@ MOVES: dict[str, tuple[list[Any], dict[str, Any], list[tuple[Any, ...]]]] = {
         [WIDE, node("GlobalAveragePool", "a", "g"), node("Expand", "g like", "e"), node("Concat", "a e", "b", axis=1),
          node("Conv", "b h", "y")],
         {"like": ints(1, 8, 6, 6), "h": (4, 16, 1, 1)},
-        [("global-average", ("a",), (8, 1, 1)), ("transform", ("g.globalaveragepool",), (8, 6, 6)),
+        [("global-average", ("a",), (8, 1, 1)), ("view", ("g.globalaveragepool",), (8, 6, 6)),
          ("concat", ("a", "e.expand"), (16, 6, 6))],
     ),
     "a choice between two": (
@@ -117,6 +131,28 @@ def test_what_moves_words_is_a_view_or_a_step_between_two_layers(name: str, tmp_
     ends = slice(1, -1) if nodes[0] is WIDE else slice(0, None)
     assert found[ends] == between
     assert len(found) == 1 or found[-1][1] != ("input",)
+
+
+@pytest.mark.parametrize("kind", ["Resize", "Upsample", "Tile"])
+def test_pixels_that_repeat_have_room_once_and_their_zeros_stay(kind: str, tmp_path: Path):
+    """Behind a ReLU, and beside a skip connection, as in a U-Net; Upsample is what it was called before."""
+    scales = ints(1, 1, 2, 2) if kind == "Tile" else np.ones(4) * [1, 1, 2, 2]
+    nodes = [
+        node("Conv", "x half", "a", strides=[2, 2]), node("Relu", "a", "r"),
+        node(kind, {"Resize": "r - scales"}.get(kind, "r scales"), "u"), node("Conv", "x w", "skip"),
+        node("Concat", "u skip", "b", axis=1), node("Conv", "b v", "y"), node("Conv", "u w", "z"),
+    ]  # fmt: skip
+    constants = {"half": (8, 8, 2, 2), "w": (8, 8, 1, 1), "v": (4, 16, 1, 1), "scales": scales}
+    found = imported(tmp_path, nodes, constants, IMAGE, opset=9 if kind == "Upsample" else 17)
+    assert ("view", ("a",), (8, 6, 6)) in found
+    table = tomllib.loads((tmp_path / "m.toml").read_text("utf-8"))
+    layers = {layer["name"]: layer for layer in table["layers"]}
+    (up,) = (layer for layer in table["layers"] if layer["type"] == "view")
+    assert up["factor"] == 4 and layers["z"]["density"]["P"] == {"type": "range", "low": 0.1, "high": 1.0}
+    words = {
+        one.name: one.live for one in graph_of(nodes_of(load().resolve("network", str(tmp_path / "m.toml")), load()))
+    }
+    assert words[up["name"]] == 8 * 9 and words["b.concat"] == 8 * 9 + 8 * 36
 
 
 def test_queries_keys_and_values_of_one_product_are_views_of_it(tmp_path: Path):
@@ -169,19 +205,48 @@ def test_what_data_choose_behind_the_last_layer_is_no_part_of_the_network(tmp_pa
     assert imported(tmp_path, nodes, {"w": (8, 4)}, ROWS) == [("linear", ("input",), (6, 4))]
 
 
-@pytest.mark.parametrize(("kind", "gates"), [("LSTM", 4), ("GRU", 3)])
-def test_states_of_recurrent_layers_are_read_at_every_step_and_by_what_follows(kind: str, gates: int, tmp_path: Path):
+@pytest.mark.parametrize(("kind", "gates"), [("LSTM", 4), ("GRU", 3), ("RNN", 1)])
+def test_states_of_recurrent_layers_have_room_for_one_step_and_move_at_every_step(
+    kind: str, gates: int, tmp_path: Path
+):
+    """An LSTM has two of them; the products read one, and the gates that of the cell, or of a GRU the same one."""
     nodes = [
         node("Transpose", "x", "t", perm=[1, 0, 2]), node(kind, "t w r", "h", hidden_size=5),
         node("Squeeze", "h first", "s"), node("MatMul", "s v", "y"),
     ]  # fmt: skip
     constants = {"w": (1, gates * 5, 8), "r": (1, gates * 5, 5), "v": (5, 2), "first": ints(1)}
     found = imported(tmp_path, nodes, constants, {"x": [1, 7, 8]})
+    kept, cell = [("transform", (), (7, 1, 1, 5))], {"LSTM": ("h.cell",), "GRU": ("h.hidden",), "RNN": ()}[kind]
     assert found == [
-        ("linear", ("input",), (7, gates * 5)), ("transform", ("h.input",), (7, 1, 1, 5)),
-        ("linear", ("h.kept",), (7, gates * 5)), ("transform", ("h.input", "h.state"), (7, 1, 1, 5)),
+        ("linear", ("input",), (7, gates * 5)), *kept, *(kept if kind == "LSTM" else []),
+        ("linear", ("h.hidden",), (7, gates * 5)), ("transform", ("h.input", "h.state", *cell), (7, 1, 1, 5)),
         ("linear", ("h.gates",), (7, 2)),
     ]  # fmt: skip
+    graph = {one.name: one for one in graph_of(nodes_of(load().resolve("network", str(tmp_path / "m.toml")), load()))}
+    assert (graph["h.hidden"].words, graph["h.hidden"].live) == (35, 5)
+    assert graph["h.state"].node.macs == 7 * gates * 5 * 5
+    outcome = CliRunner().invoke(cli, ["import-model", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "n.toml")])
+    states = 2 if kind == "LSTM" else 1
+    assert (
+        f"states of recurrent layers: {5 * states} words live at a time, {35 * states} over all steps" in outcome.output
+    )
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_states_before_the_first_step_come_from_the_layers_that_make_them(both: bool, tmp_path: Path):
+    """As those of a decoder do from an encoder; of two directions there are twice as many."""
+    count, more = (2, {"direction": "bidirectional"}) if both else (1, {})
+    nodes = [
+        node("LSTM", "x w r", "- eh ec", hidden_size=5, **more),
+        node("LSTM", "z w r - - eh ec", "y", hidden_size=5, **more),
+    ]
+    nodes[0].name = "/eh/LSTM"
+    constants = {"w": (count, 20, 8), "r": (count, 20, 5)}
+    found = imported(tmp_path, nodes, constants, {"x": [7, 1, 8], "z": [3, 1, 8]})
+    names = [each.name for each in nodes_of(load().resolve("network", str(tmp_path / "m.toml")), load())]
+    inputs = dict(zip(names, (each[1] for each in found), strict=True))
+    assert all(inputs[inputs[f"y.{part}"][0]][0] == "eh.gates" for part in ("hidden", "cell"))
+    assert [each[2] for each in found if each[0] == "transform" and each[2][0] == 3] == [(3, count, 1, 5)] * 3
 
 
 def test_further_inputs_are_words_from_outside(tmp_path: Path):
@@ -307,7 +372,7 @@ QUANTISED: dict[str, tuple[list[Any], dict[str, Any], list[str]]] = {
     "scaled at the end": ([microsoft("MatMulIntegerToFloat", "x w s s z zw", "y")], {"x": (UINT8, [1, 6, 4])}, ["linear"]),
     "recurrent": (
         [microsoft("DynamicQuantizeLSTM", "x wi wr - - - - - s zw s zw", "y", hidden_size=5)], {"x": [1, 7, 8]},
-        ["linear", "transform", "linear", "transform"],
+        ["linear", "transform", "transform", "linear", "transform"],
     ),
     "with a sum inside": ([microsoft("FusedConv", "f u - f", "y", activation="Relu")], {"f": [1, 4, 6, 6]}, ["conv2d", "add"]),
 }  # fmt: skip
