@@ -74,8 +74,7 @@ def import_model(
         going = ", with which --run goes on where it stopped" if hardware else ""
         raise click.UsageError(f"{out} exists; name another file (-o), or overwrite it (--overwrite{going})")
     if activations not in ("range", "dense"):
-        text = f"found {activations!r}, expected range or dense; samples are for --samples"
-        raise click.BadParameter(text, param_hint="--activations")
+        raise click.UsageError(f"--activations is {activations!r}, expected range or dense; --samples takes a file")
     if samples and activations != "range":
         raise click.UsageError("--samples measures the activations; leave out --activations")
     shown = not quiet and sys.stderr.isatty()

@@ -289,7 +289,7 @@ class Folding:
         if steps is None and most is not None:
             steps = int(most.reshape(-1)[0])
         going = self.values.get(given[1]) if given[1] else np.array(True)
-        if not chosen and (going is None or (steps is None and not given[1])):
+        if not chosen and (going is None or (steps is None and (given[0] or not given[1]))):
             return False
         states, rows, step = list(given[2:]), list[list[str]](), 0
         self._room(node, (steps or 0) * len(body.node))

@@ -127,14 +127,19 @@ def _blocks(node: Any, graph: Folding) -> Nodes:
     """MatMulNBits: weights (N, K) of 4 or 8 bits in blocks along K, each with a scale."""
     about, out, packed = attributes_of(node), node.output[0], node.input[1]
     inputs, outputs, size, bits = (about.get(k, 0) for k in ("K", "N", "block_size", "bits"))
-    known = graph.constants.tensors
-    names = [name for name in (packed, node.input[2], _input(node, 3)) if name]
-    if bits not in (4, 8) or size < 1 or inputs < 1 or outputs < 1 or any(name not in known for name in names):
+    known, zero, tensor = graph.constants.tensors, _input(node, 3), onnx_of().TensorProto
+    sizes = f"K = {inputs}, N = {outputs}, block_size = {size}, bits = {bits}"
+    if min(inputs, outputs, size) < 1:
+        raise ValueError(f"expected sizes from 1 on, found {sizes}")
+    if bits not in (4, 8) or any(name not in known for name in (packed, node.input[2], zero) if name):
         return []
-    count, tensor = -(-inputs // size), onnx_of().TensorProto
-    if math.prod(known[packed].dims) * 8 != outputs * count * size * bits:
-        sizes = f"K = {inputs}, N = {outputs}, block_size = {size}, bits = {bits}"
-        raise ValueError(f"its weights have {math.prod(known[packed].dims):,} bytes, which do not fit {sizes}")
+    count = -(-inputs // size)
+    whole = zero and known[zero].data_type == tensor.UINT8  # packed like the weights
+    wanted = {packed: outputs * count * size * bits // 8, node.input[2]: outputs * count}
+    wanted[zero] = outputs * -(-count * bits // 8) if whole else outputs * count
+    for name, words in wanted.items():
+        if name and (found := math.prod(known[name].dims)) != words:
+            raise ValueError(f"'{name}' has {found:,} words, expected {words:,} for {sizes}")
 
     def again(name: str, like: str, kind: int, *dims: int) -> str:
         found = tensor()
@@ -149,12 +154,14 @@ def _blocks(node: Any, graph: Folding) -> Nodes:
     kind = tensor.UINT4 if bits == 4 else tensor.UINT8
     weights = again(f"{packed}/words", packed, kind, outputs, count * size)
     scales = again(f"{node.input[2]}/blocks", node.input[2], known[node.input[2]].data_type, outputs, count)
-    zero = _input(node, 3)
     middles = np.full((outputs, count), 1 << (bits - 1), np.uint8)
     if zero:  # rows are whole bytes
-        middles = graph.constants.read(zero).reshape(outputs, -1)
-        both = np.stack([middles & 15, middles >> 4], -1).reshape(outputs, -1)
-        middles = both[:, :count] if bits == 4 else middles
+        given = graph.constants.read(zero).reshape(outputs, -1)
+        if whole and bits == 4:
+            given = np.stack([given & 15, given >> 4], -1).reshape(outputs, -1)[:, :count]
+        middles = given.astype(np.uint8)
+        if not np.array_equal(given, middles) or middles.max() >> bits:
+            raise ValueError(f"'{zero}' has other words than whole numbers from 0 to {(1 << bits) - 1}")
     tensor_of = onnx_of("onnx.helper").make_tensor
     zeros = graph.constant(f"{out}/zeros", tensor_of("zeros", kind, middles.shape, middles.ravel().tolist()))
     made = [

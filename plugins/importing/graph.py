@@ -16,7 +16,7 @@ import attrs
 from sparsemap.errors import SpecError
 from sparsemap.problem.network import INPUT
 
-from . import counting, repeats
+from . import counting, onnx_package, repeats
 from .layers import ImportedLayer, both, of_axes, window_of
 from .onnx_package import attributes_of, choice, dims_text, has_graphs, inner_nodes, onnx_of, reported, told, widths
 from .products import CONVOLUTIONS, GATES, PRODUCTS, STATES, LabelledProduct, arranged, products_of, steps_of
@@ -70,8 +70,7 @@ class GraphWalk(Tracing):
 
     def _take(self, node: Any, given: list[str]) -> None:
         given = [name for name in given if 0 not in self.model.shapes.get(name, ())]
-        foreign = node.domain not in ("", "ai.onnx")  # what a node of another domain does is not known
-        unknown = foreign or has_graphs(node)
+        unknown = onnx_package.foreign(node) or has_graphs(node)
         outputs = [name for name in node.output if name]
         sized = node.op_type in MULTIPLYING or any(name in self.model.shapes for name in outputs)
         layers = self._layers_of(node, given) if sized and not unknown else []  # else data say how much it makes
@@ -398,5 +397,6 @@ def _keeps(node: Any) -> bool:
 
 
 def _multiplies(node: Any) -> bool:
-    """Whether a node may multiply and accumulate: those of other domains may do anything."""
-    return node.op_type in MULTIPLYING or node.domain not in ("", "ai.onnx")
+    """Whether a node may multiply and accumulate: those that nobody knows may do anything."""
+    alone = node.op_type == "Einsum" and len(node.input) < 2
+    return (node.op_type in MULTIPLYING and not alone) or onnx_package.foreign(node)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from operator import is_not
@@ -9,15 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import numpy as np
 
 from sparsemap.errors import SpecError, unknown
 from sparsemap.files import check_file, shown
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.writing import replacing
 
-from .constants import Constants
+from .constants import WORDS, WORDS_PER_BYTE, Constants
 from .folding import NODES, Folding, ImportChoices
-from .onnx_package import FILE_BYTES, choice, dims_text, onnx_of, reported, shape_of, told
+from .onnx_package import FILE_BYTES, choice, dims_text, foreign, onnx_of, reported, shape_of, told
 
 DEPTH = 24
 """Functions within functions, and graphs within nodes."""
@@ -64,14 +66,15 @@ class OnnxModel:
         if name not in self.shapes:
             where = self._unsized(name)
             why = "the inputs; export the model with fixed sizes"
-            if where is not None and where.domain not in ("", "ai.onnx"):
-                why = f"what {told(where)} of '{where.domain}' is given; state it in the file (value_info)"
+            if where is not None and foreign(where):
+                why = f"what {told(where)} of '{where.domain or 'ai.onnx'}' is given; state it in the file (value_info)"
             if where is not None and choice(where):
                 why = f"the inputs, since data decide what {told(where)} runs; say it with {choice(where)}"
             for made in where.output if where is not None else ():
                 axes = [axis for axis, size in enumerate(self.open.get(made, ())) if not isinstance(size, int)]
                 if axes:
-                    why = f"the inputs: data say how long '{made}' of {told(where)} is; choose it with --dim {made}:{axes[0]}=N"
+                    dims = " ".join(f"--dim {made}:{axis}=N" for axis in axes)
+                    why = f"the inputs: data say how long '{made}' of {told(where)} is; choose it with {dims}"
             raise SpecError.at(self.file, told(node), f"the shape of tensor '{name}' does not follow from {why}")
         if min(self.shapes[name], default=1) < 1:
             raise SpecError.at(self.file, told(node), f"tensor '{name}' is {dims_text(self.shapes[name])}: no words")
@@ -105,9 +108,10 @@ def read_model(path: Path, choices: ImportChoices) -> OnnxModel:
     with reported(file, "", "is not an ONNX model that can be read"):
         proto = onnx.load(path, load_external_data=False)
     proto = _inlined(proto, file)
-    _check_order(proto.graph, file)
+    _write_out(proto, path)
     if not proto.graph.node:
         raise SpecError.at(file, "", "is not an ONNX model: its graph has no nodes")
+    _check_order(proto.graph, file)
     with reported(file, "", "has a graph that is not valid"):
         constants = Constants.of(proto, path)
     given = [value for value in proto.graph.input if value.name not in constants.tensors]
@@ -188,14 +192,43 @@ def _inlined(proto: Any, file: str) -> Any:
         return onnx_of("onnx.inliner").inline_local_functions(proto) if proto.functions else proto
 
 
+def _write_out(proto: Any, path: Path) -> None:
+    """Tensors that say their nonzeros alone become tensors of the graph like others."""
+    onnx, graph, room = onnx_of(), proto.graph, WORDS + WORDS_PER_BYTE * path.stat().st_size
+    values = [(node, one) for node in graph.node for one in node.attribute if one.name == "sparse_value"]
+    named = [(node.output[0], one.sparse_tensor) for node, one in values]
+    for name, sparse in (*((one.values.name, one) for one in graph.sparse_initializer), *named):
+        dims, place = tuple(sparse.dims), f"tensor '{name}'"
+        if min(dims, default=0) < 0 or math.prod(dims) > room:
+            text = f"is {dims_text(dims)}, expected sizes from 0 on and no more than {room:,} words"
+            raise SpecError.at(shown(path), place, text)
+        room -= math.prod(dims)
+        with reported(shown(path), place, "cannot be read"):
+            found, places = map(onnx.numpy_helper.to_array, (sparse.values, sparse.indices))
+            flat = places if places.ndim < 2 else np.ravel_multi_index(tuple(places.T), dims)
+            words = np.zeros(dims, found.dtype)
+            words[np.unravel_index(flat, dims)] = found
+            graph.initializer.append(onnx.numpy_helper.from_array(words, name))
+    del graph.sparse_initializer[:]
+    for node, _ in values:
+        graph.node.remove(node)
+
+
 def _check_order(graph: Any, file: str) -> None:
-    """SpecError for a node that reads what a later one makes, as no ONNX file may have it."""
-    later = {name for node in graph.node for name in node.output if name}
+    """SpecError for a node that reads what a later one makes or none, as no ONNX file may have it."""
+    later, known = {name for node in graph.node for name in node.output if name}, set[str]()
+    known |= {each.name for each in (*graph.input, *graph.initializer)}
     for node in graph.node:
         if name := next((name for name in node.input if name in later), ""):
             text = f"reads tensor '{name}', which a later node makes: nodes have to be in the order in which they run"
             raise SpecError.at(file, told(node), text)
+        if name := next((name for name in node.input if name and name not in known), ""):
+            raise SpecError.at(file, told(node), f"reads what nothing makes: {unknown('tensor', name, known)}")
         later -= set(node.output)
+        known |= {name for name in node.output if name}
+    for value in graph.output:
+        if value.name not in known:
+            raise SpecError.at(file, "output of the graph", unknown("tensor", value.name, known))
 
 
 # ---------------------------------------------------------------------------------------------------------------- sizes
@@ -204,7 +237,7 @@ def _check_order(graph: Any, file: str) -> None:
 def _size_inputs(inputs: Any, choices: ImportChoices, file: str) -> tuple[dict[str, Any], int]:
     """The types of the inputs with all their sizes; the batch."""
     shapes: dict[str, list[Any]] = {}
-    types, sizes = dict[str, Any](), dict[str, int]()
+    types, sizes, missing = dict[str, Any](), dict[str, int](), dict[str, Any]()
     opened = False
     named = {dim for value in inputs for dim in shape_of(value.type) or () if isinstance(dim, str)}
     for name in choices.dims:
@@ -227,13 +260,17 @@ def _size_inputs(inputs: Any, choices: ImportChoices, file: str) -> tuple[dict[s
                 called = isinstance(dim, str) and re.fullmatch(r"[\w./-]+", dim) and shape.count(dim) == 1
                 name = dim if called else own
                 about = f", its name is '{dim}'" if dim and isinstance(dim, str) else ""
-                raise SpecError.at(file, place, f"has no size{about}; give it one with --dim {name}=N")
+                text = f"has no size{about}; give it one with --dim {name}=N"
+                missing.setdefault(name, *SpecError.at(file, place, text).mistakes)
+                continue
             if size < 1:
                 raise SpecError.at(file, place, f"is {size}, expected at least 1")
             sized.tensor_type.shape.dim[axis].dim_value = shape[axis] = size
             sizes |= {dim: size} if isinstance(dim, str) else {}
+    if missing:
+        raise SpecError(missing.values())
     if not any(shapes.values()):
-        raise SpecError.at(file, "", "has no input with dimensions, so no batch")
+        raise SpecError.at(file, "", "has no input with dimensions; export it with one")
     firsts = {name: shape[0] for name, shape in shapes.items() if len(shape) > 1 or len(shapes) == 1}
     for name, first in firsts.items():
         if choices.batch is not None and not opened and first != choices.batch:

@@ -29,7 +29,8 @@ def reported(file: str, place: str, text: str = "cannot be computed") -> Iterato
         raise
     except Exception as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        why = shortened(" ".join(lines[:2]) or type(error).__name__, 300)
+        given = " ".join(lines[:2]) or type(error).__name__
+        why = f"lacks {error}" if isinstance(error, KeyError) else shortened(given, 300)
         raise SpecError.at(file, place, f"{text}: {why}") from error
 
 
@@ -44,6 +45,11 @@ def dims_text(shape: Sequence[int]) -> str:
 
 def attributes_of(node: Any) -> dict[str, Any]:
     return {item.name: onnx_of("onnx.helper").get_attribute_value(item) for item in node.attribute}
+
+
+def foreign(node: Any) -> bool:
+    """Whether ONNX does not say what a node does: it is of another domain, or of no version of the standard one."""
+    return node.domain not in ("", "ai.onnx") or not onnx_of("onnx.defs").has(node.op_type)
 
 
 def has_graphs(node: Any) -> bool:

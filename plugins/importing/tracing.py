@@ -28,7 +28,7 @@ SELECTING = ("Slice", "Split", "Gather", "GatherND", "GatherElements", "Compress
 """What takes some of the words of its first input; with places that data choose, too."""
 WHOLE = ("Slice", "Split")
 """Those of them that take every word at most once."""
-TURNING = ("Concat", "DepthToSpace", "SpaceToDepth")
+TURNING = ("Concat", "DepthToSpace", "SpaceToDepth", "Einsum")
 """What leaves all words and changes their order; of a Concat, where it joins the parts of a tensor."""
 REPEATING = ("Resize", "Upsample", "Expand", "Tile")
 """What takes words several times, or makes others in between."""
@@ -235,10 +235,8 @@ class Tracing:
 def copies(node: Any) -> bool:
     """Whether all words that a node makes are those of its first input, some or all of them several times."""
     about = attributes_of(node)
-    nearest = about.get("mode", b"nearest") == b"nearest"
-    return (
-        node.op_type in REPEATING and nearest and about.get("coordinate_transformation_mode") != b"tf_crop_and_resize"
-    )
+    cropped = about.get("coordinate_transformation_mode") == b"tf_crop_and_resize"
+    return node.op_type in REPEATING and about.get("mode", b"nearest") == b"nearest" and not cropped
 
 
 def _plain(name: str) -> str:

@@ -504,7 +504,7 @@ def test_files_that_do_not_fit_are_told(tiny, pair, tmp_path):
 
 def test_options_that_would_do_nothing_are_told(tiny, pair, tmp_path):
     np.savez(samples := tmp_path / "x.npz", x=np.ones((1, 8, 16, 16)))
-    assert "expected range or dense; samples are for --samples" in run(tiny, "--activations", samples, code=2)
+    assert "expected range or dense; --samples takes a file" in run(tiny, "--activations", samples, code=2)
     both = run(tiny, "--samples", samples, "--activations", "dense", code=2)
     assert "--samples measures the activations; leave out --activations" in both
     np.savez(weights := tmp_path / "w.npz", **{"conv.weight": np.ones((16, 8, 3, 3)), "fc.weight": np.ones((32, 16))})

@@ -19,7 +19,7 @@ from sparsemap.cli.main import cli
 from sparsemap.errors import SpecError
 
 onnx = pytest.importorskip("onnx")
-from onnx import helper, numpy_helper  # noqa: E402
+from onnx import helper  # noqa: E402
 from onnx_files import FLOAT, model, node, written  # noqa: E402
 
 LINEAR = [node("MatMul", "x w", "y")]
@@ -240,16 +240,6 @@ def test_weights_of_zeros_only_are_noted_with_saved_weights_too(tmp_path: Path):
         args = ["import-model", str(file), "-o", str(tmp_path / "m.toml"), "--overwrite", *options]
         outcome = CliRunner().invoke(cli, args)
         assert outcome.exit_code == 0 and "has zeros only" in outcome.output, outcome.output
-
-
-def test_a_sparse_constant_counts_its_zeros(tmp_path: Path):
-    made = model(LINEAR, {}, X)
-    values = numpy_helper.from_array(np.ones(5, np.float32), "w")
-    places = numpy_helper.from_array(np.arange(5, dtype=np.int64), "places")
-    made.graph.sparse_initializer.add(values=values, indices=places, dims=[8, 4])
-    onnx.save(made, tmp_path / "m.onnx")
-    text = refused(tmp_path / "m.onnx")
-    assert "'w'" in text and "MatMul" in text
 
 
 def test_weights_that_do_not_fill_their_sizes_are_refused_by_name():
