@@ -64,7 +64,8 @@ class BuildUnits(build_ext):
             if translate(str(text), full_module_name=ext.name, output_file=ext.sources[0]).num_errors:
                 raise RuntimeError(f"{ext.name}: Cython does not compile {text}")
             written = Path(ext.sources[0]).read_text("utf-8")
-            wide = re.sub(r"(?m)^static void (__pyx_f_\w+\()", r"static WIDE void \1", written)  # see `primitives.py`
+            loops = r"(?m)^static void (?=__pyx_f_\w+\((?!.*__pyx_obj))"  # those without records: see `primitives.py`
+            wide = re.sub(loops, "static WIDE void ", written)
             Path(ext.sources[0]).write_text(wide, "utf-8")
         super().build_extension(ext)
 
@@ -120,8 +121,6 @@ setup(
         **{name: ["*.toml", "*.csv", "*.json", "*.jinja", "*.md"] for name in [*plugins, *specs]},
     },
     ext_modules=[
-        compiled("analytic", "bounds"),
-        compiled("analytic", "kernel", "nest", "tables", "tiles", "counts", "cost", "waiting"),
         compiled("analytic", "units"),
         compiled("densities", "chances"),
         compiled("encodings", "moves"),

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from sparsemap_plugins.analytic import native
 
 COUNT = """
 import json, sys
@@ -24,7 +23,7 @@ print("\\n" + json.dumps({"files": sorted(filter(None, files)), "numpy": "numpy"
     ("arguments", "limit", "numpy"),
     [
         (["--help"], 3_300, False),
-        (["search", "mm3", "cloud", "--budget", "300"], 16_950 if native.kernel else 21_700, True),
+        (["search", "mm3", "cloud", "--budget", "300"], 17_900, True),
     ],
     ids=lambda value: " ".join(value[:3]) if isinstance(value, list) else "",
 )

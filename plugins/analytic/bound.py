@@ -43,7 +43,6 @@ import numpy as np
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.primes import divisors, largest_product
 
-from . import native
 from .actions import SKIP, PlaceTables
 from .bound_filters import LeastAccesses
 from .bound_links import LeastLinks
@@ -63,9 +62,17 @@ ROUNDING = 1e-6
 
 def front(energy: Array, cycles: Array) -> tuple[Array, Array]:
     """The pairs that no other beats in both; neighbours are merged, to the least of each, where there are too many."""
-    found: Array = np.empty((2, MOST_PAIRS))
-    count = native.step("front", found, np.ascontiguousarray(energy), np.ascontiguousarray(cycles))
-    return found[0, :count], found[1, :count]
+    most = energy[cycles == cycles.min()].min(), cycles[energy == energy.min()].min()
+    some = (energy <= most[0]) & (cycles <= most[1])  # beyond the cheapest and the fastest all are beaten
+    energy, cycles = energy[some], cycles[some]
+    order = np.lexsort((cycles, energy))
+    energy, cycles = energy[order], cycles[order]
+    best = np.flatnonzero(cycles < np.minimum.accumulate(np.concatenate([[np.inf], cycles]))[:-1])
+    groups = min(MOST_PAIRS, len(best))
+    if not groups:
+        return energy[:0], cycles[:0]
+    ends = np.arange(groups + 1) * (len(best) // groups) + np.minimum(np.arange(groups + 1), len(best) % groups)
+    return energy[best[ends[:-1]]], cycles[best[ends[1:] - 1]]
 
 
 class LowerBound:

@@ -182,20 +182,20 @@ class LeastAccesses:
         whole = self.stay and self.meets_all[t][c]
         return [rank for rank in ranks if self.layout.relevant[t, [d for d, _ in rank]].all()] if whole else ranks
 
-    def plan(self, t: int, level: int) -> tuple[Array, tuple[Array, ...], float]:
-        """What filters of a tensor look at in children's tiles, as `bounds.c` reads it: what an access is judged by is no smaller
-        than the leader's tile there, and has all that it meets over the dimensions over which it stays. How many actions; of
-        each how many leaders; of each its place in the tables of `there_in_steps`, whether it has all that it meets, and
-        ranks beside, of each the dimensions, with the columns of the most children along them (`InnerTiles.ways`). The tables,
-        and log2 of the accesses that computes would make one by one."""
+    def plan(self, t: int, level: int) -> tuple[Array, Array, float]:
+        """What filters of a tensor look at in children's tiles, as `inner/bound_shares.py` reads it: what an access is judged by
+        is no smaller than the leader's tile there, and has all that it meets over the dimensions over which it stays. How many
+        actions; of each how many leaders; of each where its table of `there_in_steps` starts, how many numbers that has, whether
+        the leader has all that it meets, and ranks beside, of each the dimensions, with the columns of the most children along
+        them (`InnerTiles.ways`). The tables, and log2 of the accesses that computes would make one by one."""
         dims, tables, filters = self.judged(t, level), list[Array](), self.filters(t, level)
         found = [len(filters)]
         for action in filters:
             found.append(len(action.leaders))
             for c in action.leaders:
-                beside = self._once(self._beside, t, c)
-                found += [len(tables), int(self.stay and self.meets_all[t][c]), len(beside)]
+                beside, table = self._once(self._beside, t, c), self._chances(c)
+                found += [sum(map(len, tables)), len(table), int(self.stay and self.meets_all[t][c]), len(beside)]
                 for rank in beside:
                     found += [len(rank), *(n for d, _ in rank for n in (d, 2 + dims.index(d)))]
-                tables.append(self._chances(c))
-        return np.array(found), tuple(tables), float(np.log2(self.one_by_one[t]))
+                tables.append(table)
+        return np.array(found), np.concatenate([np.zeros(0), *tables]), float(np.log2(self.one_by_one[t]))

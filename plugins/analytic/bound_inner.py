@@ -16,14 +16,16 @@ import numpy as np
 
 from sparsemap.pieces.contracts.base import Array
 
-from . import native
 from .bound_tiles import FanoutShares, OuterTiles, TileGrid, delivered, possible
+from .inner import functions
 
 if TYPE_CHECKING:
     from .bound_links import Handed, LeastLinks
 
 SLOWER = 1.15, 1.6, 2.5, 5.0
 """Few children save energy and take longer: times, over those of the outermost level, that are told apart."""
+BLOCK = 64
+"""Tiles for which ways to share the fan-out are tried together: what is known of them stays in the cache."""
 Costs = tuple[Array, Array, Array]
 
 
@@ -71,7 +73,7 @@ class InnerTiles:
         )
         tier = (shares.children[:, None] * ends <= work).sum(axis=1) * len(copies) + summed
         rows = np.array([tiers.setdefault(k, len(tiers)) for k in tier.tolist()])
-        given = rows, shares, self._units(shares), [self._ways(t, shares) for t in self.known]
+        given = rows, shares, [self._ways(t, shares) for t in self.known]
         energy = self.least(len(tiers), given)
         if np.isinf(energy).all():
             return None
@@ -108,30 +110,60 @@ class InnerTiles:
             mine[i] = own[t].pj
             still[:, i] = np.where(self.possible, self.parts[t].pj, 0.0).max(axis=1)
         found = np.empty((len(energy), len(outer.tile)))
-        moves = lay.relevant[some]
-        native.step("in_classes", found, energy, outer.tile, outer.loop, again, mine, still, moves, *grid.within)
+        given = energy, outer.tile, outer.loop, again, mine, still, lay.relevant[some].astype(np.uint8), *grid.within
+        functions.least_in_classes(*given, np.empty(lay.D, np.uint8), *np.empty((3, again.shape[1])), found)
         return found
 
     def least(self, count: int, given: tuple[Any, ...]) -> Array:
         """pJ (count, D, N) of the tiles with each loop innermost around them, over all ways to share the fan-out among the
         children, `given` by `costs`."""
-        tier, shares, units, tensors = given
-        lay, whole = self.layout, np.ascontiguousarray
-        base, plain = np.zeros(self.possible.shape), list[tuple[Any, ...]]()
+        tier, shares, ways = given
+        lay, x = self.layout, functions.Shares()
+        base = np.zeros(self.possible.shape)
         for t, part in enumerate(self.parts):
             moves = lay.relevant[t] & (t in self.filtered)
             base = base + np.where(moves[:, None], 0.0, part.pj)
-        for t, ways in zip(self.known, tensors, strict=True):
-            columns: list[Any] = [*map(whole, (self.parts[t].pj, self.parts[t].bits, self.parts[t].child_pj))]
-            if t in self.filtered:
-                every = self.every[t]
-                columns += map(whole, (every.pj, every.bits, every.child_pj, np.log2(self.moved(t))))
-                columns += [lay.relevant[t], *self.accesses.plan(t, self.s)]
-            plain.append((ways, *columns))
+        x.tiles, x.possible, x.base, x.tier = self.tiles, self.possible.view(np.uint8), base, tier
+        x.log_extents = np.log2(self.extents)
+        x.rows, x.places, x.fits = shares.rows, shares.places, shares.fits.view(np.uint8)
+        self._tell_units(x, shares)
+        self._tell_tensors(x, ways, base.shape)
+        x.some, x.unit, x.best = np.empty(len(tier), np.uint8), np.empty((len(tier), BLOCK)), np.empty((count, BLOCK))
         energy = np.full((count, lay.D, len(self.fits)), np.inf)
-        inside = self.tiles, self.possible, whole(base), tier, shares.rows, whole(shares.places), shares.fits
-        native.step("shared", energy, *inside, whole(np.log2(self.extents)), units, tuple(plain))
+        functions.least_shared(x, energy)
         return energy
+
+    def _tell_tensors(self, x: Any, ways: list[Array], shape: tuple[int, ...]) -> None:
+        """What the tensors cost that children get, by their ways (W, 2 + J) each."""
+        known, rows = self.known, [_distinct(each) for each in ways]
+        x.ends = np.cumsum([len(first) for first, _, _ in rows], dtype=np.int64)
+        count = int(x.ends[-1]) if known else 0
+        x.ways = np.zeros((count, max([2, *(each.shape[1] for each in ways)])))
+        x.which, x.alike = np.full((len(x.tier), max(3, len(known))), count), np.zeros(count, dtype=np.int64)
+        planes, plans, tables, start = list[Array](), [np.zeros(0, np.int64)], [np.zeros(0)], 0
+        x.planes, x.plans = np.zeros(len(known), np.int64), np.zeros((len(known), 2), np.int64)
+        x.log_computes = np.zeros(len(known))
+        for i, (t, each, (first, which, alike)) in enumerate(zip(known, ways, rows, strict=True)):
+            end = start + len(first)
+            x.ways[start:end, : each.shape[1]], x.which[:, i], x.alike[start:end] = (
+                each[first],
+                start + which,
+                start + alike,
+            )
+            x.planes[i], x.plans[i], start = len(planes), (sum(map(len, plans)), sum(map(len, tables))), end
+            planes += [self.parts[t].bits, self.parts[t].child_pj]
+            if t in self.filtered:
+                every, (plan, table, x.log_computes[i]) = self.every[t], self.accesses.plan(t, self.s)
+                planes += [self.parts[t].pj, every.pj, every.bits, every.child_pj, np.log2(self.moved(t))]
+                plans.append(plan)
+                tables.append(table)
+        x.columns = np.empty((len(planes), *shape))
+        for own, plane in zip(x.columns, planes, strict=True):
+            own[:] = plane
+        x.plan, x.chances = np.concatenate(plans), np.concatenate(tables)
+        x.filtered = np.array([t in self.filtered for t in known], np.uint8)
+        x.moves = self.layout.relevant[known].astype(np.uint8)
+        x.share, x.term, x.rank = np.empty((count, BLOCK)), np.zeros((count + 2, BLOCK)), np.empty((3, BLOCK))
 
     def _ways(self, t: int, shares: FanoutShares) -> Array:
         """(W, 2 + J) of a tensor: pJ of a bit to as many children as have the same words more than to one, how many others
@@ -144,23 +176,33 @@ class InnerTiles:
         logs = np.log2(shares.most[dims if t in self.filtered else []])
         return np.vstack([np.broadcast_to(more, times.shape), times - 1.0, logs]).T.copy()
 
-    def _units(self, shares: FanoutShares) -> tuple[Array, ...] | None:
+    def _tell_units(self, x: Any, shares: FanoutShares) -> None:
         """Accesses next to the compute units: the tables of `LeastUnits`, of tiles log2 of their extents, rounded down, and of
         words of operands, of ways log2 of the children along every dimension and of the most parts of operands they hold."""
-        if not (units := self.units):
-            return None
-        found = (
-            units.widths.ravel(),
-            units.shape,
-            np.log2(self.extents * (1.0 + 1e-12)).astype(np.int64),
-            shares.steps.T.copy(),
-        )
+        units, none = self.units, np.zeros((0, 0))
+        x.widths = x.sizes = x.told_alone = x.told = x.told_sizes = np.zeros(0)
+        x.logs = x.each = x.log_words = x.cut = none
+        if not units:
+            return
+        x.widths, x.sizes = units.widths.ravel(), np.array(units.widths.shape, dtype=np.float64)
+        x.logs, x.each = np.floor(np.log2(self.extents * (1.0 + 1e-12))), shares.steps.T.astype(np.float64)
         if not units.operands:
-            return found
+            return
         parts, same = [], 2.0**shares.steps
         for t in units.operands:
             moves = self.layout.relevant[t]
             most = np.minimum(shares.most[moves].prod(axis=0), shares.children / same[~moves].prod(axis=0))
             parts.append(np.log2(most))
-        words = np.log2([self.volumes[t] for t in units.operands])
-        return *found, units.told_alone.ravel(), units.told.ravel(), words, np.array(parts).T.copy()
+        x.told_alone, x.told = units.told_alone.ravel(), units.told.ravel()
+        x.told_sizes = np.array(units.told.shape, dtype=np.float64)
+        x.log_words, x.cut = np.log2([self.volumes[t] for t in units.operands]), np.array(parts).T.copy()
+
+
+def _distinct(ways: Array) -> tuple[Array, Array, Array]:
+    """Where the distinct rows of ways (W, C) come first, the row of every way, and of these rows the first one that has the same
+    columns of filters, from the third on."""
+    _, first, which = np.unique(ways, axis=0, return_index=True, return_inverse=True)
+    if ways.shape[1] == 2:
+        return first, which.reshape(-1), np.zeros(len(first), dtype=np.int64)
+    _, like, of = np.unique(ways[first, 2:], axis=0, return_index=True, return_inverse=True)
+    return first, which.reshape(-1), like[of.reshape(-1)]

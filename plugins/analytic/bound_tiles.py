@@ -19,8 +19,8 @@ from sparsemap.pieces.contracts import box
 from sparsemap.pieces.contracts.base import Array, Rows
 from sparsemap.primes import divisors, prime_factors
 
-from . import native
 from .bound_words import LeastWords
+from .inner import functions
 from .layout import Layout
 
 MOST_TILES = 1 << 18
@@ -86,9 +86,8 @@ class TileGrid:
         """(n,) the least of `values` (n,) over all tiles whose extents divide those of a tile: along one dimension, `smaller`,
         those that are smaller there, and where `along` (D,) says so, but equal in the others."""
         found = np.array(values, dtype=np.float64).ravel()
-        taken = np.ones(len(self.options), dtype=bool) if along is None else along
-        given = *self.within, taken, -1 if smaller is None else smaller
-        native.step("inside", found, *given)
+        taken = np.ones(len(self.options), dtype=np.uint8) if along is None else along.astype(np.uint8)
+        functions.least_inside(found, *self.within, taken, -1 if smaller is None else smaller, np.empty_like(found))
         return found
 
     def shares(self, fits: Array, limit: float, tiles: Rows) -> FanoutShares:
@@ -268,7 +267,6 @@ def delivered(
         -1, 4
     )
     found = np.empty(extents.shape)
-    turns, moves = lay.turns(extents), np.ascontiguousarray(lay.relevant[t])
-    wide = np.array(widths).reshape(len(ranks), len(words))
-    native.step("delivered", found, words, wide, extents, loops, turns, ranks, moves, single)
+    moves, wide = lay.relevant[t].astype(np.uint8), np.array(widths).reshape(len(ranks), len(words))
+    functions.least_delivered(words, wide, extents, loops, lay.turns(extents), ranks, moves, single, found)
     return found

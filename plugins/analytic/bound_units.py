@@ -17,7 +17,7 @@ import numpy as np
 
 from sparsemap.pieces.contracts.base import Array
 
-from . import native
+from .inner import functions
 
 if TYPE_CHECKING:
     from .bound_filters import LeastAccesses
@@ -65,11 +65,6 @@ class LeastUnits:
         )
         return cls(widths, operands, *told)
 
-    @property
-    def shape(self) -> Array:
-        """(D + 2,) of the tables, or (D,) without metadata."""
-        return np.array([*self.widths.shape, *self.told.shape])
-
 
 def _told(words: LeastWords, accesses: LeastAccesses, rows: Array) -> Array:
     """`rows`: what ways cost more, what they read of both operands, and how much of that is left."""
@@ -110,8 +105,8 @@ def _left(accesses: LeastAccesses, t: int, other: int, there: Array) -> Array:
 
 def _least(rows: Array) -> Array:
     """Columns of (m, n) rows that no other is below in all, one of those that are equal; all where they are too many."""
-    rows, found = np.maximum(rows, 0.0), np.empty(rows.shape[1], dtype=bool)
+    rows, found = np.maximum(rows, 0.0), np.empty(rows.shape[1], dtype=np.uint8)
     if rows.shape[1] > MOST_WAYS:
         return np.unique(rows, axis=1)
-    native.step("beaten", found, rows)
-    return rows[:, ~found]
+    functions.beaten(rows, found)
+    return rows[:, found == 0]

@@ -132,11 +132,6 @@ class Layout:
         return found
 
     @cached_property
-    def loop_blocks(self) -> Array:
-        """(P,) storage level of the loops, the innermost first."""
-        return np.repeat([self.block[group] for group in self.inwards], self.D)
-
-    @cached_property
     def visited(self) -> Array:
         """(2, T) of a tensor's box, the share that loops which end with the data visit; and that of `cut` ranks."""
         return np.array([np.where(cut, self.ends / self.sizes, 1.0).prod(axis=1) for cut in (self.relevant, self.cut)])

@@ -1,7 +1,4 @@
-"""The analytical cost model: designs in, energy, cycles and reasons out, with the whole batch in every operation.
-
-Cheap checks come first; then, on the designs that are left, the compiled model or `chain`.
-"""
+"""The analytical cost model: designs in, energy, cycles and reasons out. `inner` has its chain, `evaluation` fills tables."""
 
 from __future__ import annotations
 
@@ -19,10 +16,10 @@ from sparsemap.problem.chip import Chip
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.problem import Problem
 
-from . import native
 from .bound import LowerBound
 from .bound_words import LeastWords
 from .charges import ChargeOptions
+from .evaluation import evaluated
 from .occupancy.shared import SHARED
 from .prepared import COLUMNS, ModelTables, copies_of
 from .prices import leakage_pj_per_cycle
@@ -136,23 +133,3 @@ class AnalyticModel(CostModel):
     def _prepared(self, problem: Problem) -> ModelTables:
         quirks = frozenset(_quirk_set(self.quirks))
         return problem.remember(self._key, lambda: ModelTables.of(problem, quirks, self.charges))
-
-
-def evaluated(known: ModelTables, designs: Designs, chip: Chip, detail: bool) -> Evaluation:
-    """By the compiled model, where there is one that knows them, else by the chain."""
-    found = None
-    if native.kernel is not None:
-        from . import compiled
-
-        found = compiled.evaluated(known, designs, chip, detail)
-    if found is None or (detail and found[3] is None):
-        from .chain import chained
-
-        return chained(known, designs, chip, detail)
-    energy, cycles, wrong, told, left = found
-    if left.size:
-        from .chain import chained
-
-        rest = chained(known, designs.take(left), chip, detail)
-        energy[left], cycles[left], wrong[left] = rest.costs.own["energy_pj"], rest.costs.own["cycles"], rest.reasons
-    return Evaluation({"energy_pj": energy, "cycles": cycles}, wrong, known.reasons.names, told)

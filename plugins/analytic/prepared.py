@@ -1,4 +1,4 @@
-"""What the links of the chain need besides the link before: the tables of a problem."""
+"""One problem as the model sees it: its layout, formats, mechanisms and tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .ranks import FormatTables
 from .validity import Reasons
 
 if TYPE_CHECKING:
-    from .compiled import Kernel
+    from .evaluation import Chain
     from .joint import JointNonzeros
 
 
@@ -47,13 +47,8 @@ class ModelTables:
     joint: JointNonzeros | None
     """What tensors of actual data have in common, if there are several."""
     reasons: Reasons
-    kernels: list[Kernel] = attrs.field(factory=list)
-    """The compiled model for the chip that came last, if there is any."""
-
-    @property
-    def leader_by_leader(self) -> bool:
-        """Whether what a filter removes is kept by leader."""
-        return self.joint is not None or len(self.layout.operands) != 2
+    chains: list[Chain] = attrs.field(factory=list)
+    """The chain for the chip that came last, if there is any."""
 
     def held(self, largest: PerTile) -> PerLevel:
         """(S, B) what a level must have room for, of what the tile of each tensor has at most."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -12,13 +11,10 @@ import numpy as np
 from sparsemap import Fiber, Format, Outer
 from sparsemap.errors import SpecError
 from sparsemap.pieces.boundary import units_of
-from sparsemap.pieces.contracts.base import Array, Rows
+from sparsemap.pieces.contracts.base import Array
 from sparsemap.problem.problem import Problem
 
 from .occupancy import AskedFormat
-
-if TYPE_CHECKING:
-    pass
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -96,12 +92,6 @@ class FormatTables:
     def pads(self) -> bool:
         """Whether any format stores more than nonzeros."""
         return bool((self.block > 1).any() or self.padded.any() or (self.anywhere & ~self.compressed).any())
-
-    def chosen(self, slots: Array, place: Array, design: Rows) -> Array:
-        """Index of the format of ranks by their `place` from the innermost one; `slots` is (R, B)."""
-        width = len(slots)
-        found = slots[np.clip(width - 1 - place, 0, width - 1), design].astype(np.int64)
-        return np.where(place < width, found, self.beyond)
 
 
 OUTER = (Outer(), Outer(filled=True), Outer(ends=True), Outer(ends=True, filled=True))

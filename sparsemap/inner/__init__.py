@@ -40,7 +40,7 @@ def room(package: str) -> Any:
     from .merging import in_order
 
     own = [import_module(f"{package}.{part}") for part in in_order(parts_of(folder))]
-    return SimpleNamespace(**{name: getattr(part, name) for part in own for name in part.__all__})
+    return SimpleNamespace(**{name: getattr(part, name) for part in own for name in getattr(part, "__all__", ())})
 
 
 @cache

@@ -1,14 +1,15 @@
 """One unit from the modules of a folder `inner`, in the language of Cython.
 
-A module of the subset holds a docstring, imports from `sparsemap.inner` or of its neighbours, constants and functions.
-Functions named in `__all__` can be called from Python, the others are inlined. Annotations become Cython's types
-(`types.py`), arrays that nobody writes into are constant, and constants become their values. What goes beyond the subset
-is a MergeError that names file and line.
+A module of the subset holds a docstring, imports from `sparsemap.inner` or of its neighbours, constants, records and
+functions. A record is a class of annotated fields. Names in `__all__` are open to Python, other functions are
+inlined. Annotations become Cython's types (`types.py`), array arguments that no function writes into are constant, and
+constants become their values. A text beyond the subset is a MergeError that names file and line.
 """
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
@@ -34,11 +35,12 @@ def in_order(parts: list[Path]) -> list[str]:
     known, found = {part.stem: part for part in parts}, list[str]()
 
     def visit(name: str) -> None:
+        if name in found:
+            return
         for node in ast.parse(known[name].read_text("utf-8")).body:
             if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module in known:
                 visit(node.module)
-        if name not in found:
-            found.append(name)
+        found.append(name)
 
     for name in known:
         visit(name)
@@ -49,61 +51,101 @@ def merged(folder: Path) -> str:
     """The text of a unit (`.pyx`)."""
     parts = parts_of(folder)
     paths = [*([] if folder == HERE else [SHARED]), *(folder / f"{name}.py" for name in in_order(parts))]
-    homes, body, returns = dict[str, Path](), list[ast.stmt](), dict(primitives.RETURNS)
+    homes, body, names, constants = dict[str, Path](), list[ast.stmt](), _Names(), list[str]()
     written = _written([node for path in paths for node in ast.parse(path.read_text("utf-8")).body])
     for path in paths:
-        part = _Part(path, path in parts, returns, written)
+        part = _Part(path, path in parts, names, written)
         for name in part.names:
             if homes.setdefault(name, path) != path:
                 raise MergeError(f"{path}: '{name}' is defined in {homes[name]} as well")
         body += part.body
+        constants += [f"{name} = {ast.unparse(value)}" for name, value in part.constants.items()]
     head = "# cython: " + ", ".join(f"{key}={value}" for key, value in DIRECTIVES.items())
     text = ast.unparse(ast.fix_missing_locations(ast.Module(body, [])))
-    return f'{head}\n{primitives.C}\nSOURCES = "{state(folder)}"\n\n{text}\n'
+    records = "\n".join(_record(name, fields) for name, fields in names.records.items())
+    known = "\n".join([f'SOURCES = "{state(folder)}"', *constants])
+    return f"{head}\n{primitives.C}\n{known}\n\n{records}\n{text}\n"
+
+
+def _record(name: str, fields: Mapping[str, str]) -> str:
+    """Cython's class of a record."""
+    kinds = {field: types.COMPILED[kind].removeprefix("cython.") for field, kind in fields.items()}
+    for known, own in (("longlong", "long long"), ("schar", "signed char"), ("uchar", "unsigned char")):
+        kinds = {field: kind.replace(known, own) for field, kind in kinds.items()}
+    scalars = [field for field, kind in kinds.items() if "[" not in kind]
+    lines = [f"    cdef {kind} {field}" for field, kind in kinds.items()]
+    # two methods for all fields: a property for each would be more text to compile than all functions
+    lines += ["    cdef dict arrays", "    def __cinit__(self): self.arrays = {}"]
+    lines += ["    def __setattr__(self, name, value):", "        if False: pass"]
+    lines += [f"        elif name == '{field}': self.{field} = value" for field in fields]
+    lines += ["        else: raise AttributeError(name)", "        self.arrays[name] = value"]
+    lines += ["    def __getattr__(self, name):"]
+    lines += [f"        if name == '{field}': return self.{field}" for field in scalars]
+    lines += ["        if name not in self.arrays: raise AttributeError(name)", "        return self.arrays[name]"]
+    return "\n".join(["@cython.final", "@cython.auto_pickle(False)", f"cdef class {name}:", *lines, ""])
 
 
 def _written(nodes: list[ast.stmt]) -> set[tuple[str, int]]:
     """Functions, and places of the arrays among their arguments that they or functions they call write into."""
-    functions = {node.name: node for node in nodes if isinstance(node, ast.FunctionDef)}
-    found = set[tuple[str, int]]()
-    while True:
+    found, passed = set[tuple[str, int]](), list[tuple[tuple[str, int], tuple[str, int]]]()
+    for function in (node for node in nodes if isinstance(node, ast.FunctionDef)):
+        own = {argument.arg: place for place, argument in enumerate(function.args.args)}
+        for node in ast.walk(function):
+            match node:
+                case ast.Subscript(value=ast.Name(id=array), ctx=ast.Store()) if array in own:
+                    found.add((function.name, own[array]))
+                case ast.Call(func=ast.Name(id=called), args=given):
+                    names = [(place, one.id) for place, one in enumerate(given) if isinstance(one, ast.Name)]
+                    passed += [((function.name, own[at]), (called, place)) for place, at in names if at in own]
+    known = -1
+    while len(found) > known:
         known = len(found)
-        for name, function in functions.items():
-            own = {argument.arg: place for place, argument in enumerate(function.args.args)}
-            for node in ast.walk(function):
-                match node:
-                    case ast.Subscript(value=ast.Name(id=array), ctx=ast.Store()) if array in own:
-                        found.add((name, own[array]))
-                    case ast.Call(func=ast.Name(id=called), args=given):
-                        passed = [(place, one.id) for place, one in enumerate(given) if isinstance(one, ast.Name)]
-                        found |= {(name, own[at]) for place, at in passed if at in own and (called, place) in found}
-        if len(found) == known:
-            return found
+        found |= {own for own, there in passed if there in found}
+    return found
+
+
+class _Names:
+    """Names of all modules so far."""
+
+    def __init__(self) -> None:
+        self.returns = dict(primitives.RETURNS)
+        """What functions return."""
+        self.values = dict[str, ast.expr]()
+        """Constants."""
+        self.records = dict[str, dict[str, str]]()
+        """Records, with the types of their fields."""
 
 
 class _Part(ast.NodeTransformer):
     """The functions of one module."""
 
-    def __init__(
-        self, path: Path, open_to_python: bool, returns: dict[str, str], written: set[tuple[str, int]]
-    ) -> None:
-        self.path, self.body, self.returns, self.written = path, list[ast.stmt](), returns, written
-        self.values, self.doors, self.kinds = dict[str, ast.expr](), set[str](), dict[str, str]()
+    def __init__(self, path: Path, open_to_python: bool, names: _Names, written: set[tuple[str, int]]) -> None:
+        self.path, self.body, self.written, self.names = path, list[ast.stmt](), written, list[str]()
+        self.returns, self.values, self.records = names.returns, names.values, names.records
+        self.doors, self.kinds = set[str](), dict[str, str]()
         for node in ast.parse(path.read_text("utf-8")).body:
             self._take(node)
-        self.names = [*self.values, *(node.name for node in self.body if isinstance(node, ast.FunctionDef))]
         if not open_to_python:
             self.doors = set()
+        self.constants = {
+            name: self.visit(self.values[name]) for name in self.names if name in self.values.keys() & self.doors
+        }
+        """Those that can be read from Python."""
         self.body = [self.visit(node) for node in self.body]
 
     def _take(self, node: ast.stmt) -> None:
         match node:
             case ast.FunctionDef():
                 self.returns[node.name] = "" if node.returns is None else ast.unparse(node.returns)
+                self.names.append(node.name)
                 self.body.append(node)
+            case ast.ClassDef(name=name, body=body):
+                self.names.append(name)
+                self.records[name] = dict(field for line in body for field in self._fields(line))
             case ast.Assign(targets=[ast.Name(id="__all__")]):
                 self.doors = {*ast.literal_eval(node.value)}
             case ast.Assign(targets=[ast.Name(id=name)]):
+                self.names.append(name)
                 self.values[name] = node.value
             case ast.ImportFrom(module="__future__") | ast.ImportFrom(level=1):
                 pass
@@ -112,7 +154,17 @@ class _Part(ast.NodeTransformer):
             case ast.Expr(value=ast.Constant(value=str())):
                 pass
             case _:
-                self.fail(node, "is neither a function, a constant nor an import of other inner loops")
+                self.fail(node, "is neither a function, a record, a constant nor an import of other inner loops")
+
+    def _fields(self, node: ast.stmt) -> list[tuple[str, str]]:
+        """The field that a line of a record has, if it has one."""
+        match node:
+            case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation, value=None):
+                self._type(ast.unparse(annotation), node)
+                return [(name, ast.unparse(annotation))]
+            case ast.Expr(value=ast.Constant(value=str())):
+                return []
+        self.fail(node, "is no annotated field of a record")
 
     def fail(self, node: ast.AST, text: str) -> NoReturn:
         raise MergeError(f"{self.path}:{getattr(node, 'lineno', 1)}: '{ast.unparse(node)}' {text}")
@@ -139,8 +191,10 @@ class _Part(ast.NodeTransformer):
         return node
 
     def _type(self, name: str, node: ast.AST) -> ast.expr:
+        if name in self.records:
+            return _expression(name)
         if name not in types.COMPILED:
-            self.fail(node, f"has type '{name}'; types are {', '.join(types.COMPILED)}")
+            self.fail(node, f"has type '{name}'; types are {', '.join([*types.COMPILED, *self.records])}")
         return _expression(types.COMPILED[name])
 
     def _learn(self, node: ast.AST) -> None:
@@ -178,8 +232,11 @@ class _Part(ast.NodeTransformer):
                 return self.kinds[name]
             case ast.Subscript(value=ast.Attribute(attr="shape")):
                 return "Whole"
-            case ast.Subscript(value=ast.Name(id=name)) if name in self.kinds:
-                return "Real" if self.kinds[name].startswith(("Real", "Float")) else "Whole"
+            case ast.Attribute(value=ast.Name(id=name), attr=field) if self.kinds.get(name) in self.records:
+                if field in self.records[self.kinds[name]]:
+                    return self.records[self.kinds[name]][field]
+            case ast.Subscript(value=array):
+                return "Real" if self.kind(array).startswith(("Real", "Float")) else "Whole"
             case ast.BinOp(op=ast.Div()):
                 return "Real"
             case ast.BoolOp() | ast.Compare() | ast.UnaryOp(op=ast.Not()):
@@ -188,7 +245,7 @@ class _Part(ast.NodeTransformer):
                 return self.kind(value)
             case ast.BinOp(left=first, right=second) | ast.IfExp(body=first, orelse=second):
                 return "Real" if "Real" in (self.kind(first), self.kind(second)) else "Whole"
-            case ast.Call(func=ast.Name(id="min" | "max"), args=values):
+            case ast.Call(func=ast.Name(id="abs" | "min" | "max"), args=values):
                 return "Real" if "Real" in map(self.kind, values) else "Whole"
             case ast.Call(func=ast.Name(id=name)) if name in self.returns:
                 return self.returns[name]

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import math
+import struct
 from math import inf, sqrt
 
 from .types import Real, Whole
 
-__all__ = ["ceil", "exponent", "floor", "hashed", "inf", "mantissa", "sqrt", "two_to", "whole", "wrapped"]
+__all__ = ["ceil", "exponent", "floor", "hashed", "inf", "mantissa", "mixed", "sqrt", "two_to", "whole", "wrapped"]
 
 RETURNS = {
     **dict.fromkeys(["ceil", "floor", "mantissa", "sqrt", "two_to"], "Real"),
-    **dict.fromkeys(["exponent", "hashed", "whole", "wrapped"], "Whole"),
+    **dict.fromkeys(["exponent", "hashed", "mixed", "whole", "wrapped"], "Whole"),
 }
 """What each gives."""
 
 
 def floor(x: Real) -> Real:
     """The largest whole number up to x."""
-    return float(math.floor(x)) if x - x == 0.0 else x
+    return math.copysign(math.floor(x), x) if x - x == 0.0 else x
 
 
 def ceil(x: Real) -> Real:
     """The smallest whole number from x on."""
-    return float(math.ceil(x)) if x - x == 0.0 else x
+    return math.copysign(math.ceil(x), x) if x - x == 0.0 else x
 
 
 def whole(x: Real) -> Whole:
@@ -54,6 +55,14 @@ def wrapped(a: Whole, b: Whole, c: Whole) -> Whole:
 def hashed(key: Whole, bits: Whole) -> Whole:
     """Below 2^bits: the first bits of a key times 2^64 over the golden ratio (Knuth, volume 3, 6.4)."""
     return int(key) * 0x9E3779B97F4A7C15 % (1 << 64) >> (64 - bits)
+
+
+def mixed(key: Whole, x: Real) -> Whole:
+    """A key that depends on another key and on all bits of a number."""
+    bits = int.from_bytes(struct.pack("<d", x), "little")
+    found = ((int(key) ^ bits) & ((1 << 64) - 1)) * 0x9E3779B97F4A7C15 % (1 << 64)
+    found ^= found >> 32
+    return (found + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 C = """
@@ -87,12 +96,19 @@ cdef extern from *:
     static inline long long hashed_of(long long key, long long bits) {
         return (long long)((uint64_t)key * 0x9E3779B97F4A7C15u >> (64 - bits));
     }
+    static inline long long mixed_of(long long key, double x) {
+        uint64_t bits;
+        memcpy(&bits, &x, sizeof bits);
+        bits = ((uint64_t)key ^ bits) * 0x9E3779B97F4A7C15u;
+        return (long long)(bits ^ bits >> 32);
+    }
     static inline double mantissa_of(double x) { int k; return frexp(x, &k); }
     '''
     double inf "INFINITY"
     long long whole "whole_of"(double x) noexcept nogil
     long long wrapped "wrapped_of"(long long a, long long b, long long c) noexcept nogil
     long long hashed "hashed_of"(long long key, long long bits) noexcept nogil
+    long long mixed "mixed_of"(long long key, double x) noexcept nogil
     double two_to "two_to_of"(double k) noexcept nogil
     long long exponent "exponent_of"(double x) noexcept nogil
     double mantissa "mantissa_of"(double x) noexcept nogil

@@ -16,6 +16,8 @@ Reals3: TypeAlias = NDArray[np.float64]
 Floats2: TypeAlias = NDArray[np.float32]
 Wholes: TypeAlias = NDArray[np.int64]
 Wholes2: TypeAlias = NDArray[np.int64]
+Wholes3: TypeAlias = NDArray[np.int64]
+Small2: TypeAlias = NDArray[np.int8]
 Small3: TypeAlias = NDArray[np.int8]
 Flags: TypeAlias = NDArray[np.uint8]
 Flags2: TypeAlias = NDArray[np.uint8]
@@ -30,6 +32,8 @@ COMPILED = {
     "Floats2": "cython.float[:, ::1]",
     "Wholes": "cython.longlong[::1]",
     "Wholes2": "cython.longlong[:, ::1]",
+    "Wholes3": "cython.longlong[:, :, ::1]",
+    "Small2": "cython.schar[:, ::1]",
     "Small3": "cython.schar[:, :, ::1]",
     "Flags": "cython.uchar[::1]",
     "Flags2": "cython.uchar[:, ::1]",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import check
 import pytest
-from mutations import MUTANTS, ROOT
+from mutations import FOLDER, MUTANTS, ROOT
 
 from sparsemap.pieces.loading import load
 
@@ -40,4 +40,4 @@ def test_out_writes_a_line_per_case(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("file", "right"), [mutant[1:3] for mutant in MUTANTS], ids=[mutant[0] for mutant in MUTANTS])
 def test_the_lines_that_mutations_change_are_there(file: str, right: str) -> None:
     """`mutations.py`, which takes longer, shows that the comparison notices when they are wrong."""
-    assert right in (ROOT / "plugins/analytic" / file).read_text("utf-8")
+    assert right in (ROOT / FOLDER / file).read_text("utf-8")

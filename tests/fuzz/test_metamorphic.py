@@ -53,6 +53,8 @@ BROKE = [
     ("products", 14, "loops-split"),  # positions of outer loops were compared with words up to the target loop
     ("wide", 5220, "loops-split"),  # words of an access went beyond the loop along which they lie
     ("wide", 20045, "loops-split"),
+    ("wide", 30069, "loops-split"),  # under `timeloop`, words of an access ended with the size of a dimension
+    ("wide", 30201, "loops-split"),
     ("layers", 75, "level-inserted"),  # lanes shared words of a window across a bypassed level, but padding did not
     ("layers", 161, "above-bound"),  # lanes that share a window see more padding than single computes
 ]

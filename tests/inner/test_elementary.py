@@ -7,6 +7,7 @@ import sys
 from decimal import Decimal, localcontext
 from types import SimpleNamespace
 
+import building
 import numpy as np
 import pytest
 
@@ -48,6 +49,40 @@ def test_logarithms_are_exact_to_the_last_place():
 def test_powers_are_exact_to_the_last_place(power):
     fits = SOME[np.abs(np.log10(SOME) * power) < 300.0]
     assert worst(numbers.power, lambda x, y: (x.ln() * y).exp(), fits, np.full(len(fits), power)) < 1
+
+
+def near_zero(count):
+    return RNG.choice([-1.0, 1.0], count) * 10.0 ** RNG.uniform(-20.0, -0.3, count)
+
+
+def test_logarithms_of_what_is_above_one_are_nearly_exact():
+    assert worst(numbers.log1p, lambda x: (1 + x).ln(), near_zero(400)) < 4
+    assert worst(numbers.log1p, lambda x: (1 + x).ln(), SOME[SOME > 0.5]) < 2
+    assert [numbers.log1p(x) for x in (0.0, -1.0, np.inf)] == [0.0, -np.inf, np.inf]
+    assert math.isnan(numbers.log1p(-2.0)) and math.isnan(numbers.log1p(np.nan))
+
+
+def test_exponentials_less_one_are_nearly_exact():
+    assert worst(numbers.expm1, lambda x: x.exp() - 1, near_zero(400)) < 4
+    assert (
+        worst(
+            numbers.expm1,
+            lambda x: x.exp() - 1,
+            np.append(RNG.uniform(0.5, 709.0, 200) * RNG.choice([-1.0, 1.0], 200), 709.7),
+        )
+        < 2
+    )
+    assert [numbers.expm1(x) for x in (0.0, -np.inf, np.inf, 1e-300)] == [0.0, -1.0, np.inf, 1e-300]
+    assert math.isnan(numbers.expm1(np.nan))
+
+
+def test_logarithms_to_the_base_two_are_nearly_exact():
+    """Of numbers just below one, up to a unit in the last place of one."""
+    assert worst(numbers.log2, lambda x: x.ln() / Decimal(2).ln(), SOME[(SOME > 1.0) | (SOME < 0.5)]) < 2
+    for x in (0.6, 0.9, 0.999, 1.0 - 1e-9):
+        assert numbers.log2(x) == pytest.approx(math.log2(x), rel=0.0, abs=2.3e-16)
+    assert [numbers.log2(2.0**k) for k in range(-1074, 1024)] == [*range(-1074, 1024)]
+    assert [numbers.log2(x) for x in (0.0, np.inf)] == [-np.inf, np.inf]
 
 
 def test_edges_give_what_mathematics_says():
@@ -98,4 +133,104 @@ def test_primitives_are_exact():
     assert [primitives.floor(x) for x in (-1.5, 2.0, np.inf)] == [-2.0, 2.0, np.inf]
     assert [primitives.ceil(x) for x in (-1.5, 2.0, -np.inf)] == [-1.0, 2.0, -np.inf]
     assert primitives.mantissa(12.0) == 0.75 and primitives.exponent(12.0) == 4 and primitives.whole(-2.7) == -2
+    assert [math.copysign(1.0, primitives.floor(x)) for x in (-0.0, 0.0, 0.5)] == [-1.0, 1.0, 1.0]
+    assert [math.copysign(1.0, primitives.ceil(x)) for x in (-0.0, -0.5, 0.0)] == [-1.0, -1.0, 1.0]
     assert [primitives.two_to(k) for k in (-1022.0, 0.0, 1023.0)] == [2.0**-1022, 1.0, 2.0**1023]
+
+
+DOORS = """from sparsemap.inner.numbers import exp, expm1, log, log1p, log2, power
+from sparsemap.inner.primitives import ceil, exponent, floor, hashed, mantissa, mixed, wrapped
+from sparsemap.inner.types import Real, Whole
+
+__all__ = ["ceils", "exponents", "floors", "fully", "keys", "less", "mantissas", "mixes", "more", "places", "twos"]
+
+
+def mixes(key: Whole, x: Real) -> Whole:
+    return mixed(key, x)
+
+
+def keys(a: Whole, b: Whole, c: Whole) -> Whole:
+    return wrapped(a, b, c)
+
+
+def places(key: Whole, bits: Whole) -> Whole:
+    return hashed(key, bits)
+
+
+def floors(x: Real) -> Real:
+    return floor(x)
+
+
+def ceils(x: Real) -> Real:
+    return ceil(x)
+
+
+def mantissas(x: Real) -> Real:
+    return mantissa(x)
+
+
+def exponents(x: Real) -> Whole:
+    return exponent(x)
+
+
+def less(x: Real) -> Real:
+    return expm1(x)
+
+
+def more(x: Real) -> Real:
+    return log1p(x)
+
+
+def twos(x: Real) -> Real:
+    return log2(x)
+
+
+def fully(x: Real, y: Real) -> Real:
+    return power(x, y)
+"""
+ODD = [0.0, -0.0, 0.5, -0.5, 1.0, -1.5, 3.0, 2.0**53, -1e300, 1.7e308, 5e-324, 1e-310, math.inf, -math.inf, math.nan]
+ODD_KEYS = [0, 1, -1, 12345, -(2**63), 2**63 - 1, 0x123456789ABCDEF]
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory):
+    """Primitives and functions that only other inner loops call, as a unit has them and as they stand."""
+    folder = tmp_path_factory.mktemp("doors")
+    (folder / "doors.py").write_text(DOORS)
+    plain: dict = {}
+    exec(DOORS, plain)
+    return building.loaded(building.built(folder, folder)), SimpleNamespace(**plain)
+
+
+def bits_of(x):
+    """Of a number; of all that are none the same."""
+    return x if isinstance(x, int) else "nan" if math.isnan(x) else x.hex()
+
+
+@pytest.mark.slow
+def test_keys_are_the_same_compiled_and_as_they_stand(both):
+    unit, plain = both
+    for key in ODD_KEYS:
+        assert [unit.mixes(key, x) for x in ODD] == [plain.mixes(key, x) for x in ODD]
+        assert len({plain.mixes(key, x) for x in ODD}) == len(ODD)  # -0.0 is another number than 0.0
+        assert [unit.places(key, bits) for bits in (1, 15, 40)] == [plain.places(key, bits) for bits in (1, 15, 40)]
+        for other in ODD_KEYS:
+            assert [unit.keys(key, other, c) for c in ODD_KEYS] == [plain.keys(key, other, c) for c in ODD_KEYS]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["floors", "ceils", "mantissas", "less", "more", "twos"])
+def test_odd_numbers_are_the_same_compiled_and_as_they_stand(both, name):
+    unit, plain = (getattr(functions, name) for functions in both)
+    given = [*ODD, *SOME.tolist(), *near_zero(100).tolist()]
+    if name == "mantissas":
+        given = [x for x in given if math.isfinite(x)]
+    assert [bits_of(unit(x)) for x in given] == [bits_of(plain(x)) for x in given]
+
+
+@pytest.mark.slow
+def test_exponents_and_powers_of_odd_numbers_are_the_same(both):
+    unit, plain = both
+    assert [unit.exponents(x) for x in ODD if math.isfinite(x)] == [plain.exponents(x) for x in ODD if math.isfinite(x)]
+    pairs = [(x, y) for x in ODD for y in (0.0, 1.0, 0.5, -2.0, 700.0, math.inf, math.nan)]
+    assert [bits_of(unit.fully(*pair)) for pair in pairs] == [bits_of(plain.fully(*pair)) for pair in pairs]

@@ -9,34 +9,7 @@ import numpy as np
 from sparsemap.pieces.contracts.base import Array, PerDesign, Rows
 
 from ..layout import Layout
-from ..nest import Nest
 from ..occupancy.lookup import Number, Table, fingerprint
-
-
-def word_share(nest: Nest, t: int, s: int, outer: int | None) -> PerDesign:
-    """(B,) the share of words among all that the children of level s get of tensor t over the run. Words that several of them
-    get at once from level `outer` count once; None: as often as there are children."""
-    lay, found = nest.layout, np.ones(nest.batch)
-    blocks = [] if outer is None else [b for b in range(s, outer - 1, -1) if nest.spatial_bounds(b) is not None]
-    axis, reach, count = _run(nest, s) if s < lay.S - 1 else (np.full(nest.batch, -1), found, found)
-    for r, rank in enumerate(lay.ranks[t]):
-        if lay.gaps[t][r] is None:
-            continue
-        tiles = [nest.extents[s + 1][dim] for dim, _ in rank]
-        width = 1.0 + sum(c * (tile - 1.0) for (_, c), tile in zip(rank, tiles, strict=True))
-        along = np.zeros(nest.batch)  # of which term of the rank a run of tiles that share words is; 0: of none
-        for place, (dim, c) in enumerate(rank, start=1):
-            along = np.where((axis == dim) & (c * reach < width), place, along)
-        none, across = along == 0.0, [[nest.bounds[lay.spatial[b], dim] for dim, _ in rank] for b in blocks]
-        spread = [np.multiply.reduce(some) for some in zip(*across, strict=True)] or [np.ones(nest.batch)]
-        shared = np.minimum.reduce(spread) > 1.0  # children along one dimension share no words
-        steps = []
-        for block, counts in zip(blocks, across, strict=True):
-            for (dim, _), n in zip(rank, counts, strict=True):
-                steps += [np.where(shared & (n > 1.0), part, 0.0) for part in (nest.extents[block + 1][dim], n)]
-        keys = np.stack([along, np.where(none, 1.0, reach), np.where(none, 1.0, count), *tiles, *steps])
-        found = found * looked_up(lay, t, r, keys)
-    return found
 
 
 def share_at_once(lay: Layout, t: int, units: Array) -> Array:
@@ -54,29 +27,10 @@ def share_at_once(lay: Layout, t: int, units: Array) -> Array:
     return found
 
 
-def _run(nest: Nest, s: int) -> tuple[Array, Array, Array]:
-    """(B,) the dimension of the innermost loop around a child's tile, -1: there is none; what it moves on by; and its bound,
-    with that of the next loop if this one goes on where two steps of it end (4.1)."""
-    lay = nest.layout
-    axis, reach, count = np.full(nest.batch, -1), np.ones(nest.batch), np.ones(nest.batch)
-    goes_on = np.ones(nest.batch, dtype=bool)
-    for block in range(s, -1, -1):
-        group = lay.temporal[block]
-        for dims, bound in zip(nest.order[group][::-1], nest.loop_bounds[group][::-1], strict=True):
-            busy = bound > 1.0
-            step = np.take_along_axis(nest.below_spatial[block], dims[None].astype(np.int64), axis=0)[0]
-            first = busy & (axis < 0)
-            more = busy & goes_on & (axis == dims) & (count == 2.0) & (step == 2.0 * reach)
-            goes_on &= ~busy | first | more
-            axis, reach = np.where(first, dims, axis), np.where(first, step, reach)
-            count = np.where(first, bound, np.where(more, count * bound, count))
-    return axis, reach, count
-
-
 def gap_table(lay: Layout, t: int, r: int) -> tuple[Table[Number], RLock]:
     """What `_share` said for the keys that were asked for, and who may ask now."""
     found: tuple[Table[Number], RLock] = lay.problem.remember(
-        (word_share, lay.ragged, t, r), lambda: (Table(Number), RLock())
+        (looked_up, lay.ragged, t, r), lambda: (Table(Number), RLock())
     )
     return found
 

@@ -1,6 +1,6 @@
 """Expected maxima of the work of many compute units, from the distributions of what their tiles hold.
 
-Everything is computed once per distinct tile, and once per distinct combination of tiles and numbers of units.
+Everything is computed once per distinct tile (`inner/maxima.py`).
 """
 
 from __future__ import annotations
@@ -66,25 +66,6 @@ class WorkTiles(Rowed):
     @property
     def size(self) -> int:
         return 2 * sum(k.size for k, _ in list(self._known.values())) + super().size
-
-    @property
-    def maxima(self) -> Array:
-        return self.figures[:, : len(self.lanes)]
-
-    @property
-    def moments(self) -> Array:
-        """Mean of the square, and the chance that there is anything."""
-        return self.figures[:, len(self.lanes) : len(self.lanes) + 2]
-
-    @property
-    def values(self) -> Array:
-        """That a share TAILS of the tiles reaches at least .."""
-        return self.figures[:, -2 * len(TAILS) : -len(TAILS)]
-
-    @property
-    def shares(self) -> Array:
-        """.. and the shares that do."""
-        return self.figures[:, -len(TAILS) :]
 
     def rows(self, looks: Array, widths: Array) -> Rows:
         """Rows for tiles by the words (n,) at which a skip looks, and by their shapes (ranks, n)."""
@@ -176,20 +157,19 @@ def lanes_for(units: float) -> int:
 
 
 class Maxima:
-    """Ratios of the longest work to the mean."""
+    """The work with tiles of the operands, and positions that meet by chance."""
 
     def __init__(self, occupancies: Sequence[Occupancy], lanes: int) -> None:
         """Of the operands, for the first `lanes` of LANES."""
         self.lanes = LANES[:lanes]
         self.tiles = [WorkTiles(occupancy, self.lanes) for occupancy in occupancies]
         self.meetings = MetPlaces(self.lanes)
-        self.table = Table(Number)
         self.lock = Lock()
 
     @property
     def size(self) -> int:
         """Numbers kept."""
-        return self.table.size + self.meetings.size + sum(tiles.size for tiles in self.tiles)
+        return self.meetings.size + sum(tiles.size for tiles in self.tiles)
 
 
 def maxima_of(known: ModelTables, units: float) -> Maxima:
@@ -200,7 +180,7 @@ def maxima_of(known: ModelTables, units: float) -> Maxima:
 
 
 def limits_of(known: ModelTables, t: int) -> Array:
-    """Words of the whole tensor as `WorkBoxes.boxes` has them."""
+    """Words of the whole tensor, or words per rank where the shape matters."""
     lay = known.layout
     whole = np.array(box(lay.ranks[t], lay.sizes) or (1.0,))
     return whole if known.tables[t].by_shape else whole.prod(keepdims=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sparsemap.inner.primitives import hashed, whole, wrapped
 from sparsemap.inner.types import Real, Reals, Whole, Wholes, Wholes2
 
-__all__ = ["enter", "mix_reals", "mix_wholes", "place"]
+__all__ = ["SPARSE", "enter", "mix_reals", "mix_wholes", "place"]
 
 SPARSE = 4
 """Places per row, at least: nearly all keys are found at the first place."""

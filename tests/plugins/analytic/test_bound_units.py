@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 from sparsemap_plugins.analytic import bound
-from sparsemap_plugins.analytic.bound_uncompiled import units_pj
 from sparsemap_plugins.analytic.bound_units import LeastUnits
+from sparsemap_plugins.analytic.inner import functions
 
 import sparsemap
 from sparsemap.pieces.contracts import box
@@ -28,9 +28,14 @@ def units_of(problem: sparsemap.Problem) -> LeastUnits:
 
 
 def pj_of(units: LeastUnits, log_extents: np.ndarray, log_words: list[np.ndarray]) -> np.ndarray:
-    logs, none = log_extents.astype(np.int64), np.zeros(len(log_extents), np.int64)
-    words, cut = np.array(log_words), np.zeros(2)
-    return units_pj(units.widths, units.shape, logs, none, units.told_alone, units.told, words, cut)
+    """Of one way to share the fan-out, with one child."""
+    logs, found, some = log_extents.astype(np.float64), np.zeros((1, log_extents.shape[1])), np.ones(1, np.uint8)
+    sizes = [np.array(table.shape, dtype=np.float64) for table in (units.widths, units.told)]
+    functions.widths_pj(0, logs.shape[1], some, units.widths.ravel(), sizes[0], logs, np.zeros((1, len(logs))), found)
+    told = units.told_alone.ravel(), units.told.ravel(), sizes[1]
+    if units.operands:
+        functions.operands_pj(0, logs.shape[1], some, *told, np.array(log_words), np.zeros((1, 2)), found)
+    return found[0]
 
 
 def dense(lanes: int) -> sparsemap.Problem:

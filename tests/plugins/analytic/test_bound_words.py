@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sparsemap_plugins.analytic import native
 from sparsemap_plugins.analytic.actions import SKIP
 from sparsemap_plugins.analytic.bound_filters import LeastAccesses
 from sparsemap_plugins.analytic.bound_tiles import TileGrid
-from sparsemap_plugins.analytic.bound_uncompiled import kept
 from sparsemap_plugins.analytic.bound_words import LeastWords
+from sparsemap_plugins.analytic.inner import functions
 from sparsemap_plugins.analytic.prepared import ModelTables
 from test_bound import assert_bounded
 
@@ -48,9 +47,7 @@ def test_no_tile_has_fewer_bits_of_metadata_than_a_readable_code_takes(density: 
     assert seen > 30
 
 
-@pytest.mark.parametrize("bounds", [native.bounds, None], ids=["C", "NumPy"])
-def test_the_least_of_tiles_inside_is_that_over_all_divisors(bounds, monkeypatch) -> None:
-    monkeypatch.setattr(native, "bounds", bounds)
+def test_the_least_of_tiles_inside_is_that_over_all_divisors() -> None:
     problem = sized(0.5, m=12, k=8, n=6)
     grid = TileGrid.of(tables(problem).layout)
     assert grid is not None
@@ -195,9 +192,15 @@ def test_filters_leave_what_tiles_of_children_meet_and_pass_the_others_in_time()
         cell = detail.cells[t][1]
         every = cell.read + cell.gone_read
         rows = np.flatnonzero((cell.gone_read > 0.0) & (every > 100.0) & evaluation.valid)
-        log_words = np.log2(detail.dense_reads[t, 1, rows])
-        alone = np.zeros(2 + len(accesses.judged(t, 1)))
-        least = kept(alone, np.log2(bounds[3:].prod(axis=0)[:, rows]), log_words, *accesses.plan(t, 1))
+        columns = np.zeros((7, 1, len(rows)))
+        columns[-1] = np.log2(detail.dense_reads[t, 1, rows])
+        alone, scratch = np.zeros((1, 2 + len(accesses.judged(t, 1)))), np.empty((3, len(rows)))
+        plan, chances, log_computes = accesses.plan(t, 1)
+        log_extents = np.log2(np.ascontiguousarray(bounds[3:].prod(axis=0)[:, rows]))
+        given = alone, log_extents, columns, 0, 0, plan, 0, chances, 0, log_computes
+        found = np.empty((1, len(rows)))
+        functions.kept_share(0, len(rows), 0, *given, scratch, found)
+        least = found[0]
         left = cell.read[rows] / every[rows]
         assert (left + 1.0 / every[rows] >= least * (1.0 - 1e-9)).all()
         tiles = detail.dense_fills[t, 2, rows] / detail.tile_words[t, 2, rows]

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from charged import LEVELS, REGISTRY, cost, made, product
-from sparsemap_plugins.analytic.charges import ratios as ratio
-from sparsemap_plugins.analytic.charges.imbalance import together, told_apart
-from sparsemap_plugins.analytic.charges.maxima import LANES
-from sparsemap_plugins.analytic.charges.uneven import later
+from sparsemap_plugins.analytic.charges.alike import rarity
+from sparsemap_plugins.analytic.charges.maxima import DEVIATIONS, LANES, NORMAL, NORMAL_MAXIMA
 from sparsemap_plugins.analytic.inner import functions
+from sparsemap_plugins.analytic.inner import ratios as longest_work
+from sparsemap_plugins.analytic.inner.cost import tree_mm
+from sparsemap_plugins.analytic.inner.imbalance import together, words_apart
+from sparsemap_plugins.analytic.inner.overlap import later
 from sparsemap_plugins.analytic.prices import length_mm
 
 from sparsemap import load_problem, search
@@ -345,8 +348,9 @@ def test_a_gated_access_costs_what_the_technology_says_remains() -> None:
 
 
 def test_wires_of_a_tree_are_as_long_as_its_square_is_wide() -> None:
-    found = [float(length_mm(np.array(copies), 16, 1.0)) for copies in (1.0, 16.0)]
-    assert found == pytest.approx([0.75, 4.5])
+    """So say the model and its bound."""
+    for length in (tree_mm, length_mm):
+        assert [length(copies, 16.0, 1.0) for copies in (1.0, 16.0, 20.0)] == pytest.approx([0.75, 4.5, 4.5])
 
 
 def test_words_cross_the_tree_of_their_level_and_sums_are_added_on_the_way() -> None:
@@ -440,22 +444,39 @@ def test_units_that_all_have_the_same_part_of_an_operand_wait_for_the_other_one(
 def test_a_tile_without_work_hides_no_transfer() -> None:
     """35 cycles of work for 15 tiles in 100, and 2.4 cycles for each to come."""
     rng = np.random.default_rng(0)
-    work = np.where(rng.random(100_000) < 0.15, 35.0, 0.0)
-    numbers = (np.array([x]) for x in (work.mean(), 2.4, work.std(), 0.0, 0.15))
-    assert later(*numbers)[0] == pytest.approx(np.maximum(work, 2.4).mean(), rel=0.01)
+    times = np.where(rng.random(100_000) < 0.15, 35.0, 0.0)
+    found = later(times.mean(), 2.4, times.std(), 0.0, 0.15)
+    assert found == pytest.approx(np.maximum(times, 2.4).mean(), rel=0.01)
 
 
-def test_the_pace_of_units_is_solved_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    most = np.array([[3.0, 6.0, 1.5], [2.2, 4.0, 1.3], [1.7, 3.0, 1.2], [1.4, 2.0, 1.1]])
-    inputs = most, np.ones(most.shape, dtype=bool), np.array([2, 3, 8]), np.array([64.0, 1000.0, 4.0])
-    found = ratio.pace(*inputs)
-    monkeypatch.setattr(ratio, "NEWTON", 40)
-    assert found == pytest.approx(ratio.pace(*inputs), rel=1e-6)
+NORMAL_NUMBERS = SimpleNamespace(
+    deviations=DEVIATIONS, normal_means=NORMAL_MAXIMA[0], normal_deviations=NORMAL_MAXIMA[1], normal_at=NORMAL[0],
+    normal_below=NORMAL[1],
+)  # fmt: skip
+"""The tables of `Facts` that are of no problem."""
+
+
+def pace(longest: list[float], depth: int, units: float) -> float:
+    """`longest`: work of 1, 2, 4 and 8 consecutive parts, over the mean."""
+    design = SimpleNamespace(growth=np.zeros((4, 4)), depth=depth)
+    design.growth[longest_work.LONGEST_WORK] = longest
+    return longest_work.pace_of(NORMAL_NUMBERS, design, len(longest), units)
+
+
+@pytest.mark.parametrize(
+    ("longest", "depth", "units"),
+    [([3.0, 2.2, 1.7, 1.4], 2, 64.0), ([6.0, 4.0, 3.0, 2.0], 3, 1000.0), ([1.5, 1.3, 1.2, 1.1], 8, 4.0)],
+)
+def test_the_pace_of_units_is_solved_to_the_end(longest, depth, units, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = pace(longest, depth, units)
+    monkeypatch.setattr(longest_work, "NEWTON", 40)
+    assert found == pytest.approx(pace(longest, depth, units), rel=1e-6)
 
 
 def test_words_of_a_block_are_empty_together() -> None:
-    words, empty = np.array([4.0, 4.0, 8.0, 4.0, np.inf]), np.array([0.75, 0.75**4, 0.75**2, 0.0, 0.0])
-    assert told_apart(words, empty, 0.25).tolist() == [1.0, 4.0, 2.0, 4.0, np.inf]
+    facts = SimpleNamespace(rarity=np.array([rarity(0.25)]))
+    tiles = [(4.0, 0.75), (4.0, 0.75**4), (8.0, 0.75**2), (4.0, 0.0), (np.inf, 0.0)]
+    assert [words_apart(facts, 0, words, empty) for words, empty in tiles] == [1.0, 4.0, 2.0, 4.0, np.inf]
 
 
 def simulated_waits(pairs: int, parts: int, columns: int, rng: np.random.Generator) -> float:
@@ -467,15 +488,17 @@ def simulated_waits(pairs: int, parts: int, columns: int, rng: np.random.Generat
 
 @pytest.mark.parametrize(("pairs", "parts"), [(5, 1), (5, 7), (32, 4)])
 def test_groups_that_wait_for_each_other_wait_as_a_whole_at_another_point(pairs: int, parts: int) -> None:
-    units = np.array([[2.0], [2.0 * pairs]])
-    mean, _ = ratio.normal_maximum(units)
-    ratios = 1.0 + 0.2 * mean / np.array([[1.0], [math.sqrt(parts)]])
-    turns, loops = np.array([[100.0 * parts], [100.0]]), np.array([[[1.0], [pairs]], [[2.0], [2.0]]])
-    found = together(ratios, turns, units, loops)
+    units = np.array([2.0, 2.0 * pairs])
+    mean = np.array([longest_work.by_lanes(NORMAL_MAXIMA[0], count) for count in units])
+    ratios = 1.0 + 0.2 * mean / np.array([1.0, math.sqrt(parts)])
+    design = SimpleNamespace(
+        points=2, point_ratio=ratios, point_turns=np.array([100.0 * parts, 100.0]), point_units=units, alongs=2,
+        point_loop=np.array([[1.0, 2.0], [pairs, 2.0]]),
+    )  # fmt: skip
     expected = simulated_waits(pairs, parts, 400, np.random.default_rng(0))
-    assert found[:, 0] == pytest.approx([ratios[0, 0], expected], rel=0.01)
-    apart = np.array([[[1.0], [pairs]], [[2.0], [1.0]]])  # the pairs are of another loop: neither is within the other
-    assert together(ratios, turns, units, apart).tolist() == ratios.tolist()
+    assert together(NORMAL_NUMBERS, design) == pytest.approx(expected, rel=0.01)
+    design.point_loop[1, 1] = 1.0  # the pairs are of another loop: neither is within the other
+    assert together(NORMAL_NUMBERS, design) == ratios.max()
 
 
 def test_what_is_gated_costs_no_less_than_the_technology_says() -> None:

@@ -1,4 +1,4 @@
-"""Cycles counted by hand where two of the model's quantities compete, compiled and in NumPy."""
+"""Cycles counted by hand where two of the model's quantities compete, compiled and as CPython runs it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 from charged import REGISTRY, made, product
-from sparsemap_plugins.analytic import native
+from texts import NEEDS_COMPILED, run_by
 
 from sparsemap.problem import design_file
 
 
-@pytest.fixture(params=["compiled", "numpy"], autouse=True)
-def text(request, monkeypatch):
-    if request.param == "numpy":
-        monkeypatch.setattr(native, "kernel", None)
+@pytest.fixture(params=[pytest.param("compiled", marks=NEEDS_COMPILED), "interpreted"], autouse=True)
+def text(request):
+    with run_by(request.param):
+        yield
 
 
 def cycles(design: Any) -> float:

@@ -14,7 +14,7 @@ from sparsemap_plugins.analytic import native
 
 from sparsemap import native as loading
 
-SOURCE = Path(native.__file__).with_name("bounds.c")
+SOURCE = Path(native.__file__).with_name("units.c")
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 
 
@@ -35,11 +35,11 @@ def built(source: str, folder: Path, name: str, flags: tuple[str, ...] = ("-O2",
 
 
 def test_what_is_older_than_its_sources_is_left_out_and_told(monkeypatch, caplog):
-    if native.bounds is None:
+    if native.units is None:
         pytest.skip("not compiled")
-    assert loading.loaded(native.__package__, "bounds") is native.bounds
+    assert loading.loaded(native.__package__, "units") is native.units
     monkeypatch.setattr(loading, "state", lambda folder: "another")
-    assert loading.loaded(native.__package__, "bounds") is None
+    assert loading.loaded(native.__package__, "units") is None
     assert "is of other sources than those beside it" in caplog.text
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import attrs
 import numpy as np
 import pytest
-from native_settings import PRODUCT, SETTINGS
+from settings_of_problems import PRODUCT, SETTINGS
 from sparsemap_plugins.analytic import native
 from sparsemap_plugins.analytic.occupancy import Ranks, TensorTables
 from sparsemap_plugins.analytic.occupancy.bins import Bins

@@ -7,7 +7,7 @@ import pytest
 from charged import LEVELS, REGISTRY, cost, product
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sparsemap_plugins.analytic.charges.intersection import passed
+from sparsemap_plugins.analytic.inner.skipping import passed
 
 from sparsemap import load_problem
 
@@ -66,10 +66,10 @@ def test_widths_of_mechanism_and_hardware_are_both_obeyed() -> None:
 def test_passing_takes_no_less_than_the_positions_over_the_width_and_no_more_than_all(
     share: float, width: int, positions: float, more: float
 ) -> None:
-    taken = np.array([share * positions])
-    found = passed(np.array([positions]), taken, np.array([float(width)]))[0]
-    assert max(taken[0], positions / width) * (1 - 1e-9) <= found <= positions * (1 + 1e-9)
-    fuller = passed(np.array([positions]), np.minimum(positions, taken + more), np.array([float(width)]))[0]
+    taken = share * positions
+    found = passed(positions, taken, float(width))
+    assert max(taken, positions / width) * (1 - 1e-9) <= found <= positions * (1 + 1e-9)
+    fuller = passed(positions, min(positions, taken + more), float(width))
     assert fuller >= found * (1 - 1e-9)
 
 
@@ -89,3 +89,22 @@ def test_the_space_has_no_skip_of_unlimited_width_but_the_one_that_looks_16_ahea
     for mechanism in load_problem("mm1", "mobile", registry=REGISTRY).candidates("mechanism"):
         if mechanism.action == "skip":
             assert mechanism.width is not None or mechanism.lookahead is not None
+
+
+READS = {1: 40, 2: 65, 4: 87, 8: 96}
+"""Words of P read of 96, by the words of an access: what Timeloop v3.0.3 prints, whether n is one dimension or two."""
+
+
+@pytest.mark.parametrize("words", READS)
+@pytest.mark.parametrize("split", [False, True])
+def test_words_of_an_access_go_on_beyond_a_dimension_up_to_the_whole_leader(split: bool, words: int) -> None:
+    n, outer, inner = ("n1, n0", "n1=3", "n0=2") if split else ("n", "n=3", "n=2")
+    sizes = {"m": 4, "k": 4, **({"n1": 3, "n0": 2} if split else {"n": 6})}
+    einsum = f"Z[m, {n}] = P[m, k] * Q[k, {n}]"
+    table = {
+        "workload": {"einsum": einsum, "dims": sizes, "density": {"P": 0.5, "Q": 0.4}},
+        "groups": ["L1_T", "L2_T"], "mapping": {"L1_T": [outer, "k=2"], "L2_T": ["m=4", "k=2", inner]},
+        "formats": {"Q": ["bitmask"]}, "gate_skip": {"Buffer": "skip-p-by-q"},
+    }  # fmt: skip
+    levels = [LEVELS[0], {key: value for key, value in LEVELS[1].items() if key != "fanout"} | {"access_words": words}]
+    assert cost(table, levels=levels).detail.cells[0][1].read[0] == READS[words]

@@ -1,0 +1,275 @@
+"""The least over ways to share a fan-out among the children of a level: a step of the lower bound (`bound_inner.py`)."""
+
+from __future__ import annotations
+
+from sparsemap.inner.primitives import inf, whole
+from sparsemap.inner.types import Flags, Flags2, Real, Reals, Reals2, Reals3, Whole, Wholes, Wholes2
+
+__all__ = [
+    "Shares", "filtered_pj", "fitting_tiles", "handed_pj", "kept_share", "least_shared", "least_sums", "operands_pj",
+    "widths_pj",
+]  # fmt: skip
+
+BITS = 0
+CHILD = 1
+PJ = 2
+EVERY_PJ = 3
+EVERY_BITS = 4
+EVERY_CHILD = 5
+LOG_WORDS = 6
+"""Planes of a tensor: bits and pJ of another child; of one with filters, pJ, the three without filters, and log2 of words."""
+WIRES = 0
+OTHERS = 1
+"""Columns of a tensor's way: pJ of a bit for the copies of a word, copies - 1; log2 of bounds of loops follow."""
+
+
+class Shares:
+    """W ways to share a fan-out, and n tiles that the children might hold together."""
+
+    tiles: Wholes
+    """(n,) among all N."""
+    possible: Flags2
+    """(D, n) whether a loop may be the innermost around a tile .."""
+    base: Reals2
+    """.. and pJ with it, whatever the way."""
+    log_extents: Reals2
+    """(D, n)"""
+    tier: Wholes
+    """(W,) the row of `least_shared` that a way counts for."""
+    rows: Wholes2
+    """(W, D) those of `places` whose sum is the tile of a child .."""
+    places: Wholes2
+    """.. (E, n) .."""
+    fits: Flags
+    """.. (N,) if that can be held."""
+    some: Flags
+    """(W,) scratch: whether some tile of a block can be."""
+    widths: Reals
+    """The table `LeastUnits.widths` .."""
+    sizes: Reals
+    """.. (D,) or (0,) without such tables .."""
+    logs: Reals2
+    """.. of log2 of extents (D, n), rounded down .."""
+    each: Reals2
+    """.. less those of children (W, D)."""
+    told_alone: Reals
+    """The table `LeastUnits.told_alone` .."""
+    told: Reals
+    """.. and `LeastUnits.told` .."""
+    told_sizes: Reals
+    """.. (2,) or (0,) without them .."""
+    log_words: Reals2
+    """.. of log2 of operands' words (2, n) .."""
+    cut: Reals2
+    """.. less those of the most parts of them (W, 2)."""
+    unit: Reals2
+    """(W, block) scratch: pJ of accesses next to the compute units."""
+    columns: Reals3
+    """(planes, D, n) of tensors that children get, one after the other .."""
+    planes: Wholes
+    """.. (T,) from these on."""
+    filtered: Flags
+    """(T,) whether filters hold back what the tiles need .."""
+    moves: Flags2
+    """.. (T, D) with a loop that moves the tensor."""
+    ways: Reals2
+    """(rows, C) distinct ways of a tensor .."""
+    ends: Wholes
+    """.. (T,) up to these .."""
+    alike: Wholes
+    """.. (rows,) the first one for which filters leave as much."""
+    which: Wholes2
+    """(W, T) the row of a way; (W, 3) at least, filled up with a row of zeros behind all others."""
+    plan: Wholes
+    """What filters look at (`LeastAccesses.plan`), of tensors one after the other .."""
+    chances: Reals
+    """.. with their tables .."""
+    plans: Wholes2
+    """.. (T, 2) from these places on."""
+    log_computes: Reals
+    """(T,) log2 of the accesses that computes would make one by one."""
+    share: Reals2
+    """(rows, block) scratch: what filters leave .."""
+    term: Reals2
+    """.. and pJ of a tensor; of (rows + 2)."""
+    rank: Reals2
+    """(3, block) scratch."""
+    best: Reals2
+    """(K, block) scratch: the least of a tier."""
+
+
+def least_shared(x: Shares, energy: Reals3) -> None:
+    """The least pJ (K, D, N), for the tiles which the children of a level hold together, with each loop that is possible as
+    the innermost around them, over all ways to share the fan-out."""
+    n = x.tiles.shape[0]
+    size = x.best.shape[1]
+    for block in range((n + size - 1) // size):
+        first = block * size
+        count = min(size, n - first)
+        fitting_tiles(first, count, x.rows, x.places, x.fits, x.some, x.unit)
+        if x.sizes.shape[0]:
+            widths_pj(first, count, x.some, x.widths, x.sizes, x.logs, x.each, x.unit)
+        if x.told_sizes.shape[0]:
+            operands_pj(first, count, x.some, x.told_alone, x.told, x.told_sizes, x.log_words, x.cut, x.unit)
+        for d in range(x.base.shape[0]):
+            start = 0
+            for t in range(x.planes.shape[0]):
+                if x.filtered[t] and x.moves[t, d]:
+                    for q in range(start, x.ends[t]):
+                        if x.alike[q] == q:
+                            kept_share(
+                                first, count, q, x.ways, x.log_extents, x.columns, x.planes[t], d, x.plan, x.plans[t, 0],
+                                x.chances, x.plans[t, 1], x.log_computes[t], x.rank, x.share,
+                            )  # fmt: skip
+                    filtered_pj(
+                        first, count, start, x.ends[t], x.ways, x.alike, x.columns, x.planes[t], d, x.share, x.term
+                    )
+                else:
+                    handed_pj(first, count, start, x.ends[t], x.ways, x.columns, x.planes[t], d, x.term)
+                start = x.ends[t]
+            least_sums(first, count, d, x.tier, x.some, x.which, x.base, x.unit, x.term, x.best)
+            for k in range(x.best.shape[0]):
+                for b in range(count):
+                    if x.possible[d, first + b]:
+                        energy[k, d, x.tiles[first + b]] = x.best[k, b]
+
+
+def fitting_tiles(
+    first: Whole, count: Whole, rows: Wholes2, places: Wholes2, fits: Flags, some: Flags, unit: Reals2
+) -> None:
+    """0 where a child can hold its tile of a block, else infinity; and whether some can be held."""
+    for w in range(rows.shape[0]):
+        some[w] = 0
+        for b in range(count):
+            tile = 0
+            for d in range(rows.shape[1]):
+                tile += places[rows[w, d], first + b]
+            unit[w, b] = 0.0 if fits[tile] else inf
+            some[w] = some[w] | fits[tile]
+
+
+def widths_pj(
+    first: Whole, count: Whole, some: Flags, widths: Reals, sizes: Reals, logs: Reals2, each: Reals2, unit: Reals2
+) -> None:
+    """Adds pJ of accesses next to the units, by the extents of a child's tile."""
+    for w in range(some.shape[0]):
+        if some[w]:
+            for b in range(count):
+                at = 0.0
+                for d in range(sizes.shape[0]):
+                    at = at * sizes[d] + min(max(logs[d, first + b] - each[w, d], 0.0), sizes[d] - 1.0)
+                unit[w, b] += widths[whole(at)]
+
+
+def operands_pj(
+    first: Whole, count: Whole, some: Flags, alone: Reals, told: Reals, sizes: Reals, log_words: Reals2, cut: Reals2,
+    unit: Reals2,
+) -> None:  # fmt: skip
+    """The same by the words of operands in a child's tile."""
+    for w in range(some.shape[0]):
+        if some[w]:
+            for b in range(count):
+                at = 0.0
+                for i in range(2):
+                    step = 2.0 * (log_words[i, first + b] - cut[w, i] - 1e-9)
+                    at = at * sizes[i] + whole(min(max(step, 0.0), sizes[i] - 1.0))
+                unit[w, b] = max(unit[w, b] + alone[whole(at)], told[whole(at)])
+
+
+def handed_pj(
+    first: Whole,
+    count: Whole,
+    start: Whole,
+    end: Whole,
+    ways: Reals2,
+    columns: Reals3,
+    plane: Whole,
+    d: Whole,
+    term: Reals2,
+) -> None:
+    """What a tensor adds, by its ways from `start` on."""
+    for q in range(start, end):
+        for b in range(count):
+            bits = columns[plane + BITS, d, first + b]
+            term[q, b] = bits * ways[q, WIRES] + ways[q, OTHERS] * columns[plane + CHILD, d, first + b]
+
+
+def kept_share(
+    first: Whole, count: Whole, q: Whole, ways: Reals2, log_extents: Reals2, columns: Reals3, plane: Whole, d: Whole,
+    plan: Wholes, at: Whole, chances: Reals, table: Whole, log_computes: Real, rank: Reals2, share: Reals2,
+) -> None:  # fmt: skip
+    """The share of words' accesses that filters leave in way q."""
+    for b in range(count):
+        share[q, b] = 1.0
+    actions = plan[at]
+    at += 1
+    for _ in range(actions):
+        for b in range(count):
+            rank[0, b] = 1.0
+        leaders = plan[at]
+        at += 1
+        for _ in range(leaders):
+            start = table + plan[at]
+            last = plan[at + 1] - 1.0
+            ranks = plan[at + 3]
+            for b in range(count):
+                words = log_computes - columns[plane + LOG_WORDS, d, first + b]
+                rank[1, b] = max(0.0, words) if plan[at + 2] else 0.0
+            at += 4
+            for _ in range(ranks):
+                dims = plan[at]
+                at += 1
+                for b in range(count):
+                    rank[2, b] = 0.0
+                for _ in range(dims):
+                    for b in range(count):
+                        rank[2, b] = max(rank[2, b], log_extents[plan[at], first + b] - ways[q, plan[at + 1]])
+                    at += 2
+                for b in range(count):
+                    rank[1, b] += rank[2, b]
+            for b in range(count):
+                step = whole(min(last, 8.0 * max(0.0, rank[1, b] - 1e-6)))
+                rank[0, b] *= chances[start + step]
+        for b in range(count):
+            share[q, b] = min(share[q, b], rank[0, b])
+
+
+def filtered_pj(
+    first: Whole, count: Whole, start: Whole, end: Whole, ways: Reals2, alike: Wholes, columns: Reals3, plane: Whole,
+    d: Whole, share: Reals2, term: Reals2,
+) -> None:  # fmt: skip
+    """What a tensor with filters adds, by its ways from `start` on: they leave no less than if every word goes to one child."""
+    for q in range(start, end):
+        for b in range(count):
+            i = first + b
+            every = columns[plane + EVERY_PJ, d, i]
+            least = min(1.0, columns[plane + PJ, d, i] / max(every, 1e-300))
+            every += (
+                columns[plane + EVERY_BITS, d, i] * ways[q, WIRES]
+                + ways[q, OTHERS] * columns[plane + EVERY_CHILD, d, i]
+            )
+            term[q, b] = min(1.0, max(share[alike[q], b], least)) * every
+
+
+def least_sums(
+    first: Whole, count: Whole, d: Whole, tier: Wholes, some: Flags, which: Wholes2, base: Reals2, unit: Reals2,
+    term: Reals2, best: Reals2,
+) -> None:  # fmt: skip
+    """The least pJ of every tier with loop d innermost, of a block of tiles."""
+    for k in range(best.shape[0]):
+        for b in range(count):
+            best[k, b] = inf
+    for w in range(tier.shape[0]):
+        if some[w]:
+            k = tier[w]
+            third = which[w, 2]
+            if which.shape[1] > 3:
+                third = term.shape[0] - 1
+                for b in range(count):
+                    term[third, b] = term[which[w, 2], b]
+                for t in range(3, which.shape[1]):
+                    for b in range(count):
+                        term[third, b] += term[which[w, t], b]
+            for b in range(count):
+                sum = base[d, first + b] + unit[w, b] + term[which[w, 0], b] + term[which[w, 1], b] + term[third, b]
+                best[k, b] = min(best[k, b], sum)

@@ -1,0 +1,191 @@
+"""`imbalance`: compute units wait for the slowest of those with which they share tiles."""
+
+from __future__ import annotations
+
+from sparsemap.inner.numbers import log
+from sparsemap.inner.primitives import floor, inf
+from sparsemap.inner.types import Real, Whole
+
+from .computes import unit_kind
+from .design import OneDesign
+from .facts import SKIP, Facts
+from .ratios import by_lanes, work_ratio
+from .records import FigureTables
+from .work import APART, EXTENT, STAYS, fit_boxes, stride_of, widen
+
+
+def thin(m: Facts, x: OneDesign) -> None:
+    """What thins the work, and where work stays with one tile."""
+    for i in range(m.operand.shape[0]):
+        x.looks[i] = finest_look(m, x, i)
+    for s in range(m.S - 1):
+        group = m.temporal[s]
+        for t in range(m.T):
+            last = -1
+            for p in range(m.D):
+                if x.bound[group, x.order[group, p]] > 1.0 and m.relevant[t, x.order[group, p]]:
+                    last = p
+            for p in range(m.D):
+                d = x.order[group, p]
+                own = x.bound[group, d] if p > last else 1.0
+                x.held[s, t, d] = own * x.held[s - 1, t, d] if last < 0 and s > 0 else own
+            x.grows[s, t] = x.order[group, last] if last >= 0 else x.grows[s - 1, t] if s > 0 else -1
+
+
+def finest_look(m: Facts, x: OneDesign, i: Whole) -> Real:
+    """Words of the smallest tile of operand i at which a skip looks that leaves out computes; infinity: none does."""
+    t = m.operand[i]
+    if unit_kind(m, x) == SKIP and x.packed[t, m.innermost[t]]:
+        return 1.0
+    found = inf
+    for f in range(m.filters):
+        if x.acts[f] == 0 or m.target[f] == m.output or not x.saves[f] or not x.effect[f] > 0.0:
+            continue
+        for j in range(m.leaders[f]):
+            if m.leader[f, j] == t:
+                words = x.effect_words[f, j]
+                if m.alike[i]:
+                    words = words_apart(m, i, words, x.effect_empty[f, j])
+                found = min(found, words)
+    return found
+
+
+def words_apart(m: Facts, i: Whole, words: Real, empty: Real) -> Real:
+    """Words of tiles of operand i that are empty together as often as these tiles are, were each empty by itself: in one block
+    all words are empty or none is."""
+    if not (empty > 0.0 and empty < 1.0 and words < inf):
+        return words
+    return min(max(floor(log(empty) / m.rarity[i] + 0.5), 1.0), words)
+
+
+def waiting_ratio(m: Facts, k: FigureTables, x: OneDesign) -> Real:
+    """The largest ratio of the fullest unit's work to the mean, of all points at which units wait; 0: nothing thins the work."""
+    some = 0
+    for i in range(m.operand.shape[0]):
+        if x.looks[i] < inf:
+            some = 1
+    if not some or not x.used[m.S] > 1.0:
+        return 0.0
+    find_coupled(m, x)
+    for d in range(m.D):
+        inside = 1.0
+        for s in range(m.S - 1, -1, -1):
+            inside *= x.bound[m.temporal[s], d]
+            x.inside[s, d] = inside
+    x.points = 0
+    for h in range(1, m.S):
+        for t in range(m.T):
+            product = 1.0
+            for d in range(m.D):
+                product *= x.held[h - 1, t, d]
+            x.pace[t] = x.steps[h - 1] / product
+        for t in range(m.T):
+            if m.stored[t, h] and m.parent[t, h] >= 0 and shares_tile(m, x, t, h):
+                couple(m, x, t, h)
+                x.depth = m.buffers[h, t]
+                x.grown = x.grows[h - 1, t]
+                x.parts = x.pace[t]
+                for d in range(m.D):
+                    x.apart[STAYS, d] = x.held[h - 1, t, d]
+                add_point(m, k, x, h, m.parent[t, h])
+    for a in range(x.alongs):
+        x.along_bound[a] = x.along_every[a]
+    x.depth = 1
+    x.grown = -1
+    x.parts = 1.0
+    for d in range(m.D):
+        x.apart[STAYS, d] = 1.0
+    add_point(m, k, x, 0, 0)  # the end of the run
+    return together(m, x)
+
+
+def find_coupled(m: Facts, x: OneDesign) -> None:
+    """Loops over units that do not share their work."""
+    x.alongs = 0
+    for s in range(m.S):
+        if m.spatial[s] < 0 or m.steals[s]:
+            continue
+        for d in range(m.D):
+            if x.bound[m.spatial[s], d] > 1.0:
+                x.along_block[x.alongs] = s
+                x.along_dim[x.alongs] = d
+                x.along_stride[x.alongs] = stride_of(m, x, s, d)
+                x.along_every[x.alongs] = x.bound[m.spatial[s], d]
+                x.alongs += 1
+
+
+def shares_tile(m: Facts, x: OneDesign, t: Whole, h: Whole) -> Whole:
+    """Whether units share tiles of tensor t at level h."""
+    for a in range(x.alongs):
+        if x.along_block[a] >= m.parent[t, h] and not m.relevant[t, x.along_dim[a]]:
+            return 1
+    return 0
+
+
+def couple(m: Facts, x: OneDesign, t: Whole, h: Whole) -> None:
+    """`along_bound`: loops over units that wait for each other where a tile of tensor t at level h is replaced: for that one,
+    or for one that stays no longer."""
+    for a in range(x.alongs):
+        d = x.along_dim[a]
+        x.along_bound[a] = 1.0
+        for u in range(m.T):
+            shared = m.stored[u, h] and m.parent[u, h] >= 0 and x.along_block[a] >= m.parent[t, h]
+            if shared and not m.relevant[u, d] and x.pace[u] >= x.pace[t]:
+                x.along_bound[a] = x.along_every[a]
+
+
+def add_point(m: Facts, k: FigureTables, x: OneDesign, h: Whole, outermost: Whole) -> None:
+    """The point at which tiles of level h are replaced, whose parent is level `outermost`."""
+    x.pitch = 1.0
+    for d in range(m.D):
+        apart = x.inside[h, d]
+        extent = apart * x.apart[STAYS, d]
+        for s in range(outermost, m.S):
+            if m.spatial[s] >= 0:
+                apart *= x.bound[m.spatial[s], d]
+                if m.steals[s]:
+                    extent *= x.bound[m.spatial[s], d]
+        x.apart[APART, d] = apart
+        x.apart[EXTENT, d] = extent
+        if d == x.grown:
+            x.pitch = apart * x.apart[STAYS, d]
+    if m.sharing:
+        for i in range(m.operand.shape[0]):
+            for d in range(m.D):
+                x.wide[i, d] = x.apart[EXTENT, d]
+    else:
+        widen(m, x, h)
+    fit_boxes(m, x)
+    x.point_ratio[x.points] = work_ratio(m, k, x)
+    x.point_turns[x.points] = x.parts
+    x.point_units[x.points] = x.crowd
+    for a in range(x.alongs):
+        x.point_loop[x.points, a] = x.along_bound[a]
+    x.points += 1
+
+
+def within(x: OneDesign, inner: Whole, outer: Whole) -> Whole:
+    """Whether some of the units that wait at the outer point wait for each other already at the inner one, as often or more
+    often."""
+    if not (x.point_units[outer] > x.point_units[inner] and x.point_units[inner] > 1.0):
+        return 0
+    if not (x.point_turns[inner] >= x.point_turns[outer] and x.point_ratio[outer] > 1.0 and x.point_ratio[inner] > 1.0):
+        return 0
+    for a in range(x.alongs):
+        if x.point_loop[inner, a] != 1.0 and x.point_loop[inner, a] != x.point_loop[outer, a]:
+            return 0
+    return 1
+
+
+def together(m: Facts, x: OneDesign) -> Real:
+    """The largest ratio of all points. Groups of units that wait at an inner point take its ratio, and vary less than units."""
+    found = 1.0
+    for outer in range(x.points):
+        found = max(found, x.point_ratio[outer])
+        for inner in range(x.points):
+            if within(x, inner, outer):
+                groups = by_lanes(m.normal_means, x.point_units[outer] / x.point_units[inner])
+                less_so = by_lanes(m.normal_deviations, x.point_units[inner]) * groups
+                less_so /= by_lanes(m.normal_means, x.point_units[outer])
+                found = max(found, x.point_ratio[inner] + (x.point_ratio[outer] - 1.0) * less_so)
+    return found

@@ -1,0 +1,162 @@
+"""What filters at storage remove of the accesses to every tensor (docs/model.md, section 7.1)."""
+
+from __future__ import annotations
+
+from sparsemap.inner.numbers import log1p, power
+from sparsemap.inner.types import Real, Whole
+
+from .design import OneDesign
+from .facts import GATE, NONE, SKIP, Facts
+from .leaders import find_stays, lead
+from .records import Counts, FigureTables
+from .tables import KINDS, SHARE, one_figure
+
+
+def reached(m: Facts, k: FigureTables, i: Whole, candidate: Whole, empty: Real) -> Real:
+    """How much of the share that is empty a mechanism removes, whose sight may end."""
+    if m.own_share[i, candidate]:
+        k.argument[0] = i
+        k.argument[1] = candidate
+        k.argument[2] = empty
+        return one_figure(k, KINDS * m.T + SHARE, 3, empty)
+    seen = m.lookahead[i, candidate]
+    share = empty
+    if seen > 0.0:
+        unseen = empty if seen == 1.0 else empty * empty if seen == 2.0 else power(empty, seen)
+        share = (empty - unseen) / (1.0 - unseen) if unseen < 1.0 else 1.0 - 1.0 / seen
+    return min(share * m.effectiveness[i, candidate], empty)
+
+
+def caught(empty: Real, possible: Real, share: Real) -> Real:
+    """What a mechanism that removes a share of what is possible catches of one leader's empty tiles: chances that no leader
+    catches one multiply up to 1 - share."""
+    if not share < possible:
+        return empty
+    if not possible < 1.0:
+        return min(empty, share)
+    return 1.0 - power(1.0 - empty, log1p(-share) / log1p(-possible))
+
+
+def removed(m: Facts, k: FigureTables, x: OneDesign, i: Whole, candidate: Whole) -> Real:
+    """The share that filter i removes where the tiles of its leaders are empty with the chances `effect_empty`; these become
+    the part that it catches of each leader."""
+    full = 1.0
+    for j in range(m.leaders[i]):
+        full *= 1.0 - x.effect_empty[i, j]
+    share = reached(m, k, i, candidate, 1.0 - full)
+    for j in range(m.leaders[i]):
+        if m.joint or m.operand.shape[0] != 2:
+            x.effect_empty[i, j] = caught(x.effect_empty[i, j], 1.0 - full, share)
+    if m.joint and m.led_nonzeros[i, 0] >= 0.0:
+        met = 1.0 - joint_left(m, x, i, full)
+        share = min(share, met) if share < 1.0 - full else met
+    return share
+
+
+def joint_left(m: Facts, x: OneDesign, i: Whole, left: Real) -> Real:
+    """7.5: the share of the accesses that the leaders of filter i leave, in place of `left`, where the tiles of all leaders
+    of actual data are single words. Of a compressed target only nonzeros are accessed."""
+    others = 1.0
+    for j in range(m.leaders[i]):
+        if not m.actual[m.leader[i, j]]:
+            others *= 1.0 - x.effect_empty[i, j]
+        elif x.effect_words[i, j] != 1.0:
+            return left
+    t = m.target[i]
+    if not x.packed[t, m.level[i]]:
+        return m.led_nonzeros[i, 0] * others
+    given = m.own_nonzeros[t]
+    return m.led_nonzeros[i, 1] / given * others if given > 0.0 else 0.0
+
+
+def filter_accesses(m: Facts, k: FigureTables, x: OneDesign, every: Counts, timed: Counts) -> None:
+    """All filters; of several on one tensor at one level the strongest counts. `timed`: those that save time."""
+    some = 0
+    for t in range(m.T):
+        for s in range(m.S):
+            x.looked[t, s] = NONE
+    for i in range(m.filters):
+        candidate = x.chosen[m.gene[i]]
+        x.acts[i] = m.kind[i, candidate]
+        if x.acts[i] == NONE:
+            continue
+        x.saves[i] = not (m.gate_time and m.passes[i, candidate])
+        if not x.saves[i]:
+            some = 1
+        for j in range(m.leaders[i]):
+            c = m.leader[i, j]
+            x.looked[c, m.holder[i, j]] = max(x.looked[c, m.holder[i, j]], x.acts[i])
+        remove(m, k, x, i, candidate)
+    take_strongest(m, x, every, 0)
+    x.differ = 0
+    if some:
+        take_strongest(m, x, timed, 1)
+        x.differ = differ(m, every, timed)
+
+
+def differ(m: Facts, a: Counts, b: Counts) -> Whole:
+    """Whether two choices of filters leave different counts."""
+    for t in range(m.T):
+        for s in range(m.S):
+            if a.kind[t, s] != b.kind[t, s] or a.share[t, s] != b.share[t, s] or a.still[t, s] != b.still[t, s]:
+                return 1
+    return 0
+
+
+def remove(m: Facts, k: FigureTables, x: OneDesign, i: Whole, candidate: Whole) -> None:
+    """Shares of one filter; `stay`: while the target stays, the filter removes what all tiles of its leaders allow."""
+    t = m.target[i]
+    level = m.level[i]
+    if m.stay and level > 0 and m.child[t, level] >= 0:
+        find_stays(m, x, t, level)
+        lead(m, k, x, i, m.blind[i, candidate], 1)
+        x.effect_still[i] = removed(m, k, x, i, candidate)
+        lead(m, k, x, i, m.blind[i, candidate], 0)
+        x.effect[i] = removed(m, k, x, i, candidate)
+        return
+    lead(m, k, x, i, m.blind[i, candidate], 0)
+    x.effect[i] = removed(m, k, x, i, candidate)
+    x.effect_still[i] = x.effect[i]
+
+
+def take_strongest(m: Facts, x: OneDesign, c: Counts, timed: Whole) -> None:
+    """The strongest filter of every tensor at every level: gates first, then skips, one in place of another where it removes
+    more."""
+    for t in range(m.T):
+        for s in range(m.S):
+            c.kind[t, s] = NONE
+            c.share[t, s] = 0.0
+            c.still[t, s] = 0.0
+            for u in range(m.T):
+                c.led[t, u, s] = 0.0
+    for kind in range(GATE, SKIP + 1):
+        for i in range(m.filters):
+            if x.acts[i] != kind or (timed and not x.saves[i]):
+                continue
+            t = m.target[i]
+            s = m.level[i]
+            if c.kind[t, s] != NONE and not x.effect[i] > c.share[t, s]:
+                continue
+            c.kind[t, s] = kind
+            c.share[t, s] = x.effect[i]
+            c.still[t, s] = x.effect_still[i]
+            for u in range(m.T):
+                c.led[t, u, s] = 0.0
+            for j in range(m.leaders[i]):
+                c.led[t, m.leader[i, j], s] = x.effect_empty[i, j]
+
+
+def pass_along(m: Facts, x: OneDesign, c: Counts) -> None:
+    """What filters further out remove of the accesses from the parent, and of those that a level sends on. Where the tile of
+    its child stays, a filter removes what all that it meets allows."""
+    for t in range(m.T):
+        above = 0.0
+        here = 0.0
+        for s in range(m.S):
+            c.comes[t, s] = here
+            if m.stay and x.moves[t, s]:
+                here = above
+            c.goes[t, s] = here
+            if c.kind[t, s] != NONE:
+                above = c.share[t, s]
+                here = c.still[t, s]

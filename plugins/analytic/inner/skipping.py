@@ -1,0 +1,210 @@
+"""`intersection`: a skipping unit compares metadata, and passes so many positions in a cycle."""
+
+from __future__ import annotations
+
+from sparsemap.inner.numbers import exp, expm1, log1p, power
+from sparsemap.inner.primitives import ceil, inf
+from sparsemap.inner.types import Pair, Real, Whole
+
+from .computes import unit_kind
+from .design import OneDesign
+from .facts import SKIP, Facts
+from .records import Counts
+from .stored import positive
+
+
+def passed(positions: Real, taken: Real, width: Real) -> Real:
+    """Cycles in which a unit passes so many positions, of which it takes some in a cycle each, and every `width` of the empty
+    ones between two of them in another one.
+
+    With a share x taken, each with the same chance: positions x / (1 - (1 - x)^width), 1/width of them at least.
+    """
+    if not width < inf or not positions > 0.0:
+        return taken
+    x = min(1.0, taken / positions)
+    seen = x * width if x * width < 1e-6 else 1.0 - power(1.0 - x, width)  # the difference would be noise
+    each = x / positive(seen) if x > 0.0 else 1.0 / width
+    return max(taken, positions * each)
+
+
+def rounded_up(cycles: Real) -> Real:
+    """Whole cycles, without the noise of a number that is whole in mathematics."""
+    return ceil(cycles * (1.0 - 1e-12))
+
+
+def unskipped(m: Facts, c: Counts, t: Whole, s: Whole) -> Real:
+    """The share of the accesses to tensor t at a level that skips further out leave: of several the innermost counts."""
+    for outer in range(s - 1, -1, -1):
+        if c.kind[t, outer] == SKIP:
+            return 1.0 - c.share[t, outer]
+    return 1.0
+
+
+def pass_cycles(m: Facts, x: OneDesign, c: Counts, busy: Real) -> Real:
+    """Cycles of the units, which are busy in some of their positions and pass the others by skips of finite width. `c`: with
+    the filters that save time.
+
+    Skips that choose words for the units, and those of the units, pass single positions; skips further out pass tiles, and
+    their empty tiles take cycles as well. Of a skip that walks along entries these are its positions.
+    """
+    positions = x.turns
+    width = inf
+    waited = 0.0
+    for a in range(x.waits.shape[0]):
+        x.waits[a] = 0.0
+        x.compared[a] = -1.0
+    walk_entries(m, x, c)
+    for i in range(m.filters):
+        t = m.target[i]
+        s = m.level[i]
+        a = m.gene[i]
+        if x.acts[i] != SKIP or t == m.output or not x.saves[i]:
+            continue
+        limit = min(m.sight[m.place[i]], m.width[i, x.chosen[a]])
+        if limit == inf:
+            continue
+        left = unskipped(m, c, t, s)
+        listed = 1.0
+        if x.compared[a] >= 0.0:
+            listed = x.compared[a]
+            if m.entries[i, x.chosen[a]]:
+                limit = 1.0
+        child = m.child[t, s]
+        if child < 0:
+            positions = min(positions, x.turns * left * listed)
+            width = min(width, limit)
+            continue
+        tiles = x.brought[t, child] / x.words[t, child] * left
+        taken = tiles * min(1.0, (1.0 - x.effect_still[i]) / positive(left))
+        x.waits[a] = max(x.waits[a], passed(max(tiles * listed, taken), taken, limit) - taken)
+    if unit_kind(m, x) == SKIP:
+        candidate = x.chosen[m.unit]
+        reached = c.left / x.units
+        limit = min(m.sight[m.S], m.width[m.filters, candidate])
+        waited = passed(positions, reached, width) - reached
+        if m.entries[m.filters, candidate]:
+            reached *= unit_entries(m, x, c, limit)
+            limit = 1.0
+        positions = reached
+        width = limit
+    for a in range(x.waits.shape[0]):
+        waited += x.waits[a]
+    return min(rounded_up(passed(positions, busy, width) + waited), x.turns)
+
+
+def walk_entries(m: Facts, x: OneDesign, c: Counts) -> None:
+    """`compared`: by place, cycles for each of its positions of skips that walk along entries."""
+    for i in range(m.filters):
+        t = m.target[i]
+        a = m.gene[i]
+        if x.acts[i] != SKIP or t == m.output or not x.saves[i] or not m.entries[i, x.chosen[a]]:
+            continue
+        if x.compared[a] < 0.0:
+            x.compared[a] = 1.0
+            for u in range(m.T):
+                x.entry_chance[a, u] = -1.0
+        x.comparator[a] = min(m.sight[m.place[i]], m.width[i, x.chosen[a]])
+        left = positive(unskipped(m, c, t, m.level[i]))
+        for j in range(m.leaders[i]):
+            u = m.leader[i, j]
+            x.entry_chance[a, u] = min(1.0, (1.0 - x.effect_empty[i, j]) / left)
+    for i in range(m.filters):
+        a = m.gene[i]
+        if x.compared[a] == 1.0 and x.acts[i] == SKIP:
+            x.compared[a] = comparing(m, x, m.place[i], a, x.comparator[a])
+
+
+def unit_entries(m: Facts, x: OneDesign, c: Counts, width: Real) -> Real:
+    """The same of the compute units."""
+    for t in range(m.T):
+        x.entry_chance[m.unit, t] = -1.0
+    for i in range(m.operand.shape[0]):
+        t = m.operand[i]
+        if x.packed[t, m.innermost[t]]:
+            x.entry_chance[m.unit, t] = c.there[i]
+    return comparing(m, x, m.S - 1, m.unit, width)
+
+
+def comparing(m: Facts, x: OneDesign, level: Whole, a: Whole, width: Real) -> Real:
+    """Cycles for each position of a level, of a unit that walks along the lists of entries of some tensors: one for a pair, one
+    for every `width` entries of one list without a partner. `entry_chance`: of an entry at a position, -1: none is compared.
+
+    Lists are of the runs of innermost loops that move all tensors, L positions; loops further in are a position together.
+    A unit stops where a list has an entry and none has ended. With r positions left that is not so where all lists go on
+    without an entry here: sum over r of prod (1 - x^r) - prod x (1 - x^(r-1)), x the chance of none.
+    """
+    length, together = measure_lists(m, x, level, a)
+    lists = 0
+    every = 0.0
+    met = 1.0
+    chance = 1.0
+    for t in range(m.T):
+        if x.entry_chance[a, t] < 0.0:
+            continue
+        own = min(x.entry_chance[a, t], 1.0 - 1e-15)
+        none = log1p(-own) * x.list_step[t]  # of no entry
+        x.none_here[lists] = none
+        every += none
+        met *= 0.0 - expm1(none)
+        chance *= own
+        lists += 1
+    if lists == 0:
+        return 1.0
+    total = 0.0
+    for which in range(1 << lists):
+        out = 0.0
+        others = 0.0
+        sign = 1.0
+        for i in range(lists):
+            if which >> i & 1:
+                out += x.none_here[i]
+                sign = -sign
+            else:
+                others += x.none_here[i]
+        ended = 0.0 - expm1(out)
+        turns = (0.0 - expm1(length * out)) / ended if ended > 0.0 else length
+        total += sign * turns * exp(out) * (0.0 - expm1(others))
+    missed = max(total - length * met, 0.0)
+    stop = 0.0 - expm1(every)
+    cycles = missed
+    full = 1.0
+    for i in range(lists):
+        full *= 0.0 - expm1(x.none_here[i] * length)
+    for i in range(lists):
+        none = x.none_here[i]
+        alone = (0.0 - expm1(none)) * exp(every - none)  # an entry in one list only, of any stop
+        own = alone * (missed / max(stop - met, 1e-300))  # such stops, of each list
+        # the next stop is of the same list, but for that of the first one of all
+        again = alone / max(stop, 1e-300)
+        again -= again * again * full / max(own, 1e-300)
+        again = min(max(again, 0.0), 1.0 - 1e-12) if own > 0.0 else 0.0
+        cycles -= own * (1.0 - (1.0 - again) / (1.0 - power(again, width)))
+    return min(max(chance + cycles / (length * together), 0.0), 1.0)
+
+
+def measure_lists(m: Facts, x: OneDesign, level: Whole, a: Whole) -> Pair:
+    """Positions of the lists, and the words of all loops inside; `list_step`: those of them that move each tensor."""
+    length = 1.0
+    together = 1.0
+    inside = 1
+    for t in range(m.T):
+        x.list_step[t] = 1.0
+    for p in range(x.loops):
+        if x.loop_block[p] > level or x.loop_spatial[p]:
+            continue
+        d = x.loop_dim[p]
+        every = 1
+        for t in range(m.T):
+            if x.entry_chance[a, t] >= 0.0 and not m.relevant[t, d]:
+                every = 0
+        if every:
+            inside = 0
+            length *= x.loop_bound[p]
+            continue
+        if not inside:
+            break
+        together *= x.loop_bound[p]
+        for t in range(m.T):
+            if m.relevant[t, d]:
+                x.list_step[t] *= x.loop_bound[p]
+    return length, together
