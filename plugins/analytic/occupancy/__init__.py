@@ -139,11 +139,6 @@ class TensorTables:
             found = self._units.find(ranks.fingerprint(), partial(self._units_of, ranks))
         return found if pointed is None else found.pointed(pointed, name_bits(ranks.positions + 1.0))
 
-    def fill_units(self, ranks: Ranks) -> None:
-        """Puts the units of ranks into their table."""
-        with self.lock:
-            self._units.rows(ranks.fingerprint(), partial(self._units_of, ranks))
-
     def _units_of(self, ranks: Ranks, rows: Rows) -> RankUnits:
         self._trim()
         return self.ranks.units(ranks if len(rows) == len(ranks.length) else take(ranks, rows))
