@@ -17,12 +17,13 @@ from sparsemap.problem.designs import Designs
 
 from .actions import Action
 from .charges.holes import looked_up
-from .charges.maxima import maxima_of
+from .charges.maxima import works_of
 from .charges.vectors import steps_of
 from .facts import actions_of, facts_of, room_for
 from .inner import functions
 from .layout import decoded_of
 from .occupancy import Ranks
+from .occupancy.lookup import distinct
 from .prepared import COLUMNS, ModelTables
 
 PLACES = 1 << 15
@@ -128,11 +129,11 @@ class Chain:
         if not rows:
             return
         requests, begins = np.asarray(tables.requests), np.asarray(tables.starts)[:rows]
-        kinds = np.stack([requests[begins], requests[begins + 1]]).astype(np.int64)
+        kinds = (requests[begins] * ARGUMENTS + requests[begins + 1]).astype(np.int64)  # table, count of arguments
         starts, figures = np.zeros(rows, dtype=np.int64), []
         used = tables.used
-        for table, count in sorted({(int(table), int(count)) for table, count in kinds.T}):
-            mine = np.flatnonzero((kinds[0] == table) & (kinds[1] == count))
+        for kind in distinct(kinds).tolist():
+            mine, (table, count) = np.flatnonzero(kinds == kind), divmod(kind, ARGUMENTS)
             columns = requests[begins[mine] + 2 + np.arange(count)[:, None]]
             found = np.atleast_2d(self._figures(table, columns))
             starts[mine] = used + np.arange(len(mine)) * len(found)
@@ -149,8 +150,6 @@ class Chain:
         known, lay = self.known, self.known.layout
         t, kind = divmod(table, functions.KINDS)
         if t == lay.T:
-            if kind == functions.MEETINGS:
-                return self._rows(self._maxima.meetings, columns)
             if kind == functions.STEPS:
                 return np.array([steps_of(*one) for one in columns.T.tolist()])
             assert kind == functions.SHARE
@@ -170,13 +169,14 @@ class Chain:
         if kind == functions.PACKED:
             return np.stack(tables.packed(parts[:-1], parts[-1]))
         if kind == functions.WORK:
-            return self._rows(self._maxima.tiles[lay.operands.index(t)], columns)
+            works = works_of(known, float(self.chip.instances[-1].max()))[lay.operands.index(t)]
+            return works.of(columns[0], columns[1:])
         assert kind == functions.GAPS
         return self._gaps(t, columns)
 
     def _gaps(self, t: int, columns: Array) -> Array:
         found = np.empty(columns.shape[1])
-        for r in np.unique(columns[0]):
+        for r in distinct(columns[0]):
             mine = np.flatnonzero(columns[0] == r)
             found[mine] = looked_up(self.known.layout, t, int(r), columns[1:, mine])
         return found
@@ -190,15 +190,6 @@ class Chain:
             mechanism, rule = self.known.places.mechanisms[candidate], action.filters[candidate]
             found[mine] = eliminated_of(mechanism, action.place, rule, columns[2, mine])
         return found
-
-    @property
-    def _maxima(self) -> Any:
-        return maxima_of(self.known, float(self.chip.instances[-1].max()))
-
-    def _rows(self, table: Any, columns: Array) -> Array:
-        with self._maxima.lock:
-            rows = table.rows(np.ascontiguousarray(columns[0]), np.ascontiguousarray(columns[1:]))
-            return table.figures[rows].T
 
 
 def _no_design(b: int) -> ValueError:

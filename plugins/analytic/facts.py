@@ -253,6 +253,7 @@ def room_for(facts: Any, places: int) -> tuple[Any, Any, Any]:
         "point_turns": (T * S + 1,), "point_units": (T * S + 1,), "point_loop": (T * S + 1, P), "box": (O, R),
         "wide": (O, D), "least": (O,), "lanes": (O,), "pairs": (O, O), "apart": (3, D),
         "threshold": (2, 2 * functions.TAILS * (20 * O + functions.TAILS)), "chance": (functions.TAILS,), "growth": (4, 4),
+        "met": (functions.MOST_MET + 1,), "met_share": (functions.MOST_MET + 1,), "merged": (3, functions.MERGED),
     }  # fmt: skip
     for name in ("gives", "gets", "distinct", "reads", "fills", "updates", "brought", "most", "occupied", "kept", "largest_bits",
                  "active", "demand_read", "demand_written", "demand_filled", "filled", "drained", "sent", "got", "tile_pj",

@@ -18,6 +18,7 @@ from sparsemap.primes import divisors
 from .bound import LowerBound, front
 from .bound_links import LeastLinks
 from .bound_tiles import OuterTiles, TileGrid
+from .occupancy.lookup import distinct
 
 MOST_TILES = 1 << 16
 """Of all sizes that are compared: this bounds the time."""
@@ -75,7 +76,7 @@ class OtherSizes(LowerBound):
         """Makes `outer` the classes that are looked at, and says which of them each way has, (n,) bool."""
         lay = self.layout
         within = [[divisors(sizes[dim]) for sizes in layouts] for dim in lay.dims]
-        options = [np.unique(np.concatenate(some)).astype(np.float64) for some in within]
+        options = [distinct(np.concatenate(some)).astype(np.float64) for some in within]
         if math.prod(map(len, options)) > MOST_TILES:
             return None
         every = OuterTiles.of(lay, self.words, self.inside, TileGrid.among(lay, options))

@@ -6,7 +6,6 @@ Everything is computed once per distinct tile (`inner/maxima.py`).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -33,49 +32,31 @@ SHAPES = 128
 """Shapes whose distributions are kept: tiles of one shape come with many numbers of words at which skips look."""
 
 
-class Rowed:
-    """A table of which others take whole rows."""
+class WorkTiles:
+    """Thresholds and maxima of the tiles of one operand. Several threads may ask at once; they take turns."""
 
-    def __init__(self, width: int) -> None:
-        self.table = Table(Number, most=1 << 62, width=width)
-
-    @property
-    def size(self) -> int:
-        """Numbers kept."""
-        return self.table.size
-
-    @property
-    def figures(self) -> Array:
-        """(rows, width)"""
-        return self.table.data
-
-    def rows(self, first: Array, others: Array) -> Rows:
-        """Rows (n,) of what these numbers say, (n,) and (k, n)."""
-        raise NotImplementedError
-
-
-class WorkTiles(Rowed):
-    """Thresholds and maxima of the tiles of one operand."""
-
-    def __init__(self, occupancy: Occupancy, lanes: Array) -> None:
-        """`lanes`: for how many units maxima are tabulated."""
-        super().__init__(len(lanes) + 2 + 2 * len(TAILS))
-        self.occupancy, self.lanes = occupancy, lanes
+    def __init__(self, occupancy: Occupancy, lanes: int) -> None:
+        """`lanes`: of how many of LANES there are maxima."""
+        self.occupancy, self.lanes, self.lock = occupancy, lanes, Lock()
+        self.table = Table(Number, most=1 << 62, width=lanes + 2 + 2 * len(TAILS))
         self._known: dict[tuple[int, ...], tuple[Array, Array]] = {}
 
     @property
     def size(self) -> int:
-        return 2 * sum(k.size for k, _ in list(self._known.values())) + super().size
+        """Numbers kept."""
+        return 2 * sum(k.size for k, _ in list(self._known.values())) + self.table.size
 
-    def rows(self, looks: Array, widths: Array) -> Rows:
-        """Rows for tiles by the words (n,) at which a skip looks, and by their shapes (ranks, n)."""
+    def of(self, looks: Array, widths: Array) -> Array:
+        """Figures (width, n) of tiles by the words (n,) at which a skip looks, and by their shapes (ranks, n)."""
 
         def make(rows: Rows) -> Array:
             shapes = widths[:, rows].T.astype(np.int64).tolist()
             found = [self._row(int(look), tuple(shape)) for look, shape in zip(looks[rows], shapes, strict=True)]
             return np.array(found).T
 
-        return self.table.rows(fingerprint([looks, *widths]), make)
+        with self.lock:
+            rows = self.table.rows(fingerprint([looks, *widths]), make)
+            return self.table.data[rows].T
 
     def _row(self, looks: int, shape: tuple[int, ...]) -> Array:
         """Maxima of `lanes` units, moments, values and shares."""
@@ -85,7 +66,7 @@ class WorkTiles(Rowed):
         if (values[1:] < values[:-1]).any():
             order = np.argsort(values, kind="stable")
             values, p = values[order], p[order]
-        functions.work(values, p, TAILS * (1.0 - 1e-9), len(self.lanes), np.empty((3, MERGED)), found)
+        functions.work(values, p, TAILS * (1.0 - 1e-9), self.lanes, np.empty((3, functions.MERGED)), found)
         return found
 
     def _shape(self, shape: tuple[int, ...]) -> tuple[Array, Array]:
@@ -98,51 +79,30 @@ class WorkTiles(Rowed):
         return self._known[shape]
 
 
-class MetPlaces(Rowed):
-    """Maxima of how many of some places hold something in all operands, where these meet by chance."""
-
-    def __init__(self, lanes: Array) -> None:
-        super().__init__(len(lanes))
-        self.lanes = lanes
-
-    def rows(self, places: Array, chance: Array) -> Rows:
-        """Rows for so many places (n,) with this chance (1, n) each; keys are of their bits."""
-
-        def make(rows: Rows) -> Array:
-            found = [self._row(*one) for one in zip(places[rows].tolist(), chance[0, rows].tolist(), strict=True)]
-            return np.array(found).T
-
-        return self.table.rows(fingerprint([part.view(np.int64) for part in (places, chance[0])]), make)
-
-    def _row(self, places: float, chance: float) -> Array:
-        mean, spread = places * chance, math.sqrt(places * chance * (1.0 - chance))
-        low, high = max(0.0, math.floor(mean - 9 * spread - 9)), min(places, math.ceil(mean + 12 * spread + 30))
-        found, shares = np.empty(len(self.lanes)), np.empty((3, MERGED))
-        if high - low > WINDOW:
-            k = np.linspace(low, high, WINDOW)
-            p = exps(-0.5 * ((k - mean) / spread) ** 2)
-            functions.mean_maxima(k / places, p / p.cumsum()[-1], len(self.lanes), shares, found)
-        else:
-            functions.meetings(places, chance, low, len(self.lanes), *np.empty((2, int(high - low) + 1)), shares, found)
-        return found
+def _normal() -> Array:
+    """Numbers (2, 6001), and the chance that a normal one is below: by its series, whose terms are all positive."""
+    at = np.linspace(-9.0, 9.0, 6001)
+    total, term = np.zeros_like(at), np.abs(at)
+    for n in range(1, 400, 2):
+        total += term
+        term = term * (at * at / (n + 2.0))
+    below = np.minimum(0.5, total * exps(-0.5 * at * at) / math.sqrt(2.0 * math.pi))
+    return np.array([at, 0.5 + np.sign(at) * below])
 
 
-MERGED = 256
-"""Values of a distribution that are told apart, at most: steps of a tenth of a standard deviation."""
-WINDOW = 1 << 16
-"""The most numbers of places with something that are listed; of more, some at equal steps, as normal numbers have them."""
-_AT = np.linspace(-9.0, 9.0, 6001)
-NORMAL = np.array([_AT, 0.5 * np.array([1.0 + math.erf(x / math.sqrt(2.0)) for x in _AT])])
-"""Numbers (2, 6001), and the chance that a normal one is below."""
+NORMAL = _normal()
 
 
 def _normal_maxima() -> Array:
     """Of the maximum of LANES normal numbers, one at least: (2, len(LANES)) mean and standard deviation."""
-    middle, found = 0.5 * (_AT[1:] + _AT[:-1]), []
-    for count in np.maximum(LANES, 1.0):
-        p = np.diff(NORMAL[1] ** count)
+    (at, below), found = NORMAL, []
+    middle = 0.5 * (at[1:] + at[:-1])
+    for count in LANES:
+        p = np.diff(below)
         mean = (p * middle).sum()
         found.append((mean, math.sqrt((p * middle**2).sum() - mean**2)))
+        if count >= 1.0:
+            below = below * below
     return np.array(found).T
 
 
@@ -156,27 +116,10 @@ def lanes_for(units: float) -> int:
     return 4 * math.ceil((math.log2(units) + 4.0) / 4.0)
 
 
-class Maxima:
-    """The work with tiles of the operands, and positions that meet by chance."""
-
-    def __init__(self, occupancies: Sequence[Occupancy], lanes: int) -> None:
-        """Of the operands, for the first `lanes` of LANES."""
-        self.lanes = LANES[:lanes]
-        self.tiles = [WorkTiles(occupancy, self.lanes) for occupancy in occupancies]
-        self.meetings = MetPlaces(self.lanes)
-        self.lock = Lock()
-
-    @property
-    def size(self) -> int:
-        """Numbers kept."""
-        return self.meetings.size + sum(tiles.size for tiles in self.tiles)
-
-
-def maxima_of(known: ModelTables, units: float) -> Maxima:
+def works_of(known: ModelTables, units: float) -> list[WorkTiles]:
     """The tables of the operands, for no more than so many units."""
     lay, lanes = known.layout, lanes_for(units)
-    occupancies = tuple(lay.occupancies[t] for t in lay.operands)
-    return lay.problem.remember((Maxima, lanes), lambda: SHARED.get(Maxima, occupancies, lanes))
+    return [SHARED.get(WorkTiles, lay.occupancies[t], lanes) for t in lay.operands]
 
 
 def limits_of(known: ModelTables, t: int) -> Array:

@@ -298,6 +298,12 @@ class OneDesign:
     """(2, n) scratch: products of thresholds, and the units that reach them."""
     chance: Reals
     """(TAILS,) scratch."""
+    met: Reals
+    """(MOST_MET + 1,) scratch: shares of places that hold something in all operands .."""
+    met_share: Reals
+    """.. and how often each is."""
+    merged: Reals2
+    """(3, MERGED) scratch of maxima."""
     growth: Reals2
     """(4, 4) scratch: the longest work of consecutive parts, its mean, deviation and length."""
     filled: Reals2

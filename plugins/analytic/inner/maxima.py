@@ -6,11 +6,16 @@ the chance 1 - (1 - r)^n, where r is the share that reaches it; its mean is the 
 
 from __future__ import annotations
 
-from sparsemap.inner.numbers import exp, log
-from sparsemap.inner.primitives import floor, inf, sqrt
+from sparsemap.inner.numbers import exp
+from sparsemap.inner.primitives import ceil, floor, inf, sqrt, whole
 from sparsemap.inner.types import Real, Reals, Reals2, Whole
 
-__all__ = ["fewer_taken", "mean_maxima", "meetings", "work"]
+__all__ = ["MERGED", "MOST_MET", "fewer_taken", "meetings", "work"]
+
+MERGED = 256
+"""Values of a distribution that are told apart, at most: steps of a tenth of a standard deviation."""
+MOST_MET = 65536
+"""Numbers of places with something that are listed, at most; of more, some at equal steps, as normal numbers have them."""
 
 
 def fewer_taken(k: Reals, looks: Real, words: Real, out: Reals) -> None:
@@ -35,10 +40,9 @@ def whole_power(x: Real, n: Real) -> Real:
     return found
 
 
-def merge(values: Reals, p: Reals, shares: Reals2) -> Whole:
-    """Neighbours of n values in ascending order as one, where there are more than columns: in row 0 of `shares` the mean of
-    each, in row 1 the share that reaches it. Returns how many there are."""
-    n = values.shape[0]
+def merge(values: Reals, p: Reals, n: Whole, shares: Reals2) -> Whole:
+    """Neighbours of the first n values in ascending order as one, where there are more than columns: in row 0 of `shares` the
+    mean of each, in row 1 the share that reaches it. Returns how many there are."""
     size = (n + shares.shape[1] - 1) // shares.shape[1]
     count = (n + size - 1) // size
     most = -inf
@@ -59,8 +63,9 @@ def merge(values: Reals, p: Reals, shares: Reals2) -> Whole:
     return count
 
 
-def maxima(shares: Reals2, count: Whole, lanes: Whole, out: Reals) -> None:
-    """Mean maxima (lanes,) of a quarter of a unit, half a unit, one, two, four and so on. Scratch: row 2 of `shares`.
+def maxima(shares: Reals2, count: Whole, lanes: Whole, out: Reals, first: Whole) -> None:
+    """Mean maxima (lanes,), in `out` from `first` on, of a quarter of a unit, half a unit, one, two, four and so on. Scratch:
+    row 2 of `shares`.
 
     1 - (1 - r)^(1/4) = r / ((1 + q) (1 + q^2)), q = (1 - r)^(1/4); for twice as many 1 - (1 - w)^2 = w (2 - w)."""
     for c in range(count):
@@ -74,20 +79,15 @@ def maxima(shares: Reals2, count: Whole, lanes: Whole, out: Reals) -> None:
             total += w * (shares[0, c] - before)
             before = shares[0, c]
             shares[2, c] = w * (2.0 - w)
-        out[lane] = total
-
-
-def mean_maxima(values: Reals, p: Reals, lanes: Whole, shares: Reals2, out: Reals) -> None:
-    """The mean maxima (lanes,) of values (n,) in ascending order with their shares. Scratch: (3, values)."""
-    maxima(shares, merge(values, p, shares), lanes, out)
+        out[first + lane] = total
 
 
 def work(values: Reals, p: Reals, tails: Reals, lanes: Whole, shares: Reals2, out: Reals) -> None:
     """A row of `WorkTiles` from values (n,) in ascending order and their shares: maxima (lanes,), the mean of the square,
     the share above zero, and for each of `tails` (m,), descending, the value that it reaches and the share that does.
     Scratch: (3, values)."""
-    count = merge(values, p, shares)
-    maxima(shares, count, lanes, out)
+    count = merge(values, p, values.shape[0], shares)
+    maxima(shares, count, lanes, out, 0)
     square = 0.0
     above = 0.0
     for i in range(values.shape[0]):
@@ -110,24 +110,34 @@ def work(values: Reals, p: Reals, tails: Reals, lanes: Whole, shares: Reals2, ou
 
 
 def meetings(
-    places: Real, chance: Real, low: Real, lanes: Whole, p: Reals, values: Reals, shares: Reals2, out: Reals
+    places: Real, chance: Real, lanes: Whole, values: Reals, p: Reals, shares: Reals2, out: Reals, first: Whole
 ) -> None:
-    """Mean maxima (lanes,) of the share of `places` that hold something, each with this chance: a binomial distribution of
-    as many numbers from `low` on as `p` and `values` (n,) have room for. Scratch: these, and (3, values)."""
-    odds = log(chance) - log(1.0 - chance)
-    most = 0.0
-    logarithm = 0.0
-    for i in range(p.shape[0]):
-        if i > 0:
-            before = low + i - 1.0
-            logarithm += log((places - before) / (before + 1.0)) + odds
-        p[i] = logarithm
-        most = max(most, logarithm)
-        values[i] = (low + i) / places
+    """Mean maxima (lanes,), in `out` from `first` on, of the share of `places` that hold something, each with this chance: a
+    binomial distribution. Scratch: values and p (MOST_MET + 1,), shares (3, MERGED)."""
+    mean = places * chance
+    spread = sqrt(mean * (1.0 - chance))
+    low = max(0.0, floor(mean - 9.0 * spread - 9.0))
+    high = min(places, ceil(mean + 12.0 * spread + 30.0))
+    n = whole(min(high - low, MOST_MET - 1.0)) + 1
+    if high - low > MOST_MET:
+        for i in range(n):
+            k = low + (high - low) * i / (n - 1)
+            off = (k - mean) / spread
+            values[i] = k / places
+            p[i] = exp(-0.5 * off * off)
+    else:
+        mode = min(whole(max(mean - low, 0.0)), n - 1)
+        odds = chance / (1.0 - chance)
+        p[mode] = 1.0
+        for i in range(mode + 1, n):
+            p[i] = p[i - 1] * ((places - (low + i - 1.0)) / (low + i) * odds)
+        for i in range(mode - 1, -1, -1):
+            p[i] = p[i + 1] * ((low + i + 1.0) / (places - (low + i)) / odds)
+        for i in range(n):
+            values[i] = (low + i) / places
     total = 0.0
-    for i in range(p.shape[0]):
-        p[i] = exp(p[i] - most)
+    for i in range(n):
         total += p[i]
-    for i in range(p.shape[0]):
+    for i in range(n):
         p[i] /= total
-    mean_maxima(values, p, lanes, shares, out)
+    maxima(shares, merge(values, p, n, shares), lanes, out, first)

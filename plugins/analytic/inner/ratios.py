@@ -8,10 +8,11 @@ from sparsemap.inner.types import Real, Reals, Whole
 
 from .design import OneDesign
 from .facts import Facts
+from .maxima import meetings
 from .metadata import shapes
 from .records import FigureTables
 from .stored import positive
-from .tables import KINDS, MEETINGS, RATIO, WORK, figures, own_figure, seat
+from .tables import KINDS, MEETINGS, RATIO, WORK, figures, own_figures, seat
 
 __all__ = ["TAILS"]
 
@@ -151,11 +152,13 @@ def with_meetings(
     positions open, `apart`: the share of positions beyond the `places`."""
     if not (apart > 0.0 and chance > 0.0 and chance < 1.0):
         return excess
-    k.argument[0] = places
-    k.argument[1] = chance
-    start = figures(k, KINDS * m.T + MEETINGS, 2)
+    key = mixed(mixed(KINDS * m.T + MEETINGS, places), chance)
+    start = seat(k, key | 1)
     if start < 0:
-        return excess
+        start = own_figures(k, key, m.lanes)
+        if start < 0:
+            return excess
+        meetings(places, chance, m.lanes, x.met, x.met_share, x.merged, k.data, start)
     deviation = maximum_at(m, k, start, x.crowd) - chance
     share = share / (1.0 - chance) * apart
     spread = max(sqrt(excess * excess + share * deviation * deviation), 1e-300)
@@ -302,7 +305,9 @@ def work_ratio(m: Facts, k: FigureTables, x: OneDesign) -> Real:
         count += 1
     found = pace_of(m, x, count, x.crowd if finite > 1 else units)
     if not k.lacking:
-        own_figure(k, key, found)
+        start = own_figures(k, key, 1)
+        if start >= 0:
+            k.data[start] = found
     if lacked:
         k.lacking = 1
     return found

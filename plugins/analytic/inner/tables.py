@@ -105,15 +105,17 @@ def enter_figures(k: FigureTables, starts: Wholes) -> None:
         entered(k, k.keys[i], starts[i])
 
 
-def own_figure(k: FigureTables, key: Whole, value: Real) -> None:
-    """Keeps a figure that compiled code found itself, if there is room."""
-    if (k.count + 1) * SPARSE > k.places.shape[0] or k.used == k.data.shape[0]:
+def own_figures(k: FigureTables, key: Whole, count: Whole) -> Whole:
+    """Where compiled code puts so many figures that it finds itself; -1: there is no room, the design is evaluated again."""
+    if (k.count + 1) * SPARSE > k.places.shape[0] or k.used + count > k.data.shape[0]:
         k.full = 1
-        return
-    k.data[k.used] = value
+        k.lacking = 1
+        return -1
+    start = k.used
     k.count += 1
-    entered(k, key | 1, k.used)
-    k.used += 1
+    entered(k, key | 1, start)
+    k.used += count
+    return start
 
 
 def one_figure(k: FigureTables, table: Whole, count: Whole, other: Real) -> Real:

