@@ -4,18 +4,9 @@
         check_format(WordBitmask(word=8))
 
 Checks that need a design space take a problem from `sparsemap.load_problem`.
-
-`Cases` are random problems by number, whose spaces, cost models and densities the caller gives; `PROBES` say what has to
-hold between a design of a case and a changed one, and raise `Broken`:
-
-    for case in Cases(load(), densities=[0.5, {"type": "mine", "share": 0.1}]).first(20):
-        for probe in PROBES.values():
-            probe(case, 100)
 """
 
 # ruff: noqa: I001  # imports of one module stay together
-from .cases import Case as Case, Cases as Cases
-from .metamorphic import PROBES as PROBES
 from .pieces import (
     check_codec as check_codec,
     check_density as check_density,
@@ -28,7 +19,6 @@ from .pieces import (
     usual_shares as usual_shares,
     fibers as fibers,
 )
-from .sides import Broken as Broken
 from .search import (
     check_cost_model as check_cost_model,
     check_objective as check_objective,

@@ -18,11 +18,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from probes import PROBES
+from random_problems import SHARES, Case, Cases
+from sides import Broken
+
 from sparsemap.pieces.loading import load
 from sparsemap.pieces.registry import Registry
-from sparsemap.testing.cases import SHARES, Case, Cases
-from sparsemap.testing.metamorphic import PROBES
-from sparsemap.testing.sides import Broken
 from sparsemap.writing import write_text
 
 DESIGNS = 200

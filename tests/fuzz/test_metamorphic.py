@@ -8,14 +8,14 @@ import os
 
 import attrs
 import numpy as np
+import probes
 import pytest
 from metamorphic import DESIGNS, FAMILIES, cases_of
+from probes import PROBES
+from random_problems import Cases
+from sides import Broken, divided
 
 from sparsemap.pieces.loading import load
-from sparsemap.testing import metamorphic as probes
-from sparsemap.testing.cases import Cases
-from sparsemap.testing.metamorphic import PROBES
-from sparsemap.testing.sides import Broken, divided
 
 FEW = 8
 CASES = range(FEW, max(FEW + 1, int(os.environ.get("SPARSEMAP_CASES", "12"))))

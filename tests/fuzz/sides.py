@@ -8,17 +8,17 @@ from typing import Any
 
 import attrs
 import numpy as np
+from random_problems import BANDWIDTHS, ENERGY, Case
 
-from ..errors import DesignError
-from ..pieces.contracts.base import Array
-from ..problem import design_file
-from ..problem.designs import Design, Designs
-from ..problem.evaluation import Evaluation
-from ..problem.levels import Place
-from ..problem.problem import Problem
-from ..searching.best import ROUNDING
-from ..spec import toml_text
-from .cases import BANDWIDTHS, ENERGY, Case
+from sparsemap.errors import DesignError
+from sparsemap.pieces.contracts.base import Array
+from sparsemap.problem import design_file
+from sparsemap.problem.designs import Design, Designs
+from sparsemap.problem.evaluation import Evaluation
+from sparsemap.problem.levels import Place
+from sparsemap.problem.problem import Problem
+from sparsemap.searching.best import ROUNDING
+from sparsemap.spec import toml_text
 
 ROUNDED = 1e-5
 """What the rounding of probabilities to six decimals, as Timeloop has it, may make of another order of factors."""

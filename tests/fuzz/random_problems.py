@@ -19,15 +19,15 @@ from typing import Any, cast
 import attrs
 import numpy as np
 
-from ..errors import SparseMapError
-from ..pieces import defaults
-from ..pieces.contracts import MemoryLevel
-from ..pieces.contracts.hardware import BANDWIDTHS as BANDWIDTHS
-from ..pieces.contracts.hardware import FULL_ACTIONS, LEFT_OUT
-from ..pieces.registry import Registry
-from ..problem.designs import Designs
-from ..problem.load import load_problem
-from ..problem.problem import Problem
+from sparsemap.errors import SparseMapError
+from sparsemap.pieces import defaults
+from sparsemap.pieces.contracts import MemoryLevel
+from sparsemap.pieces.contracts.hardware import BANDWIDTHS as BANDWIDTHS
+from sparsemap.pieces.contracts.hardware import FULL_ACTIONS, LEFT_OUT
+from sparsemap.pieces.registry import Registry
+from sparsemap.problem.designs import Designs
+from sparsemap.problem.load import load_problem
+from sparsemap.problem.problem import Problem
 
 Named = Mapping[str, str]
 """Other names by name."""

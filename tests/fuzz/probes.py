@@ -15,16 +15,16 @@ from typing import Any
 
 import attrs
 import numpy as np
+from random_problems import BANDWIDTHS, ENERGY, Case, Index
+from sides import Broken, Side, compared, divided, doing, equal, reordered
 
-from ..pieces.boundary import filters_of
-from ..pieces.contracts.base import Array
-from ..problem.designs import Design, Designs
-from ..problem.evaluation import Evaluation
-from ..problem.problem import Problem
-from ..searching.best import ROUNDING
-from ..searching.run import search
-from .cases import BANDWIDTHS, ENERGY, Case, Index
-from .sides import Broken, Side, compared, divided, doing, equal, reordered
+from sparsemap.pieces.boundary import filters_of
+from sparsemap.pieces.contracts.base import Array
+from sparsemap.problem.designs import Design, Designs
+from sparsemap.problem.evaluation import Evaluation
+from sparsemap.problem.problem import Problem
+from sparsemap.searching.best import ROUNDING
+from sparsemap.searching.run import search
 
 BUDGET = 300
 """Designs of the search that tries to get below the bound."""
@@ -246,7 +246,7 @@ def dense(case: Case, count: int) -> int:
 
 def _costs(chosen: Any) -> bool:
     """Whether a format writes anything about a fiber of four positions, two of them filled."""
-    from .pieces import fibers
+    from sparsemap.testing import fibers
 
     units = chosen.units(fibers(8))
     bits = [units.metadata * np.asarray(units.metadata_bits), units.payload * np.asarray(units.payload_bits)]
