@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,15 +22,9 @@ if TYPE_CHECKING:
 
 PAGES = {
     "table-2": "times of three networks, dense and half of the blocks pruned, on 2 x 2 to 8 x 8 cores (Table II)",
-    "fig-1": "products of sparse matrices on this computer, blocks beside words (Fig. 1)",
-    "fig-4": "one convolution on 4 x 4 cores, step by step (Fig. 4)",
     "fig-9": "depth-wise tiling of a part of VGG-16 over the number of tiles (Fig. 9)",
-    "timeline": "the steps of one stage of ResNet-50 on 4 x 4 cores, sound and as the paper counts (as its Fig. 13)",
-    "quirks": "what each difference between the paper's count and the sound one is worth",
 }
 """What can be reproduced."""
-MODULES = {"fig-4": "timelines", "timeline": "timelines"}
-"""Where pages are that have no module of their name."""
 COUNTS = "paper, none, or names of quirks with commas"
 A_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 A_FOLDER = click.Path(file_okay=False, path_type=Path)
@@ -55,7 +48,7 @@ def wbs(name: str, quirks: str, out: Path) -> None:
 
     if quirks != "both":
         quirks_of(quirks, path="--quirks")
-    module = import_module(f".pages.{MODULES.get(name, name.replace('-', '_'))}", __package__)
+    module = import_module(f".pages.{name.replace('-', '_')}", __package__)
     with bar(quiet=False) as update:
         report: Report = module.report(MeshSchedules(lambda text: update and update(0, 0, text)), name, quirks)
     paths = report.write(out)
@@ -88,25 +81,21 @@ def compile_command(
     """Compile a NETWORK for a mesh of cores, HARDWARE.
 
     Writes schedule.json with the sub-volume, places and times of every layer and all instructions, their listing,
-    masks.json with the kept blocks of all parts, for pruning that keeps parts even, and, with the extra 'plots', the
-    steps over time as timeline.png and timeline.svg; times.md has all layers, beside their times with dense weights,
-    layers.csv all of their durations. Blocks of the network's weights that hold zeros only are pruned, unless --masks or
-    --sparsity say which or how many; the first convolution then stays dense, and so does a fully connected layer that
-    ends a network of convolutions.
+    masks.json with the kept blocks of all parts, for pruning that keeps parts even, times.md with all layers, beside
+    their times with dense weights, and layers.csv with all of their durations. Blocks of the network's weights that hold
+    zeros only are pruned, unless --masks or --sparsity say which or how many; the first convolution then stays dense,
+    and so does a fully connected layer that ends a network of convolutions.
 
     Without --search every sub-volume that fits is tried for each layer; with it, an ordinary search chooses.
     """
     from sparsemap.cli.networks import network_of
     from sparsemap.cli.progress import steps_bar
     from sparsemap.markdown import markdown_table
-    from sparsemap.plots import save
     from sparsemap.problem.network import nodes_of
     from sparsemap.writing import write_text
 
-    from .instructions import instructions_of
     from .machine import CoreMesh
     from .networks import layers_of, read_masks
-    from .pages.timelines import draw
     from .quirks import quirks_of
     from .schedule import best_tiles, chains, compile_layers, compile_tiled
     from .schedule_file import write_schedule
@@ -150,8 +139,6 @@ def compile_command(
     paths = write_schedule(out, piece.name, spec.name, schedule)
     write_text(out / "times.md", markdown_table(times(schedule, dense)) + "\n")
     paths.append(out / "times.md")
-    with suppress(ImportError):
-        paths += save(lambda: draw([(title, instructions_of(schedule))]), out, "timeline")
     click.echo(_summary(title, schedule, dense, sparsity))
     if choose:
         click.echo(choose.text())

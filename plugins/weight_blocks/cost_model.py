@@ -39,8 +39,8 @@ REASONS = {
 class Aie2Time(CostModel):
     """Time of a convolution on a mesh of cores with memory tiles, by its sub-volume (column `subvolume`).
 
-    Quirks, each with what `sparsemap wbs quirks` finds it worth, bring back what the paper's estimator counts
-    differently. The energy is an assumption of ours: bytes that move and kept multiply-adds, times the technology.
+    Quirks bring back what the paper's estimator counts differently. The energy is an assumption of ours: bytes that move
+    and kept multiply-adds, times the technology.
     """
 
     type_name: ClassVar[str] = "aie2-time"

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from sparsemap_plugins.weight_blocks.cost_model import ConvProblem
-from sparsemap_plugins.weight_blocks.pages import fig_1
 from sparsemap_plugins.weight_blocks.record import ChunkProfile, pack, record_bytes, unpack
 from wbs_layers import conv, registry
 
@@ -35,18 +34,6 @@ def test_unpacking_a_record_gives_what_was_packed(index: str, bias: bool) -> Non
             assert np.array_equal(found, kept) and (not bias or np.array_equal(its_bias, values))
             by_block = weights.reshape(co // 8, 8, *kernel, ci // 8, 8).transpose(0, 4, 2, 3, 1, 5)
             assert np.array_equal(blocks, by_block[kept])
-
-
-def test_products_of_sparse_matrices_count_the_pairs_of_kept_blocks() -> None:
-    pytest.importorskip("scipy")
-    for block in (1, 8):
-        found = fig_1.measured(64, block, np.random.default_rng(0))
-        rng = np.random.default_rng(0)
-        masks = []
-        for _ in range(2):  # the words are drawn after each mask
-            masks.append(np.kron(rng.random((64 // block,) * 2) >= 0.5, np.ones((block, block), bool)).astype(int))
-            rng.standard_normal((64, 64))
-        assert found["macs"] == (masks[0] @ masks[1]).sum() and found["seconds"] > 0
 
 
 def test_rows_of_cores_store_as_many_blocks_as_the_fullest() -> None:
