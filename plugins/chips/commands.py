@@ -70,12 +70,12 @@ def _amount(units: dict[str, float]) -> Any:
 def design(
     networks: tuple[str, ...], area: float | None, power: float | None, quiet: bool, as_json: bool, **given: Any
 ) -> None:
-    """Search one chip for networks: its sizes, its sparse units, and a design for every layer.
+    """Search one chip for networks: sizes, units, designs.
 
-    HARDWARE is a hardware with `choices`, values that may vary: a space of chips (`sparsemap list hardware`, docs/chips.md).
-    Every chip is worth what all layers cost when they are searched on it; layers choose among the formats and mechanisms
-    that the chip has. Writes the chip as a hardware TOML, a design per layer, and the front of EDP over area. The same
-    command goes on where a stopped one was, and ends with the same result.
+    HARDWARE is a hardware with `choices`, values that may vary: a space of chips (`sparsemap list hardware`,
+    docs/chips.md). Every chip is worth what all layers cost when they are searched on it; layers choose among
+    the formats and mechanisms that the chip has. Writes the chip as a hardware TOML, a design per layer, and the
+    front of EDP over area. The same command goes on where a stopped one was, and ends with the same result.
     """
     from sparsemap.cli import output
     from sparsemap.cli.group import INTERRUPTED

@@ -13,11 +13,11 @@ from sparsemap.files import aligned
 @click.option("technologies", "--technology", multiple=True, help="In place of the hardware's own; may be repeated.")
 @click.option("plugin_dirs", "--plugin-dir", multiple=True, metavar="DIR", type=click.Path(), help="Folder of plugins.")
 def silicon_command(hardware: tuple[str, ...], technologies: tuple[str, ...], plugin_dirs: tuple[str, ...]) -> None:
-    """What the memories and MACs of a hardware draw and take, beside published chips.
+    """Power and area of hardware, beside published chips.
 
-    Leakage of all memories; with all MACs busy, fed by registers; and with two reads and a write of the innermost memory for
-    each of them, as if nothing were reused. Area has the decoders and skipping units of `units`, no wiring and no control.
-    DRAM is shown without traffic.
+    Leakage of all memories; with all MACs busy, fed by registers; and with two reads and a write of the
+    innermost memory for each of them, as if nothing were reused. Area has the decoders and skipping units of
+    `units`, no wiring and no control. DRAM is shown without traffic.
     """
     from sparsemap import load_problem
     from sparsemap.pieces.loading import load

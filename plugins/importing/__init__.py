@@ -1,4 +1,4 @@
-"""Networks from files of frameworks: `sparsemap import-model`.
+"""Networks from files of frameworks: `sparsemap import`.
 
 `model_file` reads an ONNX model, `folding` infers its shapes and writes out branches, loops and operators of other
 domains (`foreign`), with `constants` and their limits. `graph` makes `layers` of its nodes, those of `products` by the

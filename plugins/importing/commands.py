@@ -1,4 +1,4 @@
-"""The verb `sparsemap import-model`."""
+"""The verb `sparsemap import`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ import click
 
 from sparsemap.cli.group import json_option
 from sparsemap.cli.study import run_options, run_written
+from sparsemap.cli.verbs import Importer
 from sparsemap.errors import SparseMapError, SpecError, listed, readable
 
 if TYPE_CHECKING:
     from .importer import ModelImport
 
+SUFFIXES = (".onnx", ".safetensors", ".npz")
 
-@click.command("import-model")
+
+@click.command("import-model", cls=Importer, files="FILE.onnx", reads=lambda file: file.suffix in SUFFIXES)
 @click.argument("model", metavar="MODEL", type=click.Path(path_type=Path))
 @click.option("-o", "--out", type=click.Path(dir_okay=False, path_type=Path), help="TOML file.  [default: MODEL.toml]")
 @click.option(
@@ -50,11 +53,12 @@ def import_model(
     loops: tuple[str, ...], activations: str, samples: Path | None, densities: str, prune: str, save_weights: bool, network: str,
     overwrite: bool, allow_missing: bool, hardware: str, designs: int | None, quiet: bool, as_json: bool,
 ) -> ModelImport:  # fmt: skip
-    """Read MODEL, an ONNX file, as a network with the densities of its weights.
+    """Read an ONNX model as a network.
 
-    Shapes are inferred, shares of nonzero weights counted, and N:M and block patterns found where weights keep to them.
-    MODEL may also be weights alone, .safetensors or .npz, for the layers of --network. With --run the network is searched
-    on each hardware, with the very nonzeros of its weights; results and report go to the folder `runs` beside the file.
+    The densities are those of its weights. Shapes are inferred, shares of nonzero weights counted, and N:M and
+    block patterns found where weights keep to them. MODEL may also be weights alone, .safetensors or .npz, for
+    the layers of --network. With --run the network is searched on each hardware, with the very nonzeros of its
+    weights; results and report go to the folder `runs` beside the file.
     """
     from sparsemap.cli import output
     from sparsemap.cli.networks import network_of

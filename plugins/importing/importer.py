@@ -156,7 +156,7 @@ class ModelImport:
             "kind": "network",
             "name": self.out.stem,
             "description": f"Imported from {self.path.name}{f', without {_counts(lost)}' if lost else ''}",
-            "source": f"sparsemap import-model {self.path.name}{option}",
+            "source": f"sparsemap import {self.path.name}{option}",
             **{key: value for key, value in parts.items() if value or key == "rectified"},
             **({"batch": batch} if batch > 1 else {}),
             **({"lacks": lacks} if lacks else {}),

@@ -27,9 +27,10 @@ class ListsKinds(click.Command):
     help="Folder that the plugin's folder goes into; default: the current one.",
 )  # fmt: skip
 def new_plugin(name: str, kind: str, out: Path) -> None:
-    """Write a plugin NAME to start from: a package with a module, a spec, and tests that pass.
+    """Write a plugin NAME to start from.
 
-    NAME is lower-case words with hyphens, such as wide-bitmask: what the package and its piece are called.
+    It is a package with a module, a spec, and tests that pass. NAME is lower-case words with hyphens, such as
+    wide-bitmask: what the package and its piece are called.
     """
     from sparsemap.pieces.loading import load
     from sparsemap.writing import write_texts

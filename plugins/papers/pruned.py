@@ -1,4 +1,4 @@
-"""Runs `sparsemap prune digits` for the points of a page, and reads what it found."""
+"""Runs `sparsemap extra prune digits` for the points of a page, and reads what it found."""
 
 from __future__ import annotations
 

@@ -189,7 +189,7 @@ class PrunedModel:
         return self.model
 
     def write(self, folder: str | Path) -> None:
-        """The files of `sparsemap prune`: masked weights, masks, a workload per layer, summary.csv."""
+        """The files of `sparsemap extra prune`: masked weights, masks, a workload per layer, summary.csv."""
         weights = {name: one.array for name, one in self.layers.items()}
         about: Any = {"positions": {name: self.positions.get(name, 1) for name in self.layers}, "pattern": self.job.nm}
         PrunedLayers(weights=weights, masks=self.masks, source=type(self.model).__name__, **about).write(Path(folder))

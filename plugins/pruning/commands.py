@@ -1,4 +1,4 @@
-"""The verb `sparsemap prune`."""
+"""The verb `sparsemap extra prune`."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ OF_WEIGHTS = {"layers", "layout", "gradients", "squared_gradients", "positions"}
 @run_options
 @click.option("--out", default="runs/prune", show_default=True, type=click.Path(file_okay=False, path_type=Path))
 def prune(source: str, hardware: str, designs: int | None, **given: Any) -> None:
-    """Prune SOURCE and write it as workloads that can be searched.
+    """Prune SOURCE and write it as workloads.
 
     SOURCE is `digits`, which trains a small network on the data set of that name, prunes and retrains it, or a file
     .npy, .npz, .safetensors or .onnx with weights of yours, which are masked without training. Of an ONNX model, or with

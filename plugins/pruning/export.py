@@ -99,7 +99,7 @@ class PrunedLayers:
             "name": file,
             "description": f"Layer {name} of {self.source} as a matrix product; k runs over kernel and input channels,"
             f" {order}",
-            "source": "sparsemap prune",
+            "source": "sparsemap extra prune",
             "einsum": EINSUM,
             "dims": {"s": grid.size[0], "x": self.positions[name], "k": grid.size[1]},
             "density": {"P": 1.0, "Q": density},

@@ -76,7 +76,7 @@ class WeightsOfNetwork:
             "kind": "network",
             "name": f"{self.spec.name}-pruned",
             "description": f"{self.spec.name}, pruned as {pruned.source}",
-            "source": "sparsemap prune",
+            "source": "sparsemap extra prune",
         }
         own = {key: getattr(self.spec, key) for key in ("input", "defaults", "batch", "outputs", "rectified", "lacks")}
         both = zip(self.spec.layers, self.nodes.values(), strict=True)

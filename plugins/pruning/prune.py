@@ -1,4 +1,4 @@
-"""What `sparsemap prune` does: options as a job, runs on digits, masks for a user's weights."""
+"""What `sparsemap extra prune` does: options as a job, runs on digits, masks for a user's weights."""
 
 from __future__ import annotations
 

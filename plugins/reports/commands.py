@@ -29,13 +29,14 @@ from sparsemap.pieces import defaults
 def explain_command(
     design: str, quantity: str, budget: int, space: str, seed: int, plugin_dirs: tuple[str, ...], as_json: bool
 ) -> None:
-    """Explain why a number of DESIGN, a TOML file or the folder of a search, is what it is.
+    """Explain what limits a DESIGN, and what would help.
 
-    Of the folder of a network or a study it tells for each layer or cell what limits it and what would help most.
+    DESIGN is a TOML file or the folder of a search. Of the folder of a network or a study it tells for each
+    layer or cell what limits it and what would help most.
 
-    QUANTITY is edp (which is the default), energy, cycles, a level, a tensor, or LEVEL.TENSOR such as GLB.P. It tells
-    what limits the design and what does next, and evaluates the design with one thing free: the bandwidth or the
-    capacity of a level, the energy of its accesses, all metadata, each charge of the cost model.
+    QUANTITY is edp (which is the default), energy, cycles, a level, a tensor, or LEVEL.TENSOR such as GLB.P. It
+    tells what limits the design and what does next, and evaluates the design with one thing free: the bandwidth
+    or the capacity of a level, the energy of its accesses, all metadata, each charge of the cost model.
     """
     from sparsemap.cli.pieces import answer
     from sparsemap.pieces.loading import load
@@ -63,11 +64,11 @@ def explain_command(
 def diff_command(first: str, second: str | None, plugin_dirs: tuple[str, ...], as_json: bool) -> None:
     """Tell what differs between two designs, A and B, and what each difference costs.
 
-    Of two folders of a network it tells which is better, by how much, and which layers decide; of two studies, cell by
-    cell.
+    Of two folders of a network it tells which is better, by how much, and which layers decide; of two studies,
+    cell by cell.
 
-    Both are TOML files or folders of searches. Values of workload, hardware and cost model, the mapping, the formats of
-    each tensor and the mechanism of each place change one at a time: alone, and in turn until A is B.
+    Both are TOML files or folders of searches. Values of workload, hardware and cost model, the mapping, the
+    formats of each tensor and the mechanism of each place change one at a time: alone, and in turn until A is B.
     """
     from sparsemap.cli.pieces import answer
     from sparsemap.pieces.loading import load
@@ -113,10 +114,11 @@ KIND_OF = {"timeline": "network", "ratios": "study"}
 @click.option("--by", default="", metavar="COLUMN,...", help="Of ratios: as in `sparsemap compare`.")
 @plugin_dirs
 def plot_command(result: str, kind: str, out: str, reference: str, by: str, plugin_dirs: tuple[str, ...]) -> None:
-    """Draw RESULT, a design file or the folder of a search, as a figure one column of a paper wide.
+    """Draw RESULT as a figure for a paper.
 
-    Of the folder of a network or a study, energy and cycles are drawn, a bar for each layer, or for the best seed of each
-    cell; ratios are what a study compares, with their means and intervals.
+    RESULT is a design file or the folder of a search; the figure is one column wide. Of the folder of a network
+    or a study, energy and cycles are drawn, a bar for each layer, or for the best seed of each cell; ratios are
+    what a study compares, with their means and intervals.
     """
     from sparsemap.pieces.loading import load
     from sparsemap.plots import STAMPS, write_figure
@@ -154,10 +156,10 @@ def plot_command(result: str, kind: str, out: str, reference: str, by: str, plug
 @reference_option
 @plugin_dirs
 def report_command(results: tuple[Path, ...], out: Path | None, reference: str, plugin_dirs: tuple[str, ...]) -> None:
-    """Write a page about RESULTS: one HTML file that needs nothing else.
+    """Write a page about RESULTS, one HTML file.
 
-    A result is the folder of a search, of a network, of a study or of a chip, or a design file; several folders are put side by
-    side, and the page says which is best.
+    A result is the folder of a search, of a network, of a study or of a chip, or a design file; several folders
+    are put side by side, and the page says which is best.
     """
     from sparsemap.pieces.loading import load
     from sparsemap.writing import write_text

@@ -1,4 +1,4 @@
-"""`sparsemap diff`: what differs between two designs, and what each difference costs, one change at a time.
+"""`sparsemap compare`: what differs between two designs, and what each difference costs, one change at a time.
 
 Both designs are taken as the tables of their files. A difference is a set of places in them; the first design gets the
 values of the second there, and is evaluated.

@@ -53,7 +53,7 @@ class JsonReport(Exporter):
 
 
 class DesignTable(Exporter):
-    """The design file, which `sparsemap evaluate` and `sparsemap show` read."""
+    """The design file, which `sparsemap show` and `sparsemap show` read."""
 
     type_name: ClassVar[str] = "toml"
     file_name: ClassVar[str] = "design.toml"

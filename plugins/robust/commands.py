@@ -1,4 +1,4 @@
-"""The verb `sparsemap sweep`."""
+"""The verb `sparsemap extra sweep`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ import click
 def sweep(
     designs: tuple[str, ...], tensor: str, densities: str, objective: str, plugin_dirs: tuple[str, ...], as_json: bool
 ) -> None:
-    """Evaluate designs, TOML files, over densities of a tensor, side by side.
+    """Evaluate designs over densities of a tensor.
 
     All other densities stay, but those that follow from it, such as the output's. The best design at each density is
     marked; where one is invalid, the reason is named.

@@ -1,4 +1,4 @@
-"""The verb `sparsemap train-surrogate`."""
+"""The verb `sparsemap extra train-surrogate`."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def train_surrogate(
     plugin_dirs: tuple[str, ...],
     quiet: bool,
 ) -> None:
-    """Train the model of the searcher `mind-mappings` for WORKLOADs of one shape on HARDWARE.
+    """Train the model of searcher `mind-mappings`.
 
-    The rank correlation of prediction and score is measured on a tenth of the samples, which is not trained on, and on
-    2,000 samples of each workload of --test.
+    It is for WORKLOADs of one shape on HARDWARE. The rank correlation of prediction and score is measured on a
+    tenth of the samples, which is not trained on, and on 2,000 samples of each workload of --test.
     """
     import numpy as np
 

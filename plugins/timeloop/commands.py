@@ -3,22 +3,39 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import click
 
+from sparsemap.cli.verbs import Importer
 from sparsemap.errors import readable
 from sparsemap.files import shown
 
 
-@click.command("import-problem")
+def _is_project(file: Path) -> bool:
+    """Whether it is a YAML file, or a folder of some."""
+    return file.suffix in (".yaml", ".yml") or (file.is_dir() and any(file.glob("*.y*ml")))
+
+
+def _is_problem(file: Path) -> bool:
+    """Whether a YAML file has a problem and nothing else."""
+    if not _is_project(file) or not file.is_file():
+        return False
+    with file.open(encoding="utf-8", errors="replace") as text:
+        return {*re.findall(r"\b(problem|architecture|mapping|mapper|sparse_optimizations)\b", text.read(1 << 20))} == {
+            "problem"
+        }
+
+
+@click.command("import-problem", cls=Importer, files="PROBLEM.yaml", reads=_is_problem)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--name", default="", help="Name of the workload; default: that of the problem.")
 @click.option(
     "-o", "--out", type=click.Path(dir_okay=False, path_type=Path), help="TOML file to write; default: print."
 )
 def import_problem(file: Path, name: str, out: Path | None) -> None:
-    """Read a Timeloop problem FILE as a workload spec."""
+    """Read a Timeloop problem as a workload."""
     from sparsemap.pieces.loading import load
     from sparsemap.spec import toml_text
 
@@ -33,7 +50,7 @@ def import_problem(file: Path, name: str, out: Path | None) -> None:
         click.echo(f"wrote {readable(str(out))}")
 
 
-@click.command("import-timeloop")
+@click.command("import-timeloop", cls=Importer, files="FOLDER, FILE.yaml", reads=_is_project)
 @click.argument("paths", metavar="FILE|FOLDER...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder to write.")
 @click.option("--name", default="", help="Name of the workload; default: that of the problem.")
@@ -43,10 +60,11 @@ def import_problem(file: Path, name: str, out: Path | None) -> None:
 def import_timeloop(
     paths: tuple[Path, ...], out: Path | None, name: str, before_v3: bool, compare: bool, as_json: bool
 ) -> None:
-    """Read a Timeloop project as workload, hardware, space and design.
+    """Read a Timeloop project.
 
-    The project is one file or several, or all YAML files of a folder. What SparseMap cannot express is listed with its
-    place, and the design is left out if its numbers would be others.
+    It becomes workload, hardware, space and design. The project is one file or several, or all YAML files of a
+    folder. What SparseMap cannot express is listed with its place, and the design is left out if its numbers
+    would be others.
     """
     from .project import import_project, line, write
 

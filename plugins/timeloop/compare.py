@@ -1,4 +1,4 @@
-"""Set-ups of others beside the output of their own evaluator: `sparsemap import-timeloop FOLDER ... --compare`.
+"""Set-ups of others beside the output of their own evaluator: `sparsemap import FOLDER ... --compare`.
 
 FOLDER is a clone of Accelergy-Project/micro22-sparseloop-artifact, of Accelergy-Project/timeloop-accelergy-exercises, or
 any folder with inputs beside `timeloop-model.stats.txt`. Every set-up is imported, evaluated and compared; what deviates

@@ -25,7 +25,9 @@ A_PATH = click.Path(exists=True, path_type=Path)
 def verify_command(
     context: click.Context, designs: tuple[Path, ...], as_json: bool, plugin_dirs: tuple[str, ...], **given: Any
 ) -> None:
-    """Execute a design, a TOML file or the folder of a search, on random sparse tensors and compare with the cost model.
+    """Execute designs on random tensors, beside the model.
+
+    A design is a TOML file or the folder of a search.
 
     The simulator walks the mapped loop nest, skips and gates on real zeros, builds the formats' metadata, and checks
     that the output equals the dense product. Every quantity is printed with what the cost model expects, the measured

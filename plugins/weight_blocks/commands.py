@@ -36,7 +36,7 @@ SEED = click.option("--seed", default=0, show_default=True, type=click.IntRange(
 @click.option("--quirks", default="both", show_default=True, help=f"{COUNTS}, or both of the first two.")
 @click.option("--out", default="runs/wbs", show_default=True, type=A_FOLDER, help="Folder for the page.")
 def wbs(name: str, quirks: str, out: Path) -> None:
-    """Reproduce a table or figure of the paper on weight block sparsity.
+    """Reproduce a page of the paper on weight blocks.
 
     Writes NAME.md, NAME.csv and, with the extra 'plots', NAME.png and NAME.svg; docs/results/weight-blocks of a clone
     holds those that are committed.
@@ -208,7 +208,7 @@ def simulate_command(
     context: click.Context, folder: Path, seed: int, only_times: bool, weights: Path | None, image: Path | None,
     outputs: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Execute what `sparsemap compile` wrote to OUT.
+    """Execute what `sparsemap extra compile` wrote to OUT.
 
     Walks the instructions over memories of bytes, with weights and inputs that are given or random: the outputs have to
     be bit-equal to dense convolutions of the masked weights, no stale byte may be read, and the bytes and cycles of every

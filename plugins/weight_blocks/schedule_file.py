@@ -34,7 +34,7 @@ SPLIT = ("co", "ci", "rows", "tiles", "passes")
 
 
 def write_schedule(folder: Path, name: str, hardware: str, schedule: Schedule) -> list[Path]:
-    """Writes a schedule, its layers as CSV, its listing, and the `masks.json` that `sparsemap prune` writes, and reads to
+    """Writes a schedule, its layers as CSV, its listing, and the `masks.json` that `sparsemap extra prune` writes, and reads to
     keep parts even."""
     instructions = instructions_of(schedule)
     kept = {one.cut.layer.name: _kept(one) for one in schedule.layers if one.cut.convolves}
@@ -150,7 +150,7 @@ class CompiledLayer:
 
 @attrs.frozen(eq=False)
 class Compiled:
-    """A schedule that was read: what `sparsemap simulate` needs."""
+    """A schedule that was read: what `sparsemap extra simulate` needs."""
 
     network: str
     machine: CoreMesh
@@ -167,7 +167,7 @@ def read_schedule(folder: Path) -> Compiled:
     path = folder / SCHEDULE if folder.is_dir() else folder
     table = read_json(path, LARGEST)
     if not isinstance(table, dict) or table.get("kind") != KIND:
-        raise SpecError.at(shown(path), "kind", f"expected '{KIND}', a file that `sparsemap compile` wrote")
+        raise SpecError.at(shown(path), "kind", f"expected '{KIND}', a file that `sparsemap extra compile` wrote")
     masks = read_masks(path.parent / MASKS)
     mistakes: list[Mistake] = []
 

@@ -1,4 +1,4 @@
-"""What `sparsemap describe` says of a piece: its class, its fields with their meaning, and where it comes from.
+"""What `sparsemap list` says of a piece: its class, its fields with their meaning, and where it comes from.
 
 The meaning of a field is the text that stands below it in the class.
 """

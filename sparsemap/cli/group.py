@@ -33,8 +33,9 @@ MODULES = {
     ".study": ("run", "compare"),
     ".show": ("evaluate", "show", "export"),
     ".pieces": ("list", "describe", "check", "plugins", "schema"),
+    ".verbs": ("extra", "import", "init"),
 }
-"""The built-in verbs by their module in this folder, as help lists them."""
+"""The built-in verbs by their module in this folder."""
 
 
 class Verbs(click.Group):
@@ -43,6 +44,11 @@ class Verbs(click.Group):
 
     _with_plugins = False
     _from_plugins: Set[str] = frozenset()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._built_in = set[str]()
+        """Verbs of SparseMap and its plugins, as far as they are loaded."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.commands:
@@ -57,11 +63,44 @@ class Verbs(click.Group):
             self._add_plugin_verbs()
         except SparseMapError as error:
             click.echo(f"verbs of plugins are not listed: {error}", err=True)
-        return list(self.commands)
+        from .verbs import GROUPS, USUAL
+
+        usual = [verb for verbs in GROUPS.values() for verb in verbs if verb in self.commands]
+        return [*usual, *sorted(self.commands.keys() - self._built_in - USUAL)]
+
+    def extras(self, ctx: click.Context) -> list[str]:
+        """Verbs below `extra`."""
+        from .verbs import RENAMED, USUAL
+
+        self.list_commands(ctx)
+        return sorted(self._built_in - USUAL - RENAMED.keys())
+
+    def every(self, ctx: click.Context) -> list[click.Command]:
+        """All verbs."""
+        self.list_commands(ctx)
+        return list(self.commands.values())
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from .verbs import GROUPS, USUAL
+
+        listed = self.list_commands(ctx)
+        others = {"From plugins": tuple(verb for verb in listed if verb not in USUAL)}
+        room = formatter.width - 6 - max(map(len, listed))
+        for title, verbs in (GROUPS | others).items():
+            rows = [(verb, self.commands[verb].get_short_help_str(room)) for verb in verbs if verb in self.commands]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            ctx.fail(unknown("command", args[0], self.commands))
+        if args and not args[0].startswith("-"):
+            from .verbs import USUAL, moved
+
+            if self.get_command(ctx, args[0]) is None:
+                ctx.fail(unknown("command", args[0], [*self.list_commands(ctx), *self.extras(ctx)]))
+            if args[0] in self._built_in - USUAL:
+                text = f"`sparsemap {args[0]}` is now `sparsemap {moved(args[0])}`; the old name goes with the next release"
+                click.secho(text, err=True, fg="yellow")
         return super().resolve_command(ctx, args)
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
@@ -88,6 +127,7 @@ class Verbs(click.Group):
         for module in modules:
             for verb in import_module(module, __package__).VERBS:
                 self.commands.setdefault(verb.name, verb)
+                self._built_in.add(verb.name)
 
     def _add_plugin_verbs(self) -> None:
         if not self._with_plugins:

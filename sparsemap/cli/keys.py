@@ -1,6 +1,6 @@
 """The keys of specs, read from the classes: types, units, defaults, limits, and what they are for.
 
-`describe`, `schema` and the reference are three ways to write this.
+`list`, `extra schema` and the reference are three ways to write this.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def search(
     """Search for the best design of WORKLOAD on HARDWARE.
 
     Both are names (see `sparsemap list workload`) or TOML files, or WORKLOAD alone is the folder of a project, as
-    `sparsemap import-timeloop` writes it: its space is searched from its design, and compared with it. Ctrl-C ends the
+    `sparsemap import` writes it: its space is searched from its design, and compared with it. Ctrl-C ends the
     search and keeps the best design so far. With --out the same command resumes a search that was stopped, and ends
     with the same result. With --prove it ends when nothing can be better by more than a factor; `sparsemap verify
     DIR/certificate.json` checks that.
@@ -117,7 +117,11 @@ def search(
         from .study import can_report, write_report
 
         report = can_report(plugin_dirs)
-    problem = load_problem(workload, hardware, space, objective, cost_model, registry=loaded(plugin_dirs))
+    registry = loaded(plugin_dirs)
+    if registry.has("network", workload) and not registry.has("workload", workload):
+        text = f"{workload} is a network, whose layers are searched by: sparsemap run {workload} --hardware {hardware}"
+        raise click.UsageError(text)
+    problem = load_problem(workload, hardware, space, objective, cost_model, registry=registry)
     if forgotten := without_capacity(problem.levels):
         logging.getLogger("sparsemap").warning("%s: %s", problem.hardware.name, forgotten)
     how: Any = searcher

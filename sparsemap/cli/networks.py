@@ -38,7 +38,7 @@ def network_of(registry: Registry, name: str) -> tuple[Network, Path, str]:
 
 
 def described_network(registry: Registry, name: str) -> tuple[str, dict[str, Any]]:
-    """What `sparsemap describe` prints of a network: a line per layer and the totals, as text and as plain data."""
+    """What `sparsemap list` prints of a network: a line per layer and the totals, as text and as plain data."""
     network, base, file = network_of(registry, name)
     nodes = nodes_of(network, registry, base, file)
     rows, searched = [_row(node) for node in nodes], [node for node in nodes if node.loops]

@@ -30,17 +30,22 @@ def answer(table: Any, lines: Iterable[str]) -> None:
 
 @click.command("list")
 @click.argument("kind", required=False)
+@click.argument("name", required=False)
 @plugin_dirs
 @json_option
-def list_(kind: str | None, plugin_dirs: tuple[str, ...], as_json: bool) -> None:
-    """List what there is of KIND, or the kinds.
+def list_(kind: str | None, name: str | None, plugin_dirs: tuple[str, ...], as_json: bool) -> None:
+    """List kinds, pieces of KIND, or fields of NAME.
 
-    KIND is one such as workload, hardware, format or searcher.
+    KIND is one such as workload, hardware, format or searcher. NAME is a piece, a type or a TOML file: its fields with
+    their units and meanings, and where it comes from; of a network its layers.
     """
     from . import output as cli_output
     from .keys import first_sentence
 
     registry = loaded(plugin_dirs)
+    if kind is not None and name is not None:
+        _describe(kind, name, registry, as_json)
+        return
     if kind is None:
         kinds = {name: len(registry.names(name)) for name in registry.kinds()}
         table = cli_output.table([["kind", "pieces"], *([name, str(count)] for name, count in kinds.items())])
@@ -78,18 +83,17 @@ def _one_line_about(registry: Registry, kind: str, name: str) -> str:
 @plugin_dirs
 @json_option
 def describe(kind: str, name: str, plugin_dirs: tuple[str, ...], as_json: bool) -> None:
-    """Describe the piece NAME of KIND.
+    """Describe the piece NAME of KIND."""
+    _describe(kind, name, loaded(plugin_dirs), as_json)
 
-    Says what its fields are, what they are for, and where the piece comes from; of a network its layers. NAME may also
-    be a type, or a TOML file.
-    """
+
+def _describe(kind: str, name: str, registry: Registry, as_json: bool) -> None:
     from ..pieces.registry import is_path
     from ..pieces.study_spec import Network
     from . import output as cli_output
     from .describe import described
     from .networks import described_network
 
-    registry = loaded(plugin_dirs)
     kind = kind if kind in registry.kinds() else _singular(kind, registry)
     if kind == Network.kind and (is_path(name) or registry.has(kind, name)):
         about, rows = described_network(registry, name)

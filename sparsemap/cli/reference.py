@@ -19,10 +19,10 @@ from .keys import HEADER, LATER, Key, first_sentence, keys_of
 
 HEAD = """# Reference of keys
 
-Every key that a spec file may have, by kind and type, as `sparsemap schema --all --markdown` prints it. All specs have
+Every key that a spec file may have, by kind and type, as `sparsemap extra schema --all --markdown` prints it. All specs have
 `kind` and `name`; any may have `type` (its class; each section names the default), `description`, `source`, `extends`
-(a spec to start from, a name or a file) and `override`. `sparsemap describe KIND NAME` shows what a piece has,
-`sparsemap schema KIND` the same as a JSON Schema.
+(a spec to start from, a name or a file) and `override`. `sparsemap list KIND NAME` shows what a piece has,
+`sparsemap extra schema KIND` the same as a JSON Schema.
 """
 WORDS = {int: "whole number", float: "number", str: "text", bool: "true or false"}
 

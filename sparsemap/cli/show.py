@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -109,13 +110,23 @@ class Reports(click.Group):
         self.about = {name: first_sentence(type(piece)) for name, piece in pieces.items() if piece.file_name}
         return [*self.commands, *self.about]
 
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """A design instead of a report is evaluated."""
+        if (args and args[0].endswith(".toml")) or os.path.exists(args[0]):
+            return evaluate.name, evaluate, args
+        return super().resolve_command(ctx, args)
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return super().get_command(ctx, cmd_name) or report_verb(cmd_name, self.about.get(cmd_name, ""))
 
 
 @click.group(cls=Reports)
 def show() -> None:
-    """Show a design space, or a report of a design such as its loop nest."""
+    """Show costs or a report of a design, or a space.
+
+    `sparsemap show DESIGN` evaluates a design, a TOML file or the folder of a search; `sparsemap show loop-nest
+    DESIGN` prints one of the reports below.
+    """
 
 
 def report_verb(name: str, about: str) -> click.Command:
@@ -177,7 +188,10 @@ def space(
 @click.option("-o", "--out", required=True, type=click.Path(file_okay=False), metavar="DIR", help="Where the files go.")
 @plugin_dirs
 def export(design: str, exporter: str, out: str, plugin_dirs: tuple[str, ...]) -> None:
-    """Write DESIGN, a TOML file, as files for another program; `sparsemap list exporter` names the kinds of files."""
+    """Write a DESIGN as files for another program.
+
+    DESIGN is a TOML file; `sparsemap list exporter` names the kinds of files.
+    """
     registry = loaded(plugin_dirs)
     piece: Any = registry.resolve("exporter", exporter)
     result, problem = valid_design(design, registry)

@@ -87,14 +87,15 @@ OF_NETWORKS = (
 @report_option
 @_study_options
 def run(as_json: bool, quiet: bool, hardware: str | None, report: bool, **given: Any) -> None:
-    """Run all cells of the STUDY in a TOML file, or search the layers of a network with --hardware.
+    """Run a STUDY, or search the layers of a network.
 
-    A cell is a workload or a network on a hardware with a searcher and a seed. To search one network, STUDY names it
-    (`sparsemap list network`) or its file; equal layers are searched once. On several hardware it is a study with --out,
-    and each is searched in the space that it names.
+    A study is a TOML file or a name; a network needs --hardware. A cell is a workload or a network on a hardware
+    with a searcher and a seed. To search one network, STUDY names it (`sparsemap list network`) or its file;
+    equal layers are searched once. On several hardware it is a study with --out, and each is searched in the
+    space that it names.
 
-    A run that was interrupted or killed goes on where it stopped: finished cells are not run again unless the study
-    changes them; a network needs --out for that. Results do not depend on --jobs or --cluster.
+    A run that was interrupted or killed goes on where it stopped: finished cells are not run again unless the
+    study changes them; a network needs --out for that. Results do not depend on --jobs or --cluster.
     """
     from ..study.cells import TABLE_FILES
     from ..study.comparison import compare as compared
@@ -104,9 +105,7 @@ def run(as_json: bool, quiet: bool, hardware: str | None, report: bool, **given:
     from .networks import comparison_of, outcomes_of, run_network, tell
 
     if (file := Path(given["study"])).suffix != ".toml" and file.is_file():
-        text = (
-            f"{file} is no TOML file, as studies and networks are; `sparsemap import-model` makes a network of a model"
-        )
+        text = f"{file} is no TOML file, as studies and networks are; `sparsemap import` makes a network of a model"
         raise click.UsageError(text)
     of_network = {key: value for key in OF_NETWORKS if (value := given.pop(key)) not in (None, ())}
     if hardware is not None and "," in hardware:
@@ -152,6 +151,7 @@ def run(as_json: bool, quiet: bool, hardware: str | None, report: bool, **given:
 
 @click.command()
 @_study_options
+@click.argument("other", required=False, metavar="[B]")
 @reference_option
 @click.option(
     "--by", default="", metavar="COLUMN,...",
@@ -159,20 +159,31 @@ def run(as_json: bool, quiet: bool, hardware: str | None, report: bool, **given:
     "first of these that varies]  Then what the means are of, such as workload.  [default: hardware]",
 )  # fmt: skip
 def compare(
-    study: str, plugin_dirs: tuple[str, ...], out: str | None, as_json: bool, quiet: bool, reference: str, by: str,
-    **given: Any,
+    study: str, other: str | None, plugin_dirs: tuple[str, ...], out: str | None, as_json: bool, quiet: bool, reference: str,
+    by: str, **given: Any,
 ) -> None:  # fmt: skip
-    """Run a study and compare its searchers, or its formats, spaces, cost models or hardware.
+    """Compare two results, or the variants of a study.
 
-    Prints what every variant costs, its ratio to that of the reference (by default the default searcher, or the variant
-    that adds nothing, or else the study's first one) in cells that are alike in all else, seeds too, the geometric means
-    of the ratios with intervals of 95 %, and which formats and mechanisms the designs use. A study that was stopped is
-    resumed; one that was run before is only compared.
+    Two designs, A and B: what differs between them and what each difference costs, alone and in turn until A is
+    B. Two folders of networks: which is better, by how much, and which layers decide; two studies: cell by cell.
+
+    A study is run first.
+
+    Prints what every variant costs, its ratio to that of the reference (by default the default searcher, or the
+    variant that adds nothing, or else the study's first one) in cells that are alike in all else, seeds too, the
+    geometric means of the ratios with intervals of 95 %, and which formats and mechanisms the designs use. A
+    study that was stopped is resumed; one that was run before is only compared.
     """
     from ..study import cells, comparison
     from . import output as cli_output
     from .networks import outcomes_of, study_of, tell
 
+    if other is not None:
+        _compare_two(study, other, plugin_dirs, as_json)
+        return
+    if os.path.isdir(study) and not loaded(plugin_dirs).has("study", study):
+        text = f"Missing argument 'B': two results are compared, such as two folders in {study}"
+        raise click.UsageError(f"{text}; all in a folder by: sparsemap report {study}")
     piece, _ = study_of(study, plugin_dirs)
     planned = [cell.names for cell in cells.cells_of(piece, Path()) + cells.cells_of(piece, Path(), what="network")]
     comparison.compare(planned, reference, by)  # what cannot be compared is told first, and pieces that cannot be built
@@ -199,6 +210,19 @@ def compare(
     if found.broken:
         cli_output.say(f"{found.broken} results are below their proven bound", "red")
         raise SystemExit(1)
+
+
+def _compare_two(first: str, second: str, plugin_dirs: tuple[str, ...], as_json: bool) -> None:
+    """Two results, by the verb `defaults.DIFFERENCES` of a plugin."""
+    ctx = click.get_current_context()
+    used = [x for x in ctx.params if ctx.get_parameter_source(x) is not click.core.ParameterSource.DEFAULT]
+    if idle := [x for x in used if x not in ("study", "other", "plugin_dirs", "as_json")]:
+        raise click.UsageError(f"--{idle[0].replace('_', '-')} is for a study, not for two results")
+    root = ctx.find_root().command
+    verb = root.get_command(ctx, defaults.DIFFERENCES) if isinstance(root, click.Group) else None
+    if verb is None:
+        raise click.UsageError("two results are compared by a plugin that is not loaded")
+    ctx.invoke(verb, first=first, second=second, plugin_dirs=plugin_dirs, as_json=as_json)
 
 
 def write_more(result: Result, problem: Problem, folder: str) -> list[Path]:

@@ -47,7 +47,7 @@ class Best:
         return f"Best({self.problem.title}: {self.headline})"
 
     def _repr_html_(self) -> str:
-        """For notebooks: the report that `sparsemap evaluate` prints."""
+        """For notebooks: the report that `sparsemap show` prints."""
         from .result import result_of
 
         return result_of(self.problem, self)._repr_html_()

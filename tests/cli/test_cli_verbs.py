@@ -16,8 +16,9 @@ from click.testing import CliRunner
 
 from sparsemap.cli.group import Verbs
 from sparsemap.cli.main import cli
+from sparsemap.cli.verbs import GROUPS, RENAMED
 
-VERBS = ["search", "run", "evaluate", "show", "export", "list", "describe", "check", "plugins"]
+VERBS = [verb for verbs in GROUPS.values() for verb in verbs]
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +44,7 @@ def run(*args, code=0, **more):
 
 def test_evaluate_agrees_with_the_search(design):
     result = json.loads((design.parent / "result.json").read_text())
-    table = json.loads(run("evaluate", design, "--json").stdout)
+    table = json.loads(run("show", design, "--json").stdout)
     assert table["valid"] is True and table["reasons"] == []
     assert {key: table[key] for key in ("edp", "energy_pj", "cycles", "score")} == {
         key: result[key] for key in ("edp", "energy_pj", "cycles", "score")
@@ -51,15 +52,15 @@ def test_evaluate_agrees_with_the_search(design):
 
 
 def test_evaluate_prints_a_report(design):
-    text = run("evaluate", design).stdout
+    text = run("show", design).stdout
     assert text.startswith("mm1 on edge-16gbps\n") and "DRAM ──" in text and "search " not in text
 
 
 def test_evaluate_says_why_a_design_is_not_valid(design):
     Path("small.toml").write_text(design.read_text().replace('"1 KB"', '"2 B"').replace('"128 KB"', '"2 B"'))
-    done = run("evaluate", "small.toml", code=1)
+    done = run("show", "small.toml", code=1)
     assert "small.toml: the design is not valid" in done.stderr and "GLB: needs " in done.stderr
-    table = json.loads(run("evaluate", "small.toml", "--json", code=1).stdout)
+    table = json.loads(run("show", "small.toml", "--json", code=1).stdout)
     assert table["valid"] is False and "capacity:GLB" in table["reasons"] and table["edp"] is None
 
 
@@ -106,7 +107,7 @@ def test_export_writes_where_it_is_told(design, tmp_path):
 
 
 def test_a_design_file_that_is_not_there():
-    done = run("evaluate", "nowhere.toml", code=2)
+    done = run("show", "nowhere.toml", code=2)
     assert done.stderr == "nowhere.toml: no such file\n"
 
 
@@ -151,28 +152,28 @@ def test_list_names_types_that_need_a_spec():
 
 
 def test_describe_says_fields_meaning_and_origin():
-    text = run("describe", "hardware", "cloud").stdout
+    text = run("list", "hardware", "cloud").stdout
     for part in ("hardware cloud", "plugin specs", "cloud.toml", 'clock = "1 GHz"', '{ name = "DRAM"'):
         assert part in text
     assert "One table per storage level, outermost first" in " ".join(text.split())
 
 
 def test_describe_types_and_their_required_fields():
-    assert "required" in run("describe", "workload", "einsum").stdout
-    assert "word_bits" in run("describe", "memory-level", "sram").stdout
+    assert "required" in run("list", "workload", "einsum").stdout
+    assert "word_bits" in run("list", "memory-level", "sram").stdout
 
 
 def test_describe_has_the_layers_of_a_network():
-    text = run("describe", "networks", "vgg16").stdout
+    text = run("list", "networks", "vgg16").stdout
     assert "classifier.0  linear    m 1 k 25088 n 4096" in text and "102,760,448" in text
     assert "16 layers to search, 12 of them distinct; 15,470,264,320 MACs, 138,344,128 weights" in text
-    assert json.loads(run("describe", "network", "vgg16", "--json").stdout)["distinct"] == 12
+    assert json.loads(run("list", "network", "vgg16", "--json").stdout)["distinct"] == 12
 
 
 def test_describe_as_json():
-    table = json.loads(run("describe", "format", "bitmask", "--json").stdout)
+    table = json.loads(run("list", "format", "bitmask", "--json").stdout)
     assert table["name"] == "bitmask" and {"key", "value", "state", "doc"} == table["fields"][0].keys()
-    assert "did you mean 'bitmask'" in run("describe", "format", "bitmaks", code=2).stderr
+    assert "did you mean 'bitmask'" in run("list", "format", "bitmaks", code=2).stderr
 
 
 def test_every_piece_can_be_described():
@@ -433,9 +434,53 @@ def test_every_verb_has_help(verb):
     assert text.startswith("Usage: ") and len(text.splitlines()) > 4
 
 
-def test_help_lists_the_verbs():
+def test_help_lists_the_verbs_in_groups():
     text = run("--help").stdout
-    assert all(f"\n  {verb} " in text for verb in VERBS)
+    assert all(f"\n  {verb} " in text for verb in VERBS) and all(f"\n{title}:\n" in text for title in GROUPS)
+    assert text.count("...") == 1 and not any(f"\n  {verb} " in text for verb in (*RENAMED, "prune"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("describe format bitmask", "list format bitmask"),
+        ("schema format", "extra schema format"),
+        ("evaluate nowhere.toml", "show nowhere.toml"),
+        ("diff a.toml b.toml", "compare a.toml b.toml"),
+    ],
+)
+def test_verbs_of_earlier_releases_work_and_say_their_name(old, new):
+    done = {text: CliRunner().invoke(cli, text.split()) for text in (old, new)}
+    assert done[old].exit_code == done[new].exit_code and done[old].stdout == done[new].stdout
+    first, _, rest = done[old].stderr.partition("\n")
+    name = " ".join(new.split()[: 2 if new.startswith("extra") else 1])
+    assert first == f"`sparsemap {old.split()[0]}` is now `sparsemap {name}`; the old name goes with the next release"
+    assert rest == done[new].stderr
+
+
+def test_init_writes_what_a_search_takes():
+    text = forking.run(["-m", "sparsemap", "init", "mine"]).stdout
+    assert "sparsemap search mine/workload.toml mine/hardware.toml" in text
+    assert run("check", "mine").stdout.count(": fine") == 2
+    assert "# " in Path("mine/hardware.toml").read_text("utf-8")
+    assert "mine/workload.toml, mine/hardware.toml exist" in forking.run(["-m", "sparsemap", "init", "mine"]).stderr
+
+
+def test_import_goes_by_the_kind_of_file():
+    text = run("import").stdout
+    assert "FILE.onnx" in text and "PROBLEM.yaml" in text
+    assert "--batch" in run("import", "model.onnx", "--help").stdout
+    assert "--before-v3" in run("import", "arch.yaml", "--help").stdout
+    done = run("import", "notes.txt", code=2)
+    assert "notes.txt: no file that can be imported; expected FILE.onnx" in done.stderr
+
+
+def test_two_results_have_no_options_of_a_study():
+    assert "--by is for a study, not for two results" in run("compare", "a", "b", "--by", "hardware", code=2).stderr
+
+
+def test_a_network_is_searched_with_run():
+    assert "sparsemap run resnet50 --hardware cloud" in run("search", "resnet50", "cloud", code=2).stderr
 
 
 def test_version():
@@ -527,7 +572,7 @@ def test_the_workload_of_a_design_is_looked_up_beside_it(design, tmp_path, monke
     (folder / "own.toml").write_text(toml.dumps({"kind": "workload", "name": "own", **table["workload"]}), "utf-8")
     (folder / "design.toml").write_text(toml.dumps(table | {"workload": "own.toml"}), "utf-8")
     monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(cli, ["evaluate", "elsewhere/design.toml", "--json"])
+    done = CliRunner().invoke(cli, ["show", "elsewhere/design.toml", "--json"])
     assert done.exit_code == 0, done.output
     assert json.loads(done.output)["valid"]
 
@@ -541,10 +586,10 @@ CHIP = 'kind = "hardware"\nname = "fast"\n'
 
 def test_a_path_does_wherever_a_name_does_and_a_missing_one_is_answered_with_the_nearest():
     Path("fast.toml").write_text(CHIP + LEVELS % ("", "1 KB", ""))
-    found = run("describe", "hardware", "fast.toml").stdout
+    found = run("list", "hardware", "fast.toml").stdout
     assert found.startswith("hardware fast   (type hardware)") and "from    fast.toml\n" in found
-    assert "no such file; did you mean 'fast.toml'?" in run("describe", "hardware", "fst.toml", code=2).stderr
-    for words in (("describe", "hardware"), ("search", "mm1")):
+    assert "no such file; did you mean 'fast.toml'?" in run("list", "hardware", "fst.toml", code=2).stderr
+    for words in (("list", "hardware"), ("search", "mm1")):
         told = run(*words, "fast.tml", code=2).stderr
         assert told == "no hardware 'fast.tml', and no such file; did you mean 'fast.toml'?\n"
 

@@ -40,7 +40,7 @@ def test_a_tensor_without_indices_is_searched_resumed_evaluated_executed_and_exp
         Path("out", name).unlink()
     run(*search)
     assert json.loads(Path("out/result.json").read_text())["genome"] == result["genome"]
-    assert json.loads(run("evaluate", "out/design.toml", "--json"))["edp"] == result["edp"]
+    assert json.loads(run("show", "out/design.toml", "--json"))["edp"] == result["edp"]
     assert "total" in run("show", "breakdown", "out/design.toml")
     assert "w on " in run("verify", "out/design.toml", "--trials", 2)
     run("export", "out/design.toml", "--to", "timeloop", "-o", "exported")

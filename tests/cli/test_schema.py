@@ -16,7 +16,7 @@ from sparsemap.problem.design_file import KNOWN
 
 ROOT = Path(__file__).parents[2]
 SCHEMAS = ROOT / "specs" / "schemas"
-"""Where specs look for their schemas: a build writes them, in a clone `sparsemap schema --all --out specs/schemas`."""
+"""Where specs look for their schemas: a build writes them, in a clone `sparsemap extra schema --all --out specs/schemas`."""
 FILES = [path for folder in ("specs", "plugins") for path in (ROOT / folder).rglob("*.toml")]
 SHIPPED = sorted(path for path in FILES if not any(part[0] == "_" for part in path.relative_to(ROOT).parts))
 """Folders with an underscore hold no specs, as for the loader."""
@@ -132,7 +132,7 @@ def test_every_key_says_what_it_is_for(registry) -> None:
 
 
 def test_the_command_writes_the_schemas_of_all_kinds(schemas, tmp_path) -> None:
-    done = CliRunner().invoke(cli, ["schema", "--all", "--out", str(tmp_path / "schemas")])
+    done = CliRunner().invoke(cli, ["extra", "schema", "--all", "--out", str(tmp_path / "schemas")])
     assert done.exit_code == 0, done.output
     written = {path.stem: json.loads(path.read_text("utf-8")) for path in (tmp_path / "schemas").glob("*.json")}
     assert written == schemas
@@ -141,5 +141,5 @@ def test_the_command_writes_the_schemas_of_all_kinds(schemas, tmp_path) -> None:
 def test_the_committed_reference_is_that_of_the_classes(registry) -> None:
     fresh = reference.text(registry, registry.kinds())
     assert (ROOT / "docs" / "reference.md").read_text("utf-8") == fresh, (
-        "run `sparsemap schema --all --markdown > docs/reference.md`"
+        "run `sparsemap extra schema --all --markdown > docs/reference.md`"
     )

@@ -82,7 +82,7 @@ MAPPING = 'L1_T = ["n=3"]\nL2_T = ["m=2", "k=8"]\nL2_S = ["m=16", "n=16"]\nL3_T 
 PLACES = 'GLB = "none"\nPEB = "none"\nMAC = "gate-both"'
 
 
-def design(title: str, mapping: str = MAPPING, places: str = PLACES, command: str = "evaluate") -> Case:
+def design(title: str, mapping: str = MAPPING, places: str = PLACES, command: str = "show") -> Case:
     return Case(title, {"design.toml": DESIGN.format(mapping=mapping, places=places)}, f"{command} design.toml")
 
 
@@ -99,9 +99,9 @@ GROUPS: dict[str, list[Case]] = {
         Case("An unknown searcher", {}, "search mm3 cloud --searcher spasemap"),
         Case("An unknown space", {}, "search mm3 cloud --space papr"),
         Case("An unknown kind", {}, "list formts"),
-        Case("An unknown piece", {}, "describe format bitmsk"),
+        Case("An unknown piece", {}, "list format bitmsk"),
         Case("A plugin folder that is not there", {}, "list format --plugin-dir nowhere"),
-        Case("A spec that is no design", {"layer.toml": workload()}, "evaluate layer.toml"),
+        Case("A spec that is no design", {"layer.toml": workload()}, "show layer.toml"),
     ],
     "TOML": [
         check("No TOML", "layer.toml", 'kind = "workload"\nname = layer\n'),

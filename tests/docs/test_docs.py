@@ -120,7 +120,7 @@ def test_the_plugin_that_is_published_is_found_once_it_is_installed(tmp_path: Pa
     command = [sys.executable, "-m", "sparsemap"]
     printed = subprocess.run([*command, "plugins"], env=env, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert re.search(r"^blocked +1\.0 +register_specs", printed.stdout, re.M)
-    subprocess.run([*command, "describe", "format", "bitmask-of-16"], env=env, cwd=tmp_path, check=True)
+    subprocess.run([*command, "list", "format", "bitmask-of-16"], env=env, cwd=tmp_path, check=True)
 
 
 @pytest.mark.slow

@@ -305,6 +305,6 @@ def test_results_hold_no_absolute_paths_and_their_designs_can_be_read(tmp_path, 
     assert not [path for path in tmp_path.rglob("*") if path.is_file() and str(tmp_path).encode() in path.read_bytes()]
     assert json.loads(Path("two/result.json").read_text())["start"][0]["file"] == "../one/design.toml"
     for design in (tmp_path / "two/design.toml", tmp_path / "front/front/1.toml"):
-        assert CliRunner().invoke(cli, ["evaluate", str(design)]).exit_code == 0
+        assert CliRunner().invoke(cli, ["show", str(design)]).exit_code == 0
     monkeypatch.chdir("/")
-    assert CliRunner().invoke(cli, ["evaluate", str(tmp_path / "two/design.toml")]).exit_code == 0
+    assert CliRunner().invoke(cli, ["show", str(tmp_path / "two/design.toml")]).exit_code == 0

@@ -184,7 +184,7 @@ def test_the_command_says_which_folder(tmp_path):
 def test_other_verbs_say_which_file_they_cannot_write(tmp_path):
     problem = "problem.yaml"
     Path(problem).write_text(TIMELOOP_PROBLEM)
-    done = command("import-problem", problem, "-o", unwritable(tmp_path) / "x.toml", code=2)
+    done = command("import", problem, "-o", unwritable(tmp_path) / "x.toml", code=2)
     assert done.stderr == f"{Path('taken', 'out')}: Not a directory\n"
     search(load_problem("mm1", "cloud"), 300).write("found")
     done = command("export", Path("found", "design.toml"), "--to", "toml", "-o", unwritable(tmp_path), code=2)

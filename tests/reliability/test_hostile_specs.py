@@ -183,7 +183,7 @@ def test_devices_pipes_and_huge_files_are_refused_wherever_a_path_is_read(device
     path = f"./{device}" if "/" not in device else device
     toml_text.write("design.toml", {"kind": "design", "workload": path, "hardware": "edge", "mapping": {}})
     toml_text.write("study.toml", {"kind": "study", "name": "s", "workloads": ["mm1"], "hardware": [path], "out": "o"})
-    verbs = (["evaluate", "design.toml"], ["evaluate", path], ["run", "study.toml"], ["run", path], ["check", path])
+    verbs = (["show", "design.toml"], ["show", path], ["run", "study.toml"], ["run", path], ["check", path])
     for verb in (*verbs, ["search", path, "edge"], ["import-problem", path]):
         done = CliRunner().invoke(cli, verb)
         assert done.exit_code in (1, 2) and why in done.output, (verb, done.output, done.exception)
@@ -402,7 +402,7 @@ def test_what_goes_wrong_while_a_model_is_read_names_the_model_and_no_line_of_co
 
     Path("odd.onnx").write_bytes(b"x")
     monkeypatch.setattr("sparsemap_plugins.importing.model_import.import_model", fails)
-    done = CliRunner().invoke(cli, ["import-model", "odd.onnx"])
+    done = CliRunner().invoke(cli, ["import", "odd.onnx"])
     assert done.exit_code == 2
     assert done.stderr.startswith("odd.onnx: cannot be imported") and "cannot reshape" in done.stderr
     assert ".py" not in done.stderr

@@ -28,7 +28,7 @@ SIZES: Mapping[str, Any] = {
 
 @attrs.frozen
 class TrainedModel:
-    """A file of `sparsemap train-surrogate`."""
+    """A file of `sparsemap extra train-surrogate`."""
 
     file: Path
     hardware: str

@@ -124,7 +124,9 @@ class Surrogate:
             about = json.loads(arrays["about"].tobytes())
             return cls(about, network, *(arrays[name] for name in ("mean", "scale", "output")))
         except (KeyError, ValueError) as error:
-            raise SpecError.at(shown(path), "", f"is no surrogate of `sparsemap train-surrogate`: {error}") from None
+            raise SpecError.at(
+                shown(path), "", f"is no surrogate of `sparsemap extra train-surrogate`: {error}"
+            ) from None
 
     def check(self, problem: Problem, path: Path, other_hardware: bool) -> None:
         """SpecError if it was trained for another problem than one of this kind."""

@@ -31,7 +31,7 @@ class MindMappings(Searcher):
     type_name: ClassVar[str] = "mind-mappings"
 
     model: Path
-    """File of `sparsemap train-surrogate`."""
+    """File of `sparsemap extra train-surrogate`."""
     chains: int = attrs.field(default=16, validator=attrs.validators.ge(1))
     """Mappings that descend side by side."""
     lr: float = attrs.field(default=1.0, validator=attrs.validators.gt(0))

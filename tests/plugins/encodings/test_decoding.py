@@ -190,7 +190,8 @@ def test_reports_name_the_level_that_decodes_and_its_energy(tmp_path):
         toml_text.write(tmp_path / f"{name}.toml", design_file.dump(design))
     here, there = str(tmp_path / "here.toml"), str(tmp_path / "not.toml")
     told = [
-        CliRunner().invoke(cli, arguments).output for arguments in (["show", "loop-nest", here], ["diff", here, there])
+        CliRunner().invoke(cli, arguments).output
+        for arguments in (["show", "loop-nest", here], ["compare", here, there])
     ]
     assert "RLE(m1*k1) B(k2*m3*k4) decoded into GLB" in told[0] and "decoded" in told[1]
     lines = CliRunner().invoke(cli, ["explain", here, "GLB.P"]).output

@@ -31,7 +31,7 @@ def test_macs_and_weights_are_those_worked_out_by_hand(name: str, tmp_path: Path
     nodes, constants, inputs, macs, weights, *more = CASES[name]
     options, opset = more[0] if more else (), more[1] if len(more) > 1 else 17
     file, out = written(tmp_path / "m.onnx", nodes, constants, inputs, opset=opset), tmp_path / "m.toml"
-    outcome = CliRunner().invoke(cli, ["import-model", str(file), "-o", str(out), *options])
+    outcome = CliRunner().invoke(cli, ["import", str(file), "-o", str(out), *options])
     assert outcome.exit_code == 0, outcome.output
     found = nodes_of(registry.resolve("network", str(out)), registry, tmp_path)
     totals = sum(each.repeat * each.macs for each in found), sum(each.repeat * each.weights for each in found)
@@ -46,7 +46,7 @@ def test_the_corpus_is_not_small():
 def imported(tmp_path: Path, *about: Any, options: tuple[str, ...] = (), **more: Any) -> dict[str, dict[str, Any]]:
     """The layers of a model by name."""
     file, out = written(tmp_path / "m.onnx", *about, **more), tmp_path / "m.toml"
-    outcome = CliRunner().invoke(cli, ["import-model", str(file), "-o", str(out), "--overwrite", *options])
+    outcome = CliRunner().invoke(cli, ["import", str(file), "-o", str(out), "--overwrite", *options])
     assert outcome.exit_code == 0, outcome.output
     return {layer["name"]: layer for layer in tomllib.loads(out.read_text("utf-8"))["layers"]}
 
@@ -107,7 +107,7 @@ def test_words_of_8_bits_are_told_and_zeros_are_what_stands_for_zero(tmp_path: P
     (layer,) = imported(tmp_path, *CASES["weights of 4 bits"][:3], opset=21).values()
     assert "word_bits" not in layer, "activations have more bits"
     file = str(tmp_path / "m.onnx")
-    outcome = CliRunner().invoke(cli, ["import-model", file, "-o", str(tmp_path / "m.toml"), "--overwrite"])
+    outcome = CliRunner().invoke(cli, ["import", file, "-o", str(tmp_path / "m.toml"), "--overwrite"])
     assert "bits of activations x weights: 32 x 4 in 1" in outcome.output
 
 
@@ -124,7 +124,7 @@ def test_words_that_stand_for_zero_have_to_fit(tmp_path: Path):
     nodes = [node("MatMulInteger", "x w - z", "y")]
     constants = {"w": np.ones((32, 8), np.int8), "z": np.ones(5, np.int8)}
     file = written(tmp_path / "m.onnx", nodes, constants, {"x": (INT8, [1, 16, 32])})
-    outcome = CliRunner().invoke(cli, ["import-model", str(file), "-o", str(tmp_path / "m.toml")])
+    outcome = CliRunner().invoke(cli, ["import", str(file), "-o", str(tmp_path / "m.toml")])
     assert outcome.exit_code == 2
     assert "'z' has 5 words for what is zero in 8 outputs" in " ".join(outcome.output.split())
 
@@ -133,7 +133,7 @@ def test_a_node_whose_layers_and_shapes_disagree_is_refused(tmp_path: Path, monk
     monkeypatch.setattr(counting, "macs", lambda node, model: 7)
     out = tmp_path / "m.toml"
     file = written(tmp_path / "m.onnx", *CASES["linear"][:3])
-    outcome = CliRunner().invoke(cli, ["import-model", str(file), "-o", str(out)])
+    outcome = CliRunner().invoke(cli, ["import", str(file), "-o", str(out)])
     assert outcome.exit_code == 2 and not out.exists()
     assert "MatMul '/y/MatMul': its layers have 4,096 MACs, and its shapes say 7" in " ".join(outcome.output.split())
 
@@ -146,7 +146,7 @@ def test_weights_of_experts_are_given_to_a_layer_with_groups(tmp_path: Path):
     )
     weights = np.arange(60.0).reshape(3, 5, 4) * (np.arange(5) < 2)[None, :, None]
     np.savez(tmp_path / "w.npz", experts=weights)
-    args = ["import-model", str(tmp_path / "w.npz"), "--network", str(network), "-o", str(tmp_path / "m.toml")]
+    args = ["import", str(tmp_path / "w.npz"), "--network", str(network), "-o", str(tmp_path / "m.toml")]
     outcome = CliRunner().invoke(cli, [*args, "--save-weights"])
     assert outcome.exit_code == 0, outcome.output
     assert np.array_equal(np.load(tmp_path / "m-weights" / "experts.npy"), weights.transpose(0, 2, 1))
@@ -187,11 +187,11 @@ def test_weights_of_several_layers_count_once(name: str, tmp_path: Path):
     used = {text for each in nodes for text in each.input}
     given = {"i": [1, 8, 3, 3]} if "i" in used else {"x": [4, 8]}
     file = written(tmp_path / "m.onnx", nodes, {key: x for key, x in known.items() if key in used}, given)
-    told = CliRunner().invoke(cli, ["import-model", str(file), "-o", str(tmp_path / "m.toml")])
+    told = CliRunner().invoke(cli, ["import", str(file), "-o", str(tmp_path / "m.toml")])
     assert f" MACs, {weights:,} weights" in told.output, told.output
     layers = tomllib.loads((tmp_path / "m.toml").read_text("utf-8"))["layers"]
     assert [layer["tied"] for layer in layers if "tied" in layer] == [layers[0]["name"]] * tied
-    described = CliRunner().invoke(cli, ["describe", "network", str(tmp_path / "m.toml")])
+    described = CliRunner().invoke(cli, ["list", "network", str(tmp_path / "m.toml")])
     assert f" MACs, {weights:,} weights" in described.output, described.output
 
 

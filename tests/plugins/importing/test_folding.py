@@ -29,7 +29,7 @@ def ints(*values: int) -> np.ndarray:
 
 
 def run(file: Path, *options: Any, code: int = 0) -> str:
-    arguments = ["import-model", str(file), "-o", str(file.with_suffix(".toml")), "--overwrite", *map(str, options)]
+    arguments = ["import", str(file), "-o", str(file.with_suffix(".toml")), "--overwrite", *map(str, options)]
     outcome = CliRunner().invoke(cli, arguments)
     assert outcome.exit_code == code and "Traceback" not in outcome.output, outcome.output
     return " ".join(outcome.output.split())

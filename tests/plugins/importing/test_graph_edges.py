@@ -39,7 +39,7 @@ def microsoft(kind: str, given: str, out: str, **attributes: Any) -> Any:
 def imported(path: Path, *about: Any, **more: Any) -> list[tuple[Any, ...]]:
     """Of every node: type, inputs and shape."""
     file, out = written(path / "m.onnx", *about, **more), path / "m.toml"
-    outcome = CliRunner().invoke(cli, ["import-model", str(file), "-o", str(out), "--overwrite"])
+    outcome = CliRunner().invoke(cli, ["import", str(file), "-o", str(out), "--overwrite"])
     assert outcome.exit_code == 0, outcome.output
     assert "list of layers" not in outcome.output
     found = nodes_of(load().resolve("network", str(out)), load(), path)
@@ -225,7 +225,7 @@ def test_states_of_recurrent_layers_have_room_for_one_step_and_move_at_every_ste
     graph = {one.name: one for one in graph_of(nodes_of(load().resolve("network", str(tmp_path / "m.toml")), load()))}
     assert (graph["h.hidden"].words, graph["h.hidden"].live) == (35, 5)
     assert graph["h.state"].node.macs == 7 * gates * 5 * 5
-    outcome = CliRunner().invoke(cli, ["import-model", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "n.toml")])
+    outcome = CliRunner().invoke(cli, ["import", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "n.toml")])
     states = 2 if kind == "LSTM" else 1
     assert (
         f"states of recurrent layers: {5 * states} words live at a time, {35 * states} over all steps" in outcome.output
@@ -279,13 +279,13 @@ def test_weights_of_4_bits_in_blocks_are_layers_with_their_zeros(tmp_path: Path)
     product = microsoft("MatMulNBits", "x q s", "y", K=30, N=6, bits=4, block_size=16)
     constants = {"q": packed(words, 16), "s": np.ones((6, 2))}
     assert imported(tmp_path, [product], constants, {"x": [1, 5, 30]}) == [("linear", ("input",), (5, 6))]
-    outcome = CliRunner().invoke(cli, ["import-model", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "n.toml")])
+    outcome = CliRunner().invoke(cli, ["import", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "n.toml")])
     assert "900 MACs, 180 weights" in outcome.output and "73.3 %" in outcome.output
     assert "bits of activations x weights: 32 x 4 in 1" in outcome.output
     constants["z"] = packed(np.full((6, 2), 9), 2).reshape(-1)  # now all of the others do
     product.input.append("z")
     imported(tmp_path, [product], constants, {"x": [1, 5, 30]})
-    outcome = CliRunner().invoke(cli, ["import-model", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "o.toml")])
+    outcome = CliRunner().invoke(cli, ["import", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "o.toml")])
     assert "26.7 %" in outcome.output
 
 
@@ -401,7 +401,7 @@ def test_the_models_that_come_with_onnx_keep_their_graph_and_have_the_macs_of_a_
     file = Path(onnx.__file__).parent / "backend/test/data/light" / f"light_{name}.onnx"
     if not file.exists():
         pytest.skip("this onnx comes without them")
-    outcome = CliRunner().invoke(cli, ["import-model", str(file), "-o", str(tmp_path / "m.toml")])
+    outcome = CliRunner().invoke(cli, ["import", str(file), "-o", str(tmp_path / "m.toml")])
     assert outcome.exit_code == 0, outcome.output
     assert (
         f" {LIGHT[name]:,} MACs" in outcome.output

@@ -1,4 +1,4 @@
-"""`sparsemap import-model`: ONNX models and files of weights as networks, with the densities that are in them."""
+"""`sparsemap import`: ONNX models and files of weights as networks, with the densities that are in them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def saved(path: Path, nodes: list[Any], constants: dict[str, Any], inputs: dict[
 
 
 def run(*args: Any, code: int = 0) -> str:
-    outcome = CliRunner().invoke(cli, ["import-model", *map(str, args)])
+    outcome = CliRunner().invoke(cli, ["import", *map(str, args)])
     assert outcome.exit_code == code and "Traceback" not in outcome.output, outcome.output
     return outcome.output
 

@@ -28,7 +28,7 @@ X = {"x": [1, 4, 8]}
 
 def refused(path: Path, *options: Any) -> str:
     out = path.parent / "net.toml"
-    outcome = CliRunner().invoke(cli, ["import-model", str(path), "-o", str(out), *map(str, options)])
+    outcome = CliRunner().invoke(cli, ["import", str(path), "-o", str(out), *map(str, options)])
     assert outcome.exit_code == 2 and "Traceback" not in outcome.output, outcome.output
     assert ".py, line" not in outcome.output and not out.exists()
     return " ".join(outcome.output.split())
@@ -191,7 +191,7 @@ def test_weights_whose_words_are_not_there_are_dense_or_as_the_user_says(tensor:
     file, out = written(tmp_path / "m.onnx", LINEAR, {"w": tensor}, X), tmp_path / "m.toml"
 
     def density(*options: str) -> tuple[str, Any]:
-        outcome = CliRunner().invoke(cli, ["import-model", str(file), "-o", str(out), "--overwrite", *options])
+        outcome = CliRunner().invoke(cli, ["import", str(file), "-o", str(out), "--overwrite", *options])
         assert outcome.exit_code == 0, outcome.output
         return outcome.output, tomllib.loads(out.read_text("utf-8"))["layers"][0].get("density", {}).get("Q")
 
@@ -211,7 +211,7 @@ def test_tensors_in_files_of_their_own_are_read(tmp_path: Path):
     weights[::2] = 0
     (tmp_path / "w.bin").write_bytes(bytes(16) + weights.tobytes())
     file = written(tmp_path / "m.onnx", LINEAR, {"w": _external(location="w.bin", offset=16, length=128)}, X)
-    outcome = CliRunner().invoke(cli, ["import-model", str(file), "-o", str(tmp_path / "m.toml")])
+    outcome = CliRunner().invoke(cli, ["import", str(file), "-o", str(tmp_path / "m.toml")])
     assert outcome.exit_code == 0 and "50.0 %" in outcome.output, outcome.output
 
 
@@ -237,7 +237,7 @@ def test_archives_that_unpack_to_much_more_than_they_are_are_refused(tmp_path: P
 def test_weights_of_zeros_only_are_noted_with_saved_weights_too(tmp_path: Path):
     file = written(tmp_path / "m.onnx", LINEAR, {"w": np.zeros((8, 4))}, X)
     for options in ([], ["--save-weights"]):
-        args = ["import-model", str(file), "-o", str(tmp_path / "m.toml"), "--overwrite", *options]
+        args = ["import", str(file), "-o", str(tmp_path / "m.toml"), "--overwrite", *options]
         outcome = CliRunner().invoke(cli, args)
         assert outcome.exit_code == 0 and "has zeros only" in outcome.output, outcome.output
 

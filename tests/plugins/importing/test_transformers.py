@@ -33,9 +33,7 @@ def registry():
 def test_a_transformer_from_onnx_is_layer_by_layer_the_built_in_one(name: str, tmp_path: Path, registry: Any):
     onnx.save(MODELS[name](), tmp_path / "m.onnx")
     options = ("--densities", "dense", "--activations", "dense")
-    outcome = CliRunner().invoke(
-        cli, ["import-model", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "m.toml"), *options]
-    )
+    outcome = CliRunner().invoke(cli, ["import", str(tmp_path / "m.onnx"), "-o", str(tmp_path / "m.toml"), *options])
     assert outcome.exit_code == 0, outcome.output
     imported = nodes_of(registry.resolve("network", str(tmp_path / "m.toml")), registry, tmp_path)
     built_in = nodes_of(registry.get("network", name), registry)

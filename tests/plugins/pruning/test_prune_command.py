@@ -1,4 +1,4 @@
-"""`sparsemap prune`: from digits or a file of weights to masks and workloads that are searched."""
+"""`sparsemap extra prune`: from digits or a file of weights to masks and workloads that are searched."""
 
 import csv
 import json
@@ -82,7 +82,7 @@ def weights(tmp_path, monkeypatch):
 def test_masks_of_a_users_weights_without_training(weights):
     Path("splits.json").write_text('{"layers": {"a.conv": {"split": {"rows": 4, "in_blocks": 1}}}}')
     options = "--method one-shot --sparsity 0.5 --balance rows --splits splits.json --positions 49 --out out"
-    run("prune", "net.npz", *options.split())
+    run("extra", "prune", "net.npz", *options.split())
     assert [row["layer"] for row in rows("out/summary.csv")] == ["a.conv", "b.conv", "all"]
     original = np.load("net.npz")["a.conv"]
     masked, mask = np.load("out/a-conv.npy"), np.load("out/a-conv-mask.npy")
@@ -100,7 +100,19 @@ def test_masks_of_a_users_weights_without_training(weights):
 def test_saliency_of_a_users_gradients(weights):
     found = np.load("net.npz")
     np.savez("gradients.npz", **{name: np.where(found[name] > 0, 1.0, 0.01) for name in found.files})
-    run("prune", "net.npz", "--sparsity", "0.75", "--gradients", "gradients.npz", "--layer", "a.conv", "--out", "out")
+    run(
+        "extra",
+        "prune",
+        "net.npz",
+        "--sparsity",
+        "0.75",
+        "--gradients",
+        "gradients.npz",
+        "--layer",
+        "a.conv",
+        "--out",
+        "out",
+    )
     kept = np.load("out/a-conv.npy")
     assert (kept > 0).sum() > 4 * (kept < 0).sum()  # groups without two positive words keep negative ones
     assert np.load("out/a-conv-mask.npy").sum(axis=1).tolist() == [4, 4]  # of 9
@@ -136,7 +148,7 @@ def test_mistakes_are_told_in_a_line(weights, quick, options, message):
     np.save("nan.npy", np.full((4, 4), np.nan))
     np.save("cube.npy", np.ones((2, 2, 2)))
     network = ["--network", quick] if options.startswith("digits") else []
-    error = run("prune", *options.split(), *network, code=2)
+    error = run("extra", "prune", *options.split(), *network, code=2)
     assert message in error and len(error.splitlines()) == 1
     assert not Path("runs").exists()
 
@@ -145,7 +157,9 @@ def test_a_pruned_layer_runs_on_the_accelerator_of_its_pattern(tmp_path, monkeyp
     """With its own zeros the design takes the cycles that the fitted density expects, within ten per cent."""
     monkeypatch.chdir(tmp_path)
     np.save("layer.npy", np.random.default_rng(0).standard_normal((64, 64, 3, 3)))
-    run("prune", "layer.npy", *["--sparsity", "0.85", "--criterion", "l1", "--positions", "49", "--out", "out"])
+    run(
+        "extra", "prune", "layer.npy", *["--sparsity", "0.85", "--criterion", "l1", "--positions", "49", "--out", "out"]
+    )
     cycles = []
     for name in ("workload-layer", "workload-layer-fitted"):
         hardware = [

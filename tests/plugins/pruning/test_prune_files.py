@@ -45,7 +45,7 @@ def test_masked_safetensors_keep_header_types_flags_and_all_words_that_stay(fold
     arrays = {f"l{at}.weight": (dtype, (32, 32), words.tobytes()) for at, words in enumerate(raw)}
     flags = {"mask": ("BOOL", (2, 2), b"\1\0\1\1")}
     write_safetensors(folder / "w.safetensors", arrays | flags, __metadata__={"format": "pt"})
-    run("prune", "w.safetensors", *SHOT)
+    run("extra", "prune", "w.safetensors", *SHOT)
     given, found = (Path(file).read_bytes() for file in ("w.safetensors", "p/masked.safetensors"))
     start = 8 + int.from_bytes(given[:8], "little")
     assert found[:start] == given[:start] and len(found) == len(given)
@@ -59,7 +59,7 @@ def test_weights_of_two_names_do_not_take_each_others_place(folder):
     rng = np.random.default_rng(0)
     arrays = {"l1.weight": rng.random((32, 32)), "l1": rng.random((32, 32)), "l2": rng.random((32, 32))}
     np.savez("w.npz", **arrays)
-    run("prune", "w.npz", *SHOT)
+    run("extra", "prune", "w.npz", *SHOT)
     found = np.load("p/masked.npz")
     assert [np.mean(found[name] == 0) for name in arrays] == [0, 0.5, 0]
     assert np.array_equal(found["l1.weight"], arrays["l1.weight"])
@@ -72,13 +72,15 @@ def test_weights_of_two_names_do_not_take_each_others_place(folder):
 @pytest.mark.parametrize("other", ["b-mask", "b-weights", "b.fitted"])
 def test_layers_whose_files_would_replace_each_other_are_refused(other):
     np.savez("w.npz", **{name: np.ones((32, 32)) for name in ("a", "b", other, "z")})
-    assert f"layer '{other}' would be written to files of layer 'b'" in run("prune", "w.npz", *SHOT, code=2)
+    assert f"layer '{other}' would be written to files of layer 'b'" in run("extra", "prune", "w.npz", *SHOT, code=2)
     assert not Path("p").exists()
 
 
 def test_a_file_that_would_be_written_twice_is_refused():
     np.save("masked.npy", np.ones((32, 32)))
-    assert "masked.npy: is the name of the masked weights; rename it" in run("prune", "masked.npy", *SHOT, code=2)
+    assert "masked.npy: is the name of the masked weights; rename it" in run(
+        "extra", "prune", "masked.npy", *SHOT, code=2
+    )
     assert not Path("p").exists()
 
 
@@ -92,13 +94,13 @@ def test_a_file_that_would_be_written_twice_is_refused():
 )
 def test_weights_in_another_order_than_their_layer_are_told(name, shape, text):
     np.savez("w.npz", **{**ARRAYS, name: np.ones(shape)})
-    assert f"w.npz: {text}" in run("prune", "w.npz", "--network", "net.toml", *SHOT, code=2)
+    assert f"w.npz: {text}" in run("extra", "prune", "w.npz", "--network", "net.toml", *SHOT, code=2)
     assert not Path("p").exists()
 
 
 def test_the_classifier_of_a_file_is_pruned_where_asked_for():
     np.savez("w.npz", **ARRAYS)
-    run("prune", "w.npz", *SHOT, "--prune-classifier")
+    run("extra", "prune", "w.npz", *SHOT, "--prune-classifier")
     found = np.load("p/masked.npz")
     assert [float(np.mean(found[name] == 0)) for name in ARRAYS] == [0, 0.5, 0.5]
 
@@ -114,7 +116,7 @@ def test_no_file_that_is_read_is_replaced(kept):
     Path("own.json").write_text(before["masks.json"].decode())
     before["own.json"] = before["masks.json"]
     source = "masked.npz" if kept == "masked.npz" else "w.npz"
-    said = run("prune", source, *options, "--method", "one-shot", "--sparsity", 0.5, "--out", ".", code=2)
+    said = run("extra", "prune", source, *options, "--method", "one-shot", "--sparsity", 0.5, "--out", ".", code=2)
     assert f"{kept}: is read and would be replaced; choose another --out" in said
     assert {path.name: path.read_bytes() for path in Path().iterdir()} == before
 
@@ -138,13 +140,13 @@ def test_layers_that_share_a_tensor_have_the_zeros_that_are_written(method):
     onnx = pytest.importorskip("onnx")
     tied_model("last")
     options = ("--method", method, "--criterion", "random", "--block", "8x8", "--sparsity", 0.5, "--out", "p")
-    run("prune", "m.onnx", *options)
+    run("extra", "prune", "m.onnx", *options)
     found = {one.name: onnx.numpy_helper.to_array(one) for one in onnx.load("p/masked.onnx").graph.initializer}
     zeros = float(np.mean(found["same"] == 0))
     rows = [line.split(",") for line in Path("p/summary.csv").read_text().splitlines()[1:]]
     assert zeros >= 0.5 and [float(row[3]) for row in rows] == pytest.approx([zeros] * 3)
     tied_model()
-    assert "stays dense, as a layer with the same weights" in run("prune", "m.onnx", *options, code=2)
+    assert "stays dense, as a layer with the same weights" in run("extra", "prune", "m.onnx", *options, code=2)
 
 
 @pytest.mark.parametrize(
@@ -160,5 +162,5 @@ def test_layers_that_share_a_tensor_have_the_zeros_that_are_written(method):
 )
 def test_options_that_would_do_nothing_are_refused(options, text):
     np.savez("w.npz", **ARRAYS)
-    assert text in run("prune", *options.split(), "--method", "one-shot", "--out", "p", code=2)
+    assert text in run("extra", "prune", *options.split(), "--method", "one-shot", "--out", "p", code=2)
     assert not Path("p").exists()

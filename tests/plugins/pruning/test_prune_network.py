@@ -44,11 +44,13 @@ def small(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("method", ["one-shot", "crisp"])
 def test_pruned_weights_become_a_network_with_all_layers_that_runs_on_other_chips(small, method):
-    said = run("prune", "w.npz", "--network", "net.toml", "--method", method, "--criterion", "l1", "--sparsity", 0.75)
+    said = run(
+        "extra", "prune", "w.npz", "--network", "net.toml", "--method", method, "--criterion", "l1", "--sparsity", 0.75
+    )
     assert "deep: stays dense, every channel has a window of its own" in said
     folder = small / "runs" / "prune"
     assert "fine" in run("check", folder / "network.toml")
-    nodes = json.loads(run("describe", "network", folder / "network.toml", "--json"))["nodes"]
+    nodes = json.loads(run("list", "network", folder / "network.toml", "--json"))["nodes"]
     assert [node["name"] for node in nodes] == ["stem", "deep", "conv", "pool", "fc"]
     told = run("run", folder / "network.toml", "--hardware", "mobile", "--budget", 20, "--out", "found")
     assert "Q 0.25" in (small / "found" / "layers.md").read_text(), told
@@ -80,7 +82,7 @@ def test_a_network_of_convolutions_runs_on_a_mesh_with_the_space_of_its_hardware
     (small / "net.toml").write_text("\n".join(lines))
     arrays = {name: array for name, array in read_arrays(small / "w.npz").items() if not name.startswith("deep")}
     np.savez("w.npz", **arrays)
-    run("prune", "w.npz", "--network", "net.toml", "--method", "one-shot", "--sparsity", 0.5, "--out", "p")
+    run("extra", "prune", "w.npz", "--network", "net.toml", "--method", "one-shot", "--sparsity", 0.5, "--out", "p")
     run(
         "run",
         "p/network.toml",
@@ -95,18 +97,18 @@ def test_a_network_of_convolutions_runs_on_a_mesh_with_the_space_of_its_hardware
         "found",
     )
     assert "failed" not in (small / "found" / "layers.md").read_text()
-    told = run("compile", "p/network.toml", "aie2-2x2", "--out", "c")
-    assert "4 of 4 layers bit-equal" in run("simulate", "c")
-    masked = run("compile", "p/network.toml", "aie2-2x2", "--masks", "p", "--out", "m")
+    told = run("extra", "compile", "p/network.toml", "aie2-2x2", "--out", "c")
+    assert "4 of 4 layers bit-equal" in run("extra", "simulate", "c")
+    masked = run("extra", "compile", "p/network.toml", "aie2-2x2", "--masks", "p", "--out", "m")
     assert "50.0%" in told and told.replace("wrote c", "wrote m").splitlines()[:6] == masked.splitlines()[:6]
-    assert "50.0%" not in run("compile", "p/network.toml", "aie2-2x2", "--sparsity", 0, "--out", "d")
+    assert "50.0%" not in run("extra", "compile", "p/network.toml", "aie2-2x2", "--sparsity", 0, "--out", "d")
 
 
 def test_zeros_that_weights_had_before_they_were_pruned_are_zeros_of_the_network(small):
     given = read_arrays(small / "w.npz")
     given["conv.weight"][:, :, 0] = 0  # a row of every kernel
     np.savez("w.npz", **given)
-    run("prune", "w.npz", "--network", "net.toml", "--method", "one-shot", "--sparsity", 0.5, "--out", "p")
+    run("extra", "prune", "w.npz", "--network", "net.toml", "--method", "one-shot", "--sparsity", 0.5, "--out", "p")
     assert WeightsOfNetwork.of("p/network.toml").nodes["conv"].densities["Q"] == pytest.approx(1 / 3)
 
 
@@ -116,7 +118,19 @@ def test_masked_weights_have_the_form_of_their_source(small, layout):
     if layout == "safetensors":
         words = {name: (f"F{8 * array.itemsize}", array.shape, array.tobytes()) for name, array in given.items()}
         write_safetensors(small / "w.safetensors", words)
-    run("prune", f"w.{layout}", "--network", "net.toml", "--method", "one-shot", "--sparsity", 0.5, "--out", "p")
+    run(
+        "extra",
+        "prune",
+        f"w.{layout}",
+        "--network",
+        "net.toml",
+        "--method",
+        "one-shot",
+        "--sparsity",
+        0.5,
+        "--out",
+        "p",
+    )
     found = read_arrays(small / "p" / f"masked.{layout}")
     assert list(found) == list(given)
     for name, array in given.items():
@@ -126,7 +140,7 @@ def test_masked_weights_have_the_form_of_their_source(small, layout):
 
 
 def test_positions_are_told_by_layer_and_asked_for_where_windows_would_be_vectors(small):
-    weights = ("prune", "w.npz", "--method", "one-shot", "--sparsity", 0.5, "--layer", "conv.weight")
+    weights = ("extra", "prune", "w.npz", "--method", "one-shot", "--sparsity", 0.5, "--layer", "conv.weight")
     assert "conv.weight: counted with one output pixel" in run(*weights)
     run(*weights, "--positions", "conv.weight=16")
     assert "x = 16" in (small / "runs" / "prune" / "workload-conv-weight.toml").read_text()
@@ -172,7 +186,20 @@ def test_one_command_goes_from_a_model_to_totals_and_a_page_of_three_chips(tmp_p
     onnx = pytest.importorskip("onnx")
     given = onnx_model("m.onnx")
     chips = ("--run", "crisp-stc,aie2-4x4", "--run", "mobile", "--designs", 12)
-    said = run("prune", "m.onnx", "--method", "one-shot", "--sparsity", 0.5, "--layer", "fc", "--layer", "conv", *chips)
+    said = run(
+        "extra",
+        "prune",
+        "m.onnx",
+        "--method",
+        "one-shot",
+        "--sparsity",
+        0.5,
+        "--layer",
+        "fc",
+        "--layer",
+        "conv",
+        *chips,
+    )
     names = ("crisp-stc", "aie2-4x4", "mobile")
     assert all(name in said for name in names)
     assert 'name = "m-pruned"' in (tmp_path / "runs" / "prune" / "network.toml").read_text()
@@ -183,17 +210,17 @@ def test_one_command_goes_from_a_model_to_totals_and_a_page_of_three_chips(tmp_p
     for name, array in given.items():
         zero = found[name] == 0
         assert np.array_equal(found[name][~zero], array[~zero]) and zero.mean() == (0 if name == "stem.weight" else 0.5)
-    run("import-model", "runs/prune/masked.onnx", "-q", "-o", "again/net.toml", "--run", "crisp-stc", "--designs", 40)
+    run("import", "runs/prune/masked.onnx", "-q", "-o", "again/net.toml", "--run", "crisp-stc", "--designs", 40)
     results = (*tmp_path.glob("again/runs/network.json"), *tmp_path.glob("runs/prune/runs/*crisp*/network.json"))
     own, other = (json.loads(file.read_text()) for file in results)
     assert own["cycles"] == other["cycles"]
-    assert "needs gradients" in run("prune", "m.onnx", "--sparsity", 0.5, "--out", "none", code=2)
-    assert "no layer 'x'" in run("prune", "m.onnx", "--sparsity", 0.5, "--layer", "x", "--out", "none", code=2)
+    assert "needs gradients" in run("extra", "prune", "m.onnx", "--sparsity", 0.5, "--out", "none", code=2)
+    assert "no layer 'x'" in run("extra", "prune", "m.onnx", "--sparsity", 0.5, "--layer", "x", "--out", "none", code=2)
     chip = ("--criterion", "l1", "--sparsity", 0.8, "--out", "none", "--run", "mobile,mobil")
-    assert "no hardware 'mobil'; did you mean 'mobile'?" in run("prune", "m.onnx", *chip, code=2)
-    assert "no hardware 'mobil'" in run("import-model", "m.onnx", "--out", "none/m.toml", "--run", "mobil", code=2)
+    assert "no hardware 'mobil'; did you mean 'mobile'?" in run("extra", "prune", "m.onnx", *chip, code=2)
+    assert "no hardware 'mobil'" in run("import", "m.onnx", "--out", "none/m.toml", "--run", "mobil", code=2)
     assert not (tmp_path / "none").exists()  # nothing is left of what was refused
-    again = ("prune", "m.onnx", "--criterion", "l1", "--sparsity", 0.8, "--block", "8x8")
+    again = ("extra", "prune", "m.onnx", "--criterion", "l1", "--sparsity", 0.8, "--block", "8x8")
     assert "wrote none" in run(*again, "--out", "none") and "wrote none" in run(*again, "--out", "none")
-    assert "has its own layers" in run("prune", "m.onnx", "--network", "m.toml", "--sparsity", 0.5, code=2)
-    assert "--run needs the network" in run("prune", "w.npz", "--sparsity", 0.5, "--run", "mobile", code=2)
+    assert "has its own layers" in run("extra", "prune", "m.onnx", "--network", "m.toml", "--sparsity", 0.5, code=2)
+    assert "--run needs the network" in run("extra", "prune", "w.npz", "--sparsity", 0.5, "--run", "mobile", code=2)

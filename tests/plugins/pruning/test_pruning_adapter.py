@@ -183,7 +183,7 @@ def test_a_model_that_was_exported_arrives_at_the_same_masks(tmp_path, monkeypat
     else:
         mode = torch.onnx.TrainingMode.PRESERVE
         torch.onnx.export(model.eval(), (image,), "m.onnx", dynamo=False, training=mode)
-    words = ["prune", "m.onnx", "--method", method, "--sparsity", "0.75", "--block", "8", "--criterion", "l1"]
+    words = ["extra", "prune", "m.onnx", "--method", method, "--sparsity", "0.75", "--block", "8", "--criterion", "l1"]
     done = CliRunner().invoke(cli, words)
     assert done.exit_code == 0, done.output
     found.step(0.75)

@@ -94,7 +94,7 @@ def test_the_verb_prints_what_differs(base, result, tmp_path):
     result.write(tmp_path / "a")
     table = changed(base, hardware__levels__0__bandwidth="64 GB/s").table
     (tmp_path / "b.toml").write_text(toml_text.dumps(table), "utf-8")
-    args = ["diff", str(tmp_path / "a"), str(tmp_path / "b.toml")]
+    args = ["compare", str(tmp_path / "a"), str(tmp_path / "b.toml")]
     text = CliRunner().invoke(cli, args).output
     assert "DRAM bandwidth  128 GB/s  ->  64 GB/s" in text
     data = json.loads(CliRunner().invoke(cli, [*args, "--json"]).output)
@@ -106,6 +106,8 @@ def test_a_change_has_its_sign_and_is_a_factor_from_ten_times_on():
     assert change_text(1.0, 0.0) == "-"
 
 
-def test_a_folder_alone_is_told_what_to_do():
-    told = CliRunner().invoke(cli, ["diff", "two"]).stderr
-    assert "diff tells two apart, such as two folders in two; of all in a folder: sparsemap report two" in told
+def test_a_folder_alone_is_told_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "two").mkdir()
+    told = CliRunner().invoke(cli, ["compare", "two"]).stderr
+    assert "two results are compared, such as two folders in two; all in a folder by: sparsemap report two" in told

@@ -99,19 +99,19 @@ def test_a_layer_has_one_share_in_text_table_chart_and_data(tmp_path):
     table["hardware"] = "other"
     (tmp_path / "other" / "network.json").write_text(json.dumps(table))
     paths = [tmp_path / "slow", tmp_path / "other"]
-    told = {row["layer"]: row["share"] for row in json.loads(run("diff", *paths, "--json"))["layers"]}
+    told = {row["layer"]: row["share"] for row in json.loads(run("compare", *paths, "--json"))["layers"]}
     assert math.fsum(told.values()) == close(1.0) and min(told.values()) < 0 < max(told.values())
     assert list(told.values()) == sorted(told.values(), key=abs, reverse=True)
     section = next(x for x in page_of(paths, load()).sections if x.title.startswith("Layers"))
     assert [(name, cell.value) for name, _, cell, *_ in section.blocks[0].rows] == list(told.items())
     assert list(dict.fromkeys(mark.row.split(",")[0] for mark in section.blocks[1].marks)) == list(told)
-    printed = run("diff", *paths)
+    printed = run("compare", *paths)
     for name, part in told.items():
         assert re.search(rf"^{name} .* {percent(part, 1)} ", printed, re.M)
         assert f"{name} has {percent(part)} of it" in printed
     (section,) = [x for x in page_of([Path("slow"), Path("quick")], load()).sections if x.title.startswith("Layers")]
     assert "shares are of what quick gains over slow in energy x time, negative where it loses" in section.text
-    assert "shares are of what quick gains over slow in energy x time" in run("diff", "slow", "quick")
+    assert "shares are of what quick gains over slow in energy x time" in run("compare", "slow", "quick")
 
 
 def test_layers_whose_files_are_gone_are_named_with_what_to_do(tmp_path):
@@ -198,8 +198,8 @@ def test_colours_do_not_depend_on_the_order_of_results_nor_on_other_charges():
 
 
 def test_diff_and_explain_take_networks():
-    assert "quick is better than slow for two" in run("diff", "slow", "quick")
-    table = json.loads(run("diff", "slow", "quick", "--json"))
+    assert "quick is better than slow for two" in run("compare", "slow", "quick")
+    table = json.loads(run("compare", "slow", "quick", "--json"))
     assert [row["layer"] for row in table["layers"]] == list(deciding(sides()[1], sides()[0]))
     said = run("explain", "slow")
     assert "with one thing free in every layer" in said and "`sparsemap explain slow/" in said
@@ -289,7 +289,7 @@ def test_a_study_over_hardware_compares_it(tmp_path, monkeypatch):
     assert "shares are of what quick gains over slow in energy x time, negative where it loses" in layers.text
     said = run("compare", "chips.toml", "--out", "out")
     assert "energy x time in J * s" in said and "quick has 0." in said
-    assert "the energy x time of out (geometric mean of 2 cells)" in run("diff", "out", "out")
+    assert "the energy x time of out (geometric mean of 2 cells)" in run("compare", "out", "out")
 
 
 def test_the_verdict_of_a_study_is_over_all_its_seeds(tmp_path, monkeypatch):
@@ -434,7 +434,7 @@ def test_it_is_told_what_limits_are_worth_that_one_of_two_chips_has(tmp_path, mo
         said,
     )
     assert float(found[0]) > 2 * float(found[1]) >= 2
-    assert found[1] in run("diff", "limited", "bare")
+    assert found[1] in run("compare", "limited", "bare")
     assert sides_of(Path("free"))[0].unlimited == sides_of(Path("bare"))[0].unlimited == ("GLB",)
 
 

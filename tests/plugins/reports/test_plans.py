@@ -110,7 +110,7 @@ def test_operations_that_no_total_counts_are_told_wherever_totals_are():
         page_of([Path("plan")], load())
     )
     page = page_of([Path("slow"), Path("quick")], load())
-    assert f"{OF_TWO} (counted with --fuse)." in page.verdict and OF_TWO in run("diff", "slow", "quick")
+    assert f"{OF_TWO} (counted with --fuse)." in page.verdict and OF_TWO in run("compare", "slow", "quick")
 
 
 def test_a_verdict_without_plans_says_that_they_may_turn_it():
@@ -139,10 +139,10 @@ def test_a_plan_is_not_compared_with_a_run_without_one():
     first = "All is layer by layer: plan alone came with a plan of tensors on chip, not slow (`run --fuse`)."
     page = page_of([Path("plan"), Path("slow")], load())
     assert page.verdict[:2] == [first, "plan and slow are equal for three."]
-    said = run("diff", "plan", "quick").splitlines()
+    said = run("compare", "plan", "quick").splitlines()
     assert said[0] == first.replace("slow", "quick") and said[1].startswith("quick is better than slow for three, by")
-    assert "layer by layer" not in run("diff", "plan", "plan") + run("diff", "slow", "quick")
-    table = json.loads(run("diff", "plan", "slow", "--json"))
+    assert "layer by layer" not in run("compare", "plan", "plan") + run("compare", "slow", "quick")
+    table = json.loads(run("compare", "plan", "slow", "--json"))
     assert table["a"]["energy_pj"] == network("plan")["energy_pj"] and table["verdict"] == page.verdict
 
 
@@ -153,7 +153,7 @@ def test_a_design_without_identity_is_told_with_its_cost_model(runs):
         file.write_text(json.dumps({key: value for key, value in found.items() if key != "identity"}))
     (side,), (other,) = sides_of(runs / "bare"), sides_of(runs / "slow")
     assert (side.model, side.model_type, side.technology) == (other.model, other.model_type, other.technology)
-    assert "technologies differ" not in run("diff", "bare", "slow")
+    assert "technologies differ" not in run("compare", "bare", "slow")
 
 
 def test_shares_of_layers_are_of_their_own_chip(runs):

@@ -1,4 +1,4 @@
-"""`sparsemap sweep`: designs over the density of a tensor, side by side; and the scenarios of a design on the command line."""
+"""`sparsemap extra sweep`: designs over densities of a tensor; and the scenarios of a design on the command line."""
 
 import json
 
@@ -41,7 +41,7 @@ def run(*args, code=0):
 
 
 def swept(designs, *options, code=0, of=("aware", "sparse")):
-    return run("sweep", *(designs / name / "design.toml" for name in of), *options, code=code)
+    return run("extra", "sweep", *(designs / name / "design.toml" for name in of), *options, code=code)
 
 
 def test_densities_are_listed_or_stepped_through_with_the_last_one_among_them():
@@ -69,9 +69,9 @@ def test_a_sweep_is_what_files_with_other_densities_say(designs):
     for point in sparse:
         changed = designs / "changed.toml"
         changed.write_text(text.replace("P = 0.1\n", f"P = {point['density']}\n"))
-        alone = json.loads(CliRunner().invoke(cli, ["evaluate", str(changed), "--json"]).stdout)
+        alone = json.loads(CliRunner().invoke(cli, ["show", str(changed), "--json"]).stdout)
         assert {key: alone[key] for key in ("valid", "edp", "reasons")}.items() <= point.items()
-    alone = json.loads(run("evaluate", designs / "aware" / "design.toml", "--json"))
+    alone = json.loads(run("show", designs / "aware" / "design.toml", "--json"))
     assert aware[0]["edp"] == alone["scenarios"]["P=1"]["edp"]
     assert aware[1]["edp"] == alone["edp"]  # the nominal density
 
@@ -99,7 +99,7 @@ def test_what_cannot_be_swept_is_said(options, message, designs):
 
 def test_reports_show_a_scenario(designs):
     file = designs / "aware" / "design.toml"
-    there = json.loads(run("evaluate", file, "--json"))["scenarios"]["P=0.1"]
+    there = json.loads(run("show", file, "--json"))["scenarios"]["P=0.1"]
     shown = json.loads(run("show", "breakdown", file, "--scenario", "P=0.1", "--json"))
     assert (shown["energy_pj"], shown["cycles"]) == (there["energy_pj"], there["cycles"])
     assert "did you mean 'P=0.1'" in run("show", "breakdown", file, "--scenario", "P=0.15", code=2)

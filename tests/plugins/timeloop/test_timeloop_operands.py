@@ -94,6 +94,6 @@ def test_a_problem_with_more_operands_than_there_are_roles_is_refused(tmp_path):
     shape = {"dimensions": ["I"], "data-spaces": [*spaces, {"name": "Z", "projection": [[["I"]]], "read-write": True}]}
     path = tmp_path / "problem.yaml"
     path.write_text(json.dumps({"problem": {"shape": shape, "instance": {"I": 4}}}))
-    done = sparsemap("import-problem", path)
+    done = sparsemap("import", path)
     assert done.exit_code != 0
     assert "5 read-only and 1 read-write tensors; SparseMap takes one to four operands and one output" in done.output

@@ -37,7 +37,7 @@ def command(*args: str) -> tuple[int, str]:
 
 def compiled(folder: Path, network: str, *options: str, hardware: str = "aie2-2x2") -> tuple[int, str]:
     (folder / "net.toml").write_text(network)
-    return command("compile", str(folder / "net.toml"), hardware, "--out", str(folder / "out"), *options)
+    return command("extra", "compile", str(folder / "net.toml"), hardware, "--out", str(folder / "out"), *options)
 
 
 LAYOUTS = {
@@ -61,7 +61,7 @@ def test_other_blocks_and_buffers_are_bit_equal(layout: str, tmp_path: Path) -> 
     more = '{ name = "g", type = "global-average" }, { name = "fc", type = "linear", k = 48, n = 10 },'
     status, said = compiled(tmp_path, NETWORK.format(more=more), "--sparsity", "0.5", hardware=str(own))
     assert status == 0, said
-    status, said = command("simulate", str(tmp_path / "out"))
+    status, said = command("extra", "simulate", str(tmp_path / "out"))
     assert status == 0 and "4 of 4 layers bit-equal" in said, said
 
 
@@ -87,7 +87,7 @@ def test_nothing_behind_a_fully_connected_layer_is_dropped(tmp_path: Path) -> No
     assert status == 0 and "4 of 4 layers" in said and "of the blocks of 2 layers are pruned, 30.0% were wanted" in said
     head, *rows = (tmp_path / "out" / "times.md").read_text().splitlines()
     assert "dense us" in head and [row.split()[1] for row in rows if "%" in row] == ["a", "b", "fc", "fc2"]
-    assert "4 of 4 layers bit-equal" in command("simulate", str(tmp_path / "out"))[1]
+    assert "4 of 4 layers bit-equal" in command("extra", "simulate", str(tmp_path / "out"))[1]
     layers, schedule = (tmp_path / "out" / name for name in ("layers.csv", "schedule.json"))
     total = sum(float(row["seconds"]) for row in csv.DictReader(layers.open()))
     assert total == pytest.approx(json.loads(schedule.read_text())["seconds"])
@@ -102,7 +102,7 @@ def test_feed_forward_blocks_of_transformers_are_compiled_with_rows_on_all_colum
     network = f'kind = "network"\nname = "ff"\ninput = [30, 32]\nlayers = [{layers}]'
     status, said = compiled(tmp_path, network, "--sparsity", "0.5")
     assert status == 0, said
-    assert "3 of 3 layers bit-equal" in command("simulate", str(tmp_path / "out"))[1]
+    assert "3 of 3 layers bit-equal" in command("extra", "simulate", str(tmp_path / "out"))[1]
     entries = json.loads((tmp_path / "out" / "schedule.json").read_text())["layers"]
     assert [entry["relu"] for entry in entries] == [True, False, False] and entries[0]["out_width"] == 2
 
@@ -117,7 +117,7 @@ def test_a_mask_of_words_of_a_flattened_image_is_one_of_its_channels(tmp_path: P
     assert status == 0, said
     mask = json.loads((tmp_path / "out" / "masks.json").read_text())["layers"]["fc"]["mask"]
     assert mask == [[1, kept, 0, 0, 0, 0] for kept in (0, 0, 1, 0, 0)]
-    assert "4 of 4 layers bit-equal" in command("simulate", str(tmp_path / "out"))[1]
+    assert "4 of 4 layers bit-equal" in command("extra", "simulate", str(tmp_path / "out"))[1]
 
 
 REFUSED = {
@@ -166,7 +166,7 @@ def test_weights_and_an_input_of_a_user_give_the_outputs_of_numpy(tmp_path: Path
     np.save(tmp_path / "image.npy", image)
     np.savez(tmp_path / "weights.npz", **weights, **extra)
     given = ("--weights", str(tmp_path / "weights.npz"), "--input", str(tmp_path / "image.npy"))
-    status, said = command("simulate", str(tmp_path / "out"), *given, "--outputs", str(tmp_path / "found.npz"))
+    status, said = command("extra", "simulate", str(tmp_path / "out"), *given, "--outputs", str(tmp_path / "found.npz"))
     assert status == 0 and "3 of 3" in said, said
     hidden = (
         np.einsum("oc,chw->ohw", weights["a"][..., 0, 0].astype(int), image.astype(int))
@@ -178,7 +178,7 @@ def test_weights_and_an_input_of_a_user_give_the_outputs_of_numpy(tmp_path: Path
         np.array_equal(np.load(tmp_path / "found.npz")["sum"], np.clip(linear + image, 0, 127)) and (linear < 0).any()
     )
     np.savez(tmp_path / "weights.npz", a=weights["a"], b=weights["b"][:4])
-    assert "expected whole (8, 16, 1, 1)" in command("simulate", str(tmp_path / "out"), *given)[1]
+    assert "expected whole (8, 16, 1, 1)" in command("extra", "simulate", str(tmp_path / "out"), *given)[1]
 
 
 @pytest.mark.parametrize("rectified", [[], ["b"], ["a", "b"]])
@@ -198,7 +198,7 @@ def test_relus_and_outputs_are_those_that_a_network_names(rectified: list[str], 
     np.save(tmp_path / "image.npy", image)
     np.savez(tmp_path / "weights.npz", **weights, **{f"{name}.shift": np.array(9) for name in weights})
     given = ("--weights", str(tmp_path / "weights.npz"), "--input", str(tmp_path / "image.npy"))
-    status, said = command("simulate", str(tmp_path / "out"), *given, "--outputs", str(tmp_path / "found.npz"))
+    status, said = command("extra", "simulate", str(tmp_path / "out"), *given, "--outputs", str(tmp_path / "found.npz"))
     assert status == 0 and "2 of 2" in said, said
     found, words = np.load(tmp_path / "found.npz"), image.astype(int)
     assert set(found) == {"a", "b"}
@@ -221,7 +221,7 @@ def test_rows_of_words_go_in_and_come_out_as_rows(tmp_path: Path) -> None:
     np.save(tmp_path / "words.npy", words)
     np.savez(tmp_path / "weights.npz", **{"a": weights, "a.shift": np.array(9)})
     given = ("--weights", str(tmp_path / "weights.npz"), "--input", str(tmp_path / "words.npy"))
-    status, said = command("simulate", str(tmp_path / "out"), *given, "--outputs", str(tmp_path / "found.npz"))
+    status, said = command("extra", "simulate", str(tmp_path / "out"), *given, "--outputs", str(tmp_path / "found.npz"))
     assert status == 0, said
     expected = np.clip((words.astype(int) @ weights.T.astype(int) + 256) >> 9, -128, 127)
     assert np.array_equal(np.load(tmp_path / "found.npz")["a"], expected)
@@ -240,5 +240,5 @@ def test_layers_without_a_block_and_windows_larger_than_what_lies_before_run(opt
     """
     status, said = compiled(tmp_path, network, *options)
     assert status == 0, said
-    status, said = command("simulate", str(tmp_path / "out"))
+    status, said = command("extra", "simulate", str(tmp_path / "out"))
     assert status == 0 and "2 of 2 layers bit-equal" in said, said

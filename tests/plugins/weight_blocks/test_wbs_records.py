@@ -181,7 +181,7 @@ def test_computations_that_are_said_to_take_a_tenth_of_their_time_fail(tmp_path:
         layer["durations"]["COMP"] /= 10
         layer["volumes"]["COMP"] //= 10
     path.write_text(json.dumps(table))
-    result = CliRunner().invoke(cli, ["simulate", str(tmp_path)])
+    result = CliRunner().invoke(cli, ["extra", "simulate", str(tmp_path)])
     assert result.exit_code == 1 and "COMP of stem" in result.output, result.output
 
 
@@ -224,7 +224,7 @@ def test_schedules_edited_by_hand_are_told_by_record(place: str, tmp_path: Path)
         inside = inside[int(key)] if isinstance(inside, list) else inside[key]
     inside[last] = BY_HAND[place]
     path.write_text(json.dumps(table))
-    result = CliRunner().invoke(cli, ["simulate", str(tmp_path)])
+    result = CliRunner().invoke(cli, ["extra", "simulate", str(tmp_path)])
     named = f"{way[0]}[{way[1]}]" if way and way[0] in ("instructions", "layers") else way[0] if way else last
     assert result.exit_code in (1, 2) and named in result.output and "Traceback" not in result.output, result.output
     assert isinstance(result.exception, SystemExit)
@@ -262,7 +262,7 @@ def test_schedules_changed_at_random_end_in_a_result_or_a_clear_error(tmp_path: 
                 last = keys[int(rng.integers(len(keys)))]
             inside[last] = values[int(rng.integers(len(values)))]
         path.write_text(json.dumps(table))
-        result = CliRunner().invoke(cli, ["simulate", str(tmp_path)])
+        result = CliRunner().invoke(cli, ["extra", "simulate", str(tmp_path)])
         assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
 
 
@@ -287,5 +287,5 @@ def test_lists_of_a_schedule_are_read_with_their_types(key: str, value: Any, tmp
     compiled_data(tmp_path, "six")
     path = tmp_path / "schedule.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
-    result = CliRunner().invoke(cli, ["simulate", str(tmp_path)])
+    result = CliRunner().invoke(cli, ["extra", "simulate", str(tmp_path)])
     assert result.exit_code == 2 and f"schedule.json: {key}" in result.output, result.output

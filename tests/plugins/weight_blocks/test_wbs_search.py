@@ -156,12 +156,14 @@ def test_a_layer_that_no_buffer_holds_is_named(tmp_path: Path) -> None:
     )
     files = (str(tmp_path / "net.toml"), str(tmp_path / "small.toml"), "--out", str(tmp_path / "out"))
     for more in ((), ("--search", "9")):
-        done = CliRunner().invoke(cli, ["compile", *files, *more])
+        done = CliRunner().invoke(cli, ["extra", "compile", *files, *more])
         assert done.exit_code == 2 and "layer wide: no sub-volume fits" in done.output, done.output
 
 
 def test_shares_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
-    done = CliRunner().invoke(cli, ["compile", "vgg16", "aie2-2x2", "--sparsity", "nan", "--out", str(tmp_path)])
+    done = CliRunner().invoke(
+        cli, ["extra", "compile", "vgg16", "aie2-2x2", "--sparsity", "nan", "--out", str(tmp_path)]
+    )
     assert done.exit_code == 2 and "nan is not in the range 0<=x<=1" in done.output, done.output
 
 
@@ -175,7 +177,11 @@ def test_mistakes_of_a_hardware_file_name_it_and_options_that_exclude_each_other
         'kind = "hardware"\nname = "mesh"\nextends = "aie2-2x2"\nlevels.Core.blok = [8, 8]\n'
     )
     out = ("--out", str(tmp_path / "out"))
-    assert "mesh.toml: levels[2].blok: unknown key" in told("compile", "vgg16", str(tmp_path / "mesh.toml"), *out)
+    assert "mesh.toml: levels[2].blok: unknown key" in told(
+        "extra", "compile", "vgg16", str(tmp_path / "mesh.toml"), *out
+    )
     masks = ("--masks", str(tmp_path), "--sparsity", "0")
-    assert "exclude each other" in told("compile", "vgg16", "aie2-2x2", *masks, *out)
-    assert "--times has no data" in told("simulate", str(tmp_path), "--times", "--outputs", str(tmp_path / "y.npz"))
+    assert "exclude each other" in told("extra", "compile", "vgg16", "aie2-2x2", *masks, *out)
+    assert "--times has no data" in told(
+        "extra", "simulate", str(tmp_path), "--times", "--outputs", str(tmp_path / "y.npz")
+    )

@@ -191,13 +191,13 @@ def test_pruned_weights_are_compiled_and_simulated_and_their_splits_keep_the_nex
     weights = {name: RNG.standard_normal(shape) for name, shape in shapes.items()}
     weights["b"] *= np.linspace(0.5, 1, 64)[:, None, None, None]  # so that later outputs keep more blocks
     np.savez("net.npz", **weights)
-    once = ("prune", "net.npz", "--method", "one-shot", "--sparsity", "0.5")
+    once = ("extra", "prune", "net.npz", "--method", "one-shot", "--sparsity", "0.5")
     kept = {}
     for name, more in (("uneven", ()), ("even", ("--balance", "rows", "--splits", "uneven-out/masks.json"))):
         command(*once, *more, "--out", name)
-        said = command("compile", "tiny.toml", "aie2-2x2", "--masks", name, "--out", f"{name}-out")
+        said = command("extra", "compile", "tiny.toml", "aie2-2x2", "--masks", name, "--out", f"{name}-out")
         assert "tiny on aie2-2x2" in said and ("blocks are stored" in said) == (name == "uneven")
-        assert "3 of 3 layers bit-equal" in command("simulate", f"{name}-out")
+        assert "3 of 3 layers bit-equal" in command("extra", "simulate", f"{name}-out")
         pruned, compiled = (
             json.loads(Path(folder, "masks.json").read_text())["layers"]["b"] for folder in (name, f"{name}-out")
         )
@@ -218,12 +218,12 @@ def test_wrong_options_are_told(more: list[str], told: str, tmp_path: Path) -> N
     (tmp_path / "tiny.toml").write_text(NETWORK)
     np.savez(tmp_path / "masks.npz", b=np.ones((2, 4), bool))
     given = [str(tmp_path / "masks.npz") if part == "MASKS" else part for part in more]
-    args = ["compile", str(tmp_path / "tiny.toml"), "aie2-2x2", "--out", str(tmp_path / "out"), *given]
+    args = ["extra", "compile", str(tmp_path / "tiny.toml"), "aie2-2x2", "--out", str(tmp_path / "out"), *given]
     result = CliRunner().invoke(cli, args)
     assert result.exit_code and told in " ".join(result.output.split()), result.output
 
 
 def test_a_file_that_is_no_schedule_is_told(tmp_path: Path) -> None:
     (tmp_path / "schedule.json").write_text('{"kind": "design"}')
-    result = CliRunner().invoke(cli, ["simulate", str(tmp_path)])
+    result = CliRunner().invoke(cli, ["extra", "simulate", str(tmp_path)])
     assert result.exit_code and "expected 'aie2-schedule'" in result.output

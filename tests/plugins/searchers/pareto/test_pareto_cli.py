@@ -32,7 +32,7 @@ def test_a_search_writes_its_front_each_design_complete(tmp_path):
     designs = sorted((tmp_path / "front").glob("*.toml"))
     assert len(designs) == len(table["front"]) > 0
     for path, point in zip(designs, table["front"], strict=True):
-        numbers = json.loads(run("evaluate", path, "--json").stdout)
+        numbers = json.loads(run("show", path, "--json").stdout)
         assert numbers["valid"] is True
         assert (numbers["energy_pj"], numbers["cycles"]) == (point["energy_pj"], point["cycles"])
         assert (numbers["score"], numbers["edp"]) == (point["score"], point["edp"])

@@ -1,0 +1,115 @@
+"""Which verbs there are: the groups of the help page, verbs below `extra`, and the names of earlier releases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..errors import SearchError, listed
+from .help_texts import names_with_texts
+
+GROUPS = {
+    "Search": ("search", "run", "design"),
+    "Read results": ("explain", "report", "compare", "plot", "verify", "show", "export"),
+    "Describe workloads and hardware": ("list", "check", "init", "import"),
+    "More": ("silicon", "paper", "plugins", "new-plugin", "extra"),
+}
+"""The verbs of SparseMap, as help lists them. Its other verbs are below `extra`, those of other plugins behind them."""
+RENAMED = {
+    "diff": "compare", "describe": "list", "evaluate": "show", "import-model": "import", "import-problem": "import",
+    "import-timeloop": "import",
+}  # fmt: skip
+"""Verbs of earlier releases, which work for one more, by the verb that does their work now."""
+USUAL = frozenset(verb for verbs in GROUPS.values() for verb in verbs)
+
+
+def moved(verb: str) -> str:
+    """What a verb of an earlier release is called now."""
+    return RENAMED.get(verb, f"extra {verb}")
+
+
+class Extra(click.Group):
+    """The verbs below `extra`, which the command has without a place in `GROUPS`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        root: Any = ctx.find_root().command
+        return root.extras(ctx)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        root: Any = ctx.find_root().command
+        found: click.Command | None = root.get_command(ctx, cmd_name)
+        return found if cmd_name in self.list_commands(ctx) else None
+
+
+@click.group("extra", cls=Extra)
+def extra() -> None:
+    """Pruning, sweeps, schemas, training, weight blocks."""
+
+
+class Importer(click.Command):
+    """A verb that reads files of other programs; `sparsemap import` takes the first that `reads` a file."""
+
+    def __init__(self, *args: Any, reads: Callable[[Path], bool], files: str, **kwargs: Any) -> None:
+        """`files`: which these are, as help says it."""
+        super().__init__(*args, **kwargs)
+        self.reads, self.files = reads, files
+
+
+@click.command("import", add_help_option=False, context_settings={"ignore_unknown_options": True})
+@click.argument("words", metavar="FILE [OPTIONS]", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
+def import_(ctx: click.Context, words: tuple[str, ...]) -> None:
+    """Read an ONNX model or a Timeloop project.
+
+    The kind of file decides what is written; `sparsemap import FILE --help` shows the options of its kind.
+    """
+    root: Any = ctx.find_root().command
+    known = [verb for verb in root.every(ctx) if isinstance(verb, Importer)]
+    named = [word for word in words if not word.startswith("-")]
+    found = next((verb for word in named for verb in known if verb.reads(Path(word))), None)
+    if found is None and named and "--help" not in words and "-h" not in words:
+        kinds = listed(verb.files for verb in known)
+        raise SearchError(f"{named[0]}: no file that can be imported; expected {kinds}")
+    if found is None:
+        click.echo(ctx.get_help())
+        click.echo("\n" + names_with_texts({verb.files: verb.get_short_help_str(60) for verb in known}, "  "))
+        return
+    with found.make_context(ctx.info_name, list(words), parent=ctx.parent) as own:
+        found.invoke(own)
+
+
+@click.command()
+@click.argument("folder", default=".", type=click.Path(file_okay=False, path_type=Path))
+@click.option("--workload", default="mm3", show_default=True, help="Which workload to start from.")
+@click.option("--hardware", default="mobile", show_default=True, help="Which hardware to start from.")
+def init(folder: Path, workload: str, hardware: str) -> None:
+    """Write a workload and a hardware to start from.
+
+    FOLDER gets workload.toml and hardware.toml. Both are copies of pieces that `sparsemap list workload` and
+    `sparsemap list hardware` name, with their comments.
+    """
+    from ..pieces.registry import is_path
+    from ..writing import write_texts
+    from .group import loaded
+
+    registry, texts = loaded(()), dict[Path, str]()
+    for kind, name in (("workload", workload), ("hardware", hardware)):
+        registry.resolve(kind, name)
+        file = Path(name if is_path(name) else registry.origin(kind, name).file)
+        lines = file.read_text("utf-8").splitlines(keepends=True)
+        end = next((at for at, line in enumerate(lines) if line.startswith("[")), len(lines))
+        about = "#:schema", "kind =", "name =", "description =", "source ="
+        head = [line for line in lines[:end] if not line.startswith(about)]
+        own = f'kind = "{kind}"\nname = "my-{kind}"\n'
+        texts[folder / f"{kind}.toml"] = "".join([own, *head, *lines[end:]])
+    if there := [str(path) for path in texts if path.exists()]:
+        raise SearchError(f"{listed(there)} exist; name another folder: sparsemap init FOLDER")
+    first, second = (str(path) for path in write_texts(texts))
+    click.echo(f"wrote {first} and {second}; edit them, then:\n")
+    click.echo(f"sparsemap check {first} {second}\nsparsemap search {first} {second}")
+
+
+VERBS = (extra, import_, init)
