@@ -41,7 +41,7 @@ class BuildWithSchemas(build_py):
         path = os.pathsep.join(filter(None, [os.path.abspath(self.build_lib), os.environ.get("PYTHONPATH")]))
         others = {key: value for key, value in os.environ.items() if not key.startswith("SPARSEMAP_")}
         out = os.path.join(os.path.abspath(self.build_lib), "sparsemap_specs", "schemas")
-        words = [sys.executable, "-m", "sparsemap", "schema", "--all", "--out", out]
+        words = [sys.executable, "-m", "sparsemap", "extra", "schema", "--all", "--out", out]
         subprocess.run(
             words, check=True, stdout=subprocess.DEVNULL, env={**others, "PYTHONPATH": path}, cwd=self.build_lib
         )
