@@ -20,8 +20,8 @@ from ..errors import Mistake, PluginError
 
 LOG = logging.getLogger(__name__)
 HERE = Path(__file__).parent
-SHARED = HERE / "numbers.py"
-"""The module whose functions every unit has."""
+SHARED = [HERE / "fiber_codes.py", HERE / "numbers.py"]
+"""The modules whose functions every unit has."""
 
 
 def room(package: str) -> Any:
@@ -52,13 +52,13 @@ def _explain() -> None:
 
 
 def parts_of(folder: Path) -> list[Path]:
-    """The modules of a folder by name; of this one, `numbers.py` alone."""
+    """The modules of a folder by name; of this one, those that all share."""
     if folder == HERE:
-        return [SHARED]
+        return SHARED
     return sorted(path for path in folder.glob("*.py") if path.name != "__init__.py")
 
 
 def state(folder: Path) -> str:
     """The checksum of all that a unit of this folder is made from."""
-    texts = [*parts_of(folder), SHARED, *(HERE / name for name in ("merging.py", "primitives.py", "types.py"))]
+    texts = [*parts_of(folder), *SHARED, *(HERE / name for name in ("merging.py", "primitives.py", "types.py"))]
     return f"{zlib.crc32(b''.join(path.read_bytes() for path in texts)):08x}"
