@@ -22,7 +22,8 @@ POINTS = Tile._fields.index("points")
 
 def expected(tables: UnitTables, ranks: Ranks) -> RankUnits:
     """One call of every format for all k of its ranks, then expectations of all ranks; not too many at once."""
-    sizes = tables.tiles.table.data[tables.tiles.rows(ranks.tile), POINTS]
+    rows = tables.tiles.rows(ranks.tile)
+    sizes = tables.tiles.table.data[rows, POINTS]
     found = [expected_at(tables, take(ranks, some)) for some in chunks(sizes, POINTS_AT_ONCE)]
     return RankUnits(*map(np.concatenate, zip(*found, strict=True)))
 
