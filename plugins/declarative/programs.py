@@ -1,4 +1,4 @@
-"""Expressions of counts as `sparsemap/inner/fiber_codes.py` runs them: pairs of an operation and a number, for a stack."""
+"""Expressions of counts as `sparsemap/inner/count_programs.py` runs them: pairs of an operation and a number, for a stack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expected bits of fibers whose positions are listed, and counts by programs (docs/model.md, section 6.2).
+"""Expected bits of fibers whose positions are listed (docs/model.md, section 6.2).
 
 A fiber says which positions it has by a list: nothing, a bit for each, the place of each, or the run before each; with
 groups, one list has the groups and one the positions of each. `codec.py` of a format writes what these sums expect.
@@ -7,13 +7,13 @@ Quantities are those of N points: (ROWS, N) with a row for each; what is the sam
 
 from __future__ import annotations
 
-from .numbers import exp, expm1, log1p
-from .primitives import ceil, floor, inf, two_to, whole
-from .types import Real, Reals, Reals2, Whole
+from .primitives import ceil, floor, two_to
+from .run_tokens import best_width, tokens
+from .types import Real, Reals2, Whole
 
 __all__ = [
     "CODE", "COMPRESSED", "COUNTED", "COUNT_BITS", "GROUPS_OF", "INNER", "NAMES", "OFFSET_BITS", "PROGRAMS",
-    "PROGRAM_STEPS", "ROWS", "TOLD", "UPPER_BITS", "UPPER_NAMES", "UPPER_WIDTH", "WIDTHS", "best_widths",
+    "PROGRAM_STEPS", "ROWS", "TOLD", "UPPER_BITS", "UPPER_NAMES", "UPPER_WIDTH", "WIDTHS",
     "code_bits_of_each",
 ]  # fmt: skip
 
@@ -79,9 +79,6 @@ ROWS = STACK + PROGRAM_STEPS
 point; bits or units of metadata, of payload, and offsets; whether groups are equally full; entries, lists and groups that
 are there; and the stack of a program."""
 
-FEW = 64.0
-"""Up to so many positions of a tile, they are not taken to be independent: so many of them hold something."""
-
 
 def header(end: Real, fibers: Real, width: Real, count_bits: Real, even: Real) -> Real:
     """Bits of what tells the ends of fibers."""
@@ -108,80 +105,6 @@ def readable(
 def power_of_two(bits: Real) -> Real:
     """2^bits of bits from 0 on."""
     return two_to(min(bits, 1023.0))
-
-
-def drawn(length: Real, filled: Real, most: Real, ended: Real, positions: Real) -> Real:
-    """`tokens` where a whole number of the tile's positions holds something: m given ones are empty by the chance of
-    drawing them without putting back."""
-    hold = filled * positions
-    found = length * filled
-    empty = 1.0
-    escape = most
-    for m in range(whole(length) + 1):
-        left = positions - m
-        longer = empty * (max(left - hold, 0.0) / max(left, 1.0))
-        if m == escape:
-            both = empty - longer
-            found += (length - m) * both
-            if ended == 0.0:
-                found += empty - (both if m < length else empty)
-            escape += most
-        if ended == 0.0 and m == 0:
-            found += longer
-        empty = longer
-    return found
-
-
-def tokens(length: Real, filled: Real, most: Real, ended: Real, positions: Real) -> Real:
-    """Expected tokens of a fiber, whose positions hold something with a probability (docs/model.md, `run-lengths`).
-
-    A token below `most` is so many empty positions and one that is not; `most` is so many empty ones alone. `ended`:
-    others tell where the fiber ends, so that nothing stands for empty positions at its end. `positions` of the tile.
-    """
-    if most == 1.0 and ended == 0.0:
-        return length  # a token of one bit tells one position
-    if positions <= FEW and filled > 0.0 and (most > 1.0 or ended != 0.0):
-        return drawn(length, filled, most, ended, positions)
-    times = floor(length / most)
-    run = most * log1p(-filled)
-    left = -expm1(run)
-    x = exp(run)
-    last = 1.0
-    if times > 0.0:
-        last = x if times == 1.0 else exp(run * times)
-    escapes = times
-    weighted = times * (times + 1.0) / 2.0
-    if not times * left < 1e-5:
-        escapes = x * (1.0 - last) / left
-        weighted = x * (1.0 - (times + 1.0) * last + times * last * x) / (left * left)
-    if ended != 0.0:
-        return length * filled + filled * (length * escapes - most * weighted)
-    before = escapes
-    none = 0.0
-    if times * most == length:
-        fewer = times - 1.0
-        before = fewer
-        if not fewer * left < 1e-5:
-            before = x * (1.0 - exp(run * fewer)) / left
-        if filled < 1.0:
-            none = exp(run / most * length)
-    found = length * filled + escapes * (1.0 + filled * length) - filled * most * weighted
-    return found + (1.0 - filled) - filled * before - none
-
-
-def best_width(length: Real, usual: Real, most_bits: Real) -> Whole:
-    """j of the width 2^j of a token, up to `most_bits`, with the fewest bits for a fiber that is as full as usual."""
-    best = 0
-    least = inf
-    bits = 1.0
-    filled = min(max(usual, 0.0), 1.0)
-    for j in range(6):
-        if bits <= most_bits or j == 0:
-            found = bits * tokens(length, filled, two_to(bits) - 1.0, 0.0, inf)
-            if found < least:
-                best, least = j, found
-        bits = 2.0 * bits
-    return best
 
 
 def list_bits(
@@ -281,74 +204,6 @@ def code_readable(codes: Reals2, c: Whole, told: Reals2, row: Whole, width: Real
     )
 
 
-def run_program(
-    codes: Reals2, c: Whole, start: Whole, told: Reals2, row: Whole, slots: Real, length: Real, longest: Real, x: Reals2,
-    count: Whole, out: Whole,
-) -> None:  # fmt: skip
-    """Row `out` of points by a program: numbers of operations and what they take, for a stack."""
-    top = STACK - 1
-    for step in range(PROGRAM_STEPS):
-        kind = whole(codes[c, start + 2 * step])
-        if kind == 0:
-            break
-        value = codes[c, start + 2 * step + 1]
-        if kind == 1 and (value == 0.0 or value == 2.0):
-            top += 1
-            known = FIBERS_AT if value == 0.0 else OCCUPIED_AT
-            for i in range(count):
-                x[top, i] = x[known, i]
-        elif kind <= 2:
-            top += 1
-            if kind == 1:
-                value = quantity(value, told, row, slots, length, longest)
-            for i in range(count):
-                x[top, i] = value
-        elif kind == 7:
-            for i in range(count):
-                x[top, i] = ceil(x[top, i])
-        elif kind == 8:
-            for i in range(count):
-                x[top, i] = floor(x[top, i])
-        else:
-            top -= 1
-            combine(kind, x, top, count)
-    for i in range(count):
-        x[out, i] = x[STACK, i]
-
-
-def quantity(which: Real, told: Reals2, row: Whole, slots: Real, length: Real, longest: Real) -> Real:
-    """What a program knows besides fibers and occupied positions."""
-    if which == 1.0:
-        return length
-    if which == 3.0:
-        return told[row, NAMES]
-    if which == 4.0:
-        return told[row, OFFSET_BITS]
-    return slots if which == 5.0 else longest
-
-
-def combine(kind: Whole, x: Reals2, at: Whole, count: Whole) -> None:
-    """An operation of two numbers: that at a place of the stack, and the next one."""
-    if kind == 3:
-        for i in range(count):
-            x[at, i] = x[at, i] + x[at + 1, i]
-    elif kind == 4:
-        for i in range(count):
-            x[at, i] = x[at, i] - x[at + 1, i]
-    elif kind == 5:
-        for i in range(count):
-            x[at, i] = x[at, i] * x[at + 1, i]
-    elif kind == 6:
-        for i in range(count):
-            x[at, i] = x[at, i] / x[at + 1, i]
-    elif kind == 9:
-        for i in range(count):
-            x[at, i] = min(x[at, i], x[at + 1, i])
-    else:
-        for i in range(count):
-            x[at, i] = max(x[at, i], x[at + 1, i])
-
-
 def code_bits_of_each(codes: Reals2, told: Reals2, fibers: Reals2, x: Reals2, out: Reals2) -> None:
     """Bits, and whether they can be read, (2, N), of fibers (7, N) of all lengths by the code in row 0: `fibers`, `occupied`,
     `groups`, `slots`, `length`, `longest` and `usual` of `Fiber`; `told` (N, TOLD), x (ROWS, 1)."""
@@ -360,9 +215,3 @@ def code_bits_of_each(codes: Reals2, told: Reals2, fibers: Reals2, x: Reals2, ou
         code_bits(codes, 0, told, i, fibers[3, i], fibers[4, i], fibers[5, i], width, x, 1)
         out[0, i] = x[BITS_AT, 0]
         out[1, i] = code_readable(codes, 0, told, i, width, x[EVEN_AT, 0])
-
-
-def best_widths(length: Reals, usual: Reals, most_bits: Reals, out: Reals) -> None:
-    """Bits of a token (N,) with the fewest bits for fibers (N,), that are so full."""
-    for i in range(length.shape[0]):
-        out[i] = two_to(best_width(length[i], usual[i], most_bits[i]))

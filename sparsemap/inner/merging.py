@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from . import HERE, SHARED, parts_of, primitives, state, types
+from . import parts_of, primitives, shared_by, state, types
 
 DIRECTIVES = {
     "language_level": 3,
@@ -50,7 +50,7 @@ def in_order(parts: list[Path]) -> list[str]:
 def merged(folder: Path) -> str:
     """The text of a unit (`.pyx`)."""
     parts = parts_of(folder)
-    paths = [*_shared(folder, parts), *(folder / f"{name}.py" for name in in_order(parts))]
+    paths = [*shared_by(folder), *(folder / f"{name}.py" for name in in_order(parts))]
     homes, body, names, constants = dict[str, Path](), list[ast.stmt](), _Names(), list[str]()
     written = _written([node for path in paths for node in ast.parse(path.read_text("utf-8")).body])
     for path in paths:
@@ -65,15 +65,6 @@ def merged(folder: Path) -> str:
     records = "\n".join(_record(name, fields) for name, fields in names.records.items())
     known = "\n".join([f'SOURCES = "{state(folder)}"', *constants])
     return f"{head}\n{primitives.C}\n{known}\n\n{records}\n{text}\n"
-
-
-def _shared(folder: Path, parts: list[Path]) -> list[Path]:
-    """Modules of this folder that the modules of another one use: all have `numbers.py`."""
-    if folder == HERE:
-        return []
-    texts = "".join(path.read_text("utf-8") for path in parts)
-    known = [HERE / f"{name}.py" for name in in_order(SHARED)]
-    return [path for path in known if path.stem == "numbers" or f"sparsemap.inner.{path.stem} " in texts]
 
 
 def _record(name: str, fields: Mapping[str, str]) -> str:
