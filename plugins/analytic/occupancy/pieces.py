@@ -16,10 +16,9 @@ from sparsemap.pieces.contracts.base import Array, Nonzeros, Rows
 from ..inner import functions
 from .pairs import Pair
 from .tiles import TAIL, Tile
-from .units import Placed, Ranks
 
 if TYPE_CHECKING:
-    from .units import UnitTables
+    from .units import Placed, Ranks, UnitTables
 
 CUTS = float(1 << 12)
 """Ranks with more steps than this in one window are left uncut: at thousands of steps, none matters."""

@@ -15,8 +15,9 @@ from sparsemap.pieces.contracts.base import Array
 from sparsemap.pieces.contracts.sparsity import name_bits
 
 from ..inner import functions
-from .lookup import Number, Table, fingerprint, take
+from .lookup import Table, fingerprint, take
 from .pairs import Pairs
+from .pieces import cut_bins
 from .shared import SHARED
 from .tiles import Tiles
 
@@ -135,13 +136,12 @@ class UnitTables:
     """Asks the formats for the units of the ranks of one tensor."""
 
     def __init__(
-        self, tiles: Tiles, pairs: Pairs, formats: tuple[AskedFormat, ...], empties: Table[Number],
+        self, tiles: Tiles, pairs: Pairs, formats: tuple[AskedFormat, ...],
         empty: Callable[[Sequence[Array]], Array] | None, pointers: bool,
     ) -> None:  # fmt: skip
-        """`empty`: the chance that parts (N,) of the tensor are, which `empties` keeps; None: no format asks. `pointers`:
-        whether offsets count."""
+        """`empty`: the chance that parts (N,) of the tensor are; None: no format asks. `pointers`: whether offsets count."""
         self.tiles, self.pairs, self.formats, self.empty, self.pointers = tiles, pairs, formats, empty, pointers
-        self.empties, self.group = empties, np.array([float(form.group) for form, _ in formats])
+        self.group = np.array([float(form.group) for form, _ in formats])
 
     @cached_property
     def known(self) -> KnownFormats:
@@ -149,23 +149,25 @@ class UnitTables:
 
     def units(self, ranks: Ranks) -> RankUnits:
         """Units of ranks: those of formats in TOML by the text of the model, others by the formats themselves."""
-        from .expected import expected
-
         form = ranks.format.astype(np.int64)
         known = self.known.known[form]
         if known.all():
             found = self._known_units(ranks, form)
-            odd = found.narrow < 0.0
-            if odd.any():
-                expected(self, take(ranks, odd))  # says what is wrong
-            return found
-        if not known.any():
-            return expected(self, ranks)
-        found = RankUnits.zeros(len(known))
-        for some in (known, ~known):
-            for column, own in zip(found, self.units(take(ranks, some)), strict=True):
-                column[some] = own
+        else:
+            found = RankUnits.zeros(len(known))
+            if known.any():
+                self._enter(found, known, self._known_units(take(ranks, known), form[known]))
+        known = known & (found.narrow >= 0.0)  # others are no numbers from 0 on: their formats say what is wrong
+        if not known.all():
+            from .expected import expected
+
+            self._enter(found, ~known, expected(self, take(ranks, ~known)))
         return found
+
+    @staticmethod
+    def _enter(found: RankUnits, rows: Array, own: RankUnits) -> None:
+        for column, part in zip(found, own, strict=True):
+            column[rows] = part
 
     def groups_of(self, ranks: Ranks) -> Array:
         """Groups of a fiber, (N,)."""
@@ -179,30 +181,17 @@ class UnitTables:
 
     def placed(self, ranks: Ranks) -> Placed:
         """The ranks with all that tables know but what their formats are told."""
-        n, parts = len(ranks.length), [ranks.box, ranks.below, ranks.group if len(ranks.group) else ranks.box]
-        places = np.zeros((6, n), dtype=np.int64)
+        parts = [ranks.box, ranks.below, ranks.group if len(ranks.group) else ranks.box]
+        places = np.zeros((6, len(ranks.length)), dtype=np.int64)
         places[0] = self.tiles.rows(ranks.tile)
-        several = [np.concatenate([shape] * 3) for shape in ranks.tile]
-        places[3:] = self.pairs.rows(several, [np.concatenate(shapes) for shapes in zip(*parts, strict=True)]).reshape(
-            3, n
-        )
-        usual = np.zeros(n) if self.empty is None else 1.0 - self.empty(list(ranks.below))
-        sizes = np.stack(
-            [
-                ranks.length,
-                ranks.above,
-                self.groups_of(ranks),
-                ranks.longest,
-                usual,
-                ranks.drop_empty.astype(np.float64),
-            ]
-        )
+        tiles, subs = [np.tile(words, 3) for words in ranks.tile], np.concatenate(parts, axis=1)
+        places[3:] = self.pairs.rows(tiles, [*subs]).reshape(3, -1)
+        usual = 0.0 * ranks.length if self.empty is None else 1.0 - self.empty([*ranks.below])
+        columns = ranks.length, ranks.above, self.groups_of(ranks), ranks.longest, usual, ranks.drop_empty
         tables = (table for one in (self.tiles, self.pairs) for table in (one.table.data, one.lists.data))
-        return Placed(places, sizes, *tables)
+        return Placed(places, np.array(columns, dtype=np.float64), *tables)
 
     def _known_units(self, ranks: Ranks, form: Array) -> RankUnits:
-        from .pieces import cut_bins
-
         given = self.placed(ranks)
         given.places[1] = form
         given.places[2], told = self.known.told(form, ranks.length, name_bits(ranks.positions + 1.0))
@@ -214,6 +203,6 @@ class UnitTables:
         )  # fmt: skip
         found = RankUnits(*np.ascontiguousarray(out.T))
         if not self.pointers:
-            found.offsets[:] = found.largest_offsets[:] = 0.0
+            found = found._replace(offsets=np.zeros(len(form)), largest_offsets=np.zeros(len(form)))
         found.narrow[(found.narrow > 0.0) & ~self.known.read[form]] = 0.0
         return found
