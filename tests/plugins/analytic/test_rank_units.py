@@ -6,17 +6,22 @@ import attrs
 import numpy as np
 import pytest
 from settings_of_problems import PRODUCT, SETTINGS
+from sparsemap_plugins.analytic.inner import rank_points
 from sparsemap_plugins.analytic.occupancy import Ranks, TensorTables, expected, pieces, units
 from sparsemap_plugins.analytic.occupancy.bins import Bins
+from sparsemap_plugins.analytic.occupancy.pairs import Pair
 from sparsemap_plugins.analytic.occupancy.pieces import Windows, cut
 from sparsemap_plugins.analytic.occupancy.shared import SHARED
+from sparsemap_plugins.analytic.occupancy.tiles import Tile
 from sparsemap_plugins.analytic.occupancy.units import UnitTables
+from sparsemap_plugins.declarative import programs
 from sparsemap_plugins.declarative.formats import ExpressionFormat
 from sparsemap_plugins.densities.uniform import Uniform
 from texts import NEEDS_COMPILED, TEXTS
 
 import sparsemap
 from sparsemap.errors import PluginError
+from sparsemap.inner import count_programs
 from sparsemap.pieces.loading import load
 
 REGISTRY = load()
@@ -112,6 +117,20 @@ OTHERS = [
     "fibers % 2",
     "+".join(["fibers"] * 9),
 ]
+
+
+def test_columns_are_those_of_the_tables():
+    tile = {"POINTS": "points", "AT_CHANCES": "p", "LEFT_OUT": "left_out", "AT_SENT": "p_sent", "GRAIN": "grain"}
+    tile |= {"SAMPLES": "samples", "AT_ALL": "all_p"}
+    pair = {"PART_FILLED": "filled", "PART_LARGEST": "filled_largest", "PART_VARIES": "varies"}
+    for row, names in ((Tile, tile), (Pair, pair)):
+        assert [getattr(rank_points, name) for name in names] == [row._fields.index(field) for field in names.values()]
+    signs = {name: number for number, name in enumerate(programs.OPERATIONS)}
+    known = {"+": "PLUS", "-": "MINUS", "*": "TIMES", "/": "OVER", "ceil": "ROUND_UP", "floor": "ROUND_DOWN"}
+    known |= {"quantity": "A_QUANTITY", "number": "A_NUMBER", "minimum": "LESSER"}
+    assert all(getattr(count_programs, name) == signs[sign] for sign, name in known.items())
+    quantities = "fibers", "length", "occupied", "names", "offsets", "slots"
+    assert [getattr(count_programs, f"OF_{name.upper()}") for name in quantities] == list(range(6))
 
 
 def counting(text: str, **more: str) -> ExpressionFormat:
