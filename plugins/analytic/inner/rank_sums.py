@@ -28,6 +28,17 @@ from sparsemap.inner.fiber_codes import (
 from sparsemap.inner.primitives import exponent, inf, mantissa, two_to, whole
 from sparsemap.inner.types import Real, Reals, Reals2, Whole, Wholes, Wholes2
 
+from .metadata import (
+    LARGEST_METADATA,
+    LARGEST_OFFSETS,
+    LARGEST_PAYLOAD,
+    METADATA,
+    METADATA_BITS,
+    NARROW,
+    OFFSETS,
+    PAYLOAD,
+    PAYLOAD_BITS,
+)
 from .rank_points import (
     AT_ALL,
     BLOCK,
@@ -117,6 +128,20 @@ def units_at(
             x[OFFSETS_AT, j] = x[FIBERS_AT, j] + x[FIBERS_AT, j] * length
 
 
+def enter_units(sums: Reals2, metadata_bits: Real, payload_bits: Real, out: Reals2, i: Whole) -> None:
+    """The units of rank i; -1 in the last column if some are no numbers from 0 on."""
+    out[i, METADATA] = sums[0, TOTAL]
+    out[i, PAYLOAD] = sums[2, TOTAL]
+    out[i, LARGEST_METADATA] = sums[0, AT_LARGEST]
+    out[i, LARGEST_PAYLOAD] = sums[2, AT_LARGEST]
+    out[i, METADATA_BITS] = metadata_bits
+    out[i, PAYLOAD_BITS] = payload_bits
+    out[i, OFFSETS] = sums[1, TOTAL]
+    out[i, LARGEST_OFFSETS] = sums[1, AT_LARGEST]
+    bits = metadata_bits >= 0.0 and metadata_bits < inf and payload_bits >= 0.0 and payload_bits < inf
+    out[i, NARROW] = 0.0 if bits and sums[0, ODD] + sums[1, ODD] + sums[2, ODD] == 0.0 else -1.0
+
+
 def sum_units(
     places: Wholes2, sizes: Reals2, tiles: Reals2, chances: Reals, pairs: Reals2, filled: Reals, codes: Reals2, told: Reals2,
     one: Whole, actual: Whole, cut: Wholes2, pieces: Reals2, span: Wholes, x: Reals2, sums: Reals2, out: Reals2,
@@ -129,7 +154,6 @@ def sum_units(
     for i in range(places.shape[1]):
         c, row = places[CODE_OF, i], places[TOLD_BY, i]
         counted = 1 if codes[c, COUNTED] != 0.0 else 0
-        columns = 3 if counted else 2
         span_of(i, places, sizes, tiles, pairs, one, span)
         stop = piece
         for _ in range(piece, cut.shape[1]):
@@ -141,6 +165,7 @@ def sum_units(
             sums[k, TOTAL] = 0.0
             sums[k, ODD] = 0.0
             sums[k, AT_LARGEST] = 0.0
+            sums[k, STEADY] = 0.0
         even = 0.0
         for block in range(span[POINTS_OF] // BLOCK + 1):
             start = block * BLOCK
@@ -170,23 +195,12 @@ def sum_units(
             if counted:
                 add_column(x, PAYLOAD_AT, count, sums, 2, 0, 0)
             piece += count
-        bad = 0.0
-        for k in range(columns):
+        for k in range(3):
             settle(places[OF_TILE, i], tiles, chances, sums, k)
-            bad += sums[k, ODD]
-        out[i, 0] = sums[0, TOTAL]
-        out[i, 1] = sums[2, TOTAL]
-        out[i, 2] = sums[0, AT_LARGEST]
-        out[i, 3] = sums[2, AT_LARGEST]
-        out[i, 4] = width if counted else 1.0
-        out[i, 5] = told[row, COUNT_BITS] if counted else 0.0
-        out[i, 6] = sums[1, TOTAL]
-        out[i, 7] = sums[1, AT_LARGEST]
-        out[i, 8] = 0.0
-        if not counted and not code_readable(codes, c, told, row, width, even):
-            out[i, 8] = 1.0
-        if bad > 0.0 or not (out[i, 4] >= 0.0 and out[i, 4] < inf and out[i, 5] >= 0.0 and out[i, 5] < inf):
-            out[i, 8] = -1.0
+        unit_bits = width if counted else 1.0
+        enter_units(sums, unit_bits, told[row, COUNT_BITS] if counted else 0.0, out, i)
+        if out[i, NARROW] == 0.0 and not counted and not code_readable(codes, c, told, row, width, even):
+            out[i, NARROW] = 1.0
 
 
 def sum_columns(
