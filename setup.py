@@ -121,7 +121,6 @@ setup(
         **{name: ["*.toml", "*.csv", "*.json", "*.jinja", "*.md"] for name in [*plugins, *specs]},
     },
     ext_modules=[
-        compiled("analytic", "units"),
         compiled("densities", "chances"),
         compiled("encodings", "moves"),
         unit("sparsemap.inner"),

@@ -114,7 +114,7 @@ def _links(form: Format, outer: Outer | None) -> bool:
     """Whether it has payload with bits."""
     fiber = Fiber.of(np.ones(1), 4.0, np.full(1, 2.0), 16.0)
     shape = fiber.length, fiber.offset_bits
-    if outer is not None and hasattr(form, "for_c") and form.for_c(outer, *shape) is not None:
+    if outer is not None and hasattr(form, "in_numbers") and form.in_numbers(outer, *shape) is not None:
         return False  # lists of positions are all metadata
     units = units_of(form, fiber, outer)
     return bool(np.max(np.asarray(units.payload) * np.asarray(units.payload_bits)) > 0)

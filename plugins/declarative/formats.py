@@ -12,7 +12,7 @@ lists = "mask"
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
@@ -23,7 +23,7 @@ from sparsemap.pieces.contracts import Array, Fiber, Format, Outer, Units
 from sparsemap.pieces.contracts.sparsity import name_bits
 from sparsemap.spec.expressions import Expression
 
-from .codes import COUNTS, ENDS, LISTS, All, Expected, PositionList, position_list
+from .codes import LISTS, PositionList, position_list
 
 if TYPE_CHECKING:
     from sparsemap.pieces.contracts.codec import BitReader, Code, RankShape
@@ -179,49 +179,21 @@ class ExpressionFormat(Format):
 
         return encoded(self, fiber, outer)
 
-    def for_c(
-        self, outer: Outer | None, length: Array, offset_bits: Array
-    ) -> tuple[Sequence[float], Sequence[Array]] | None:
-        """What `encoded` of fibers (N,) goes by, as `units.c` has it: the code in numbers, and (9, N) numbers that are the same
-        at all occupancies; without `outer` that of `units`. None: it does not know the format."""
-        entry = [text for text in (self._entry, self._group_entry) if "run_bits" in text and text != "run_bits"]
+    def in_numbers(self, outer: Outer | None, length: Array, offset_bits: Array) -> tuple[Array, Array] | None:
+        """What `encoded` goes by, without `outer` `units`, as `sparsemap/inner/fiber_codes.py` has it: a code (CODE,), and
+        what fibers (N,) tell it, (TOLD, N). None: it is not known there, and has to be asked itself."""
         if type(self) is not ExpressionFormat:
             return None
-        if outer is None:
+        if outer is None and (self.bits or self.metadata):
             from .programs import counted
 
             return counted(self, length, offset_bits)
-        if not self.decodable or self.groups == "runs" or entry:
+        if not self.decodable:
             return None
-        none, listed = np.zeros(len(length)), self._listed(outer)
-        inner, upper, count = length, position_list("all", "", outer), none
-        if self.group > 1:
-            upper, count, inner = self._group_list(outer), np.ceil(length / self.group), np.minimum(length, self.group)
-        coord_bits = name_bits(inner)
-        lists = [self._numbers(upper, self._group_entry, count, name_bits(count), offset_bits)]
-        lists.append(self._numbers(listed, self._entry, inner, coord_bits, offset_bits))
-        code = [list(LISTS.values()).index(type(one)) for one in (upper, listed)]
-        ends = [ENDS.index(one.told) for one in (upper, listed)]
-        told = listed.ended or listed.end != "length"
-        flags = self.group > 1, code[0], ends[0], code[1], ends[1], told, self.padded, self.compressed
-        most = 2.0 ** np.maximum(lists[1][0], 1.0) - 1.0 if self.lists == "runs" else none
-        ways = 1 + ("even" in (upper.told, listed.told))  # which the occupancy decides
-        readable = []
-        for even in (none > 0.0, none == 0.0)[:ways]:
-            pairs = zip((count, inner), lists, strict=True)
-            outside, inside = (Expected(none, none, n, none, np.abs(own[0]), own[1], even) for n, own in pairs)
-            readable.append(upper.readable(outside) & listed.readable(inside))
-        return tuple(map(float, flags)), [*lists[0], inner, *lists[1], most, coord_bits, readable[0], readable[-1]]
+        from .mean_bits import code_of, told_of
 
-    def _numbers(
-        self, listed: PositionList, entry: str, length: Array, coord_bits: Array, offset_bits: Array
-    ) -> list[Array]:
-        """Bits of an entry and of a count, (N,), where they matter; -1: those of `runs.best_bits`."""
-        none, shape = np.zeros(len(length)), (length, coord_bits, offset_bits)
-        if entry == "run_bits":
-            return [none - 1.0, self._numbers(listed, "1", *shape)[1]]
-        texts = (entry if type(listed) is not All else "0", self._count(listed) if listed.told in COUNTS else "0")
-        return [self._widths(text, *shape, none) if text != "0" else none for text in texts]
+        outer = outer or Outer()
+        return code_of(self, outer), told_of(self, outer, length, name_bits(length), offset_bits)
 
     def heeded(self, outer: Outer) -> Outer:
         if not self.decodable:
@@ -240,14 +212,20 @@ class ExpressionFormat(Format):
         return decode(self, bits, rank, tiles, ends)
 
     def _widths(self, text: str, length: Array, coord_bits: Array, offset_bits: Array, usual: Array) -> Array:
-        """An expression of `RUN_NAMES`, (N,), in whole bits."""
-        expression = self._parse(text, RUN_NAMES)
-        values = {"length": length, "coord_bits": coord_bits, "offset_bits": offset_bits}
-        if "run_bits" in expression.names:
-            from . import runs
+        """An expression of `RUN_NAMES`, (N,), in whole bits, of a tensor that is so full."""
+        if "run_bits" not in self._parse(text, RUN_NAMES).names:
+            return self._bits_of(text, length, coord_bits, offset_bits)
+        from .mean_bits import best_bits
 
-            values["run_bits"] = runs.best_bits(length, usual, coord_bits)
-        return np.zeros(len(length)) + np.ceil(expression(values))
+        return self._bits_of(text, length, coord_bits, offset_bits, best_bits(length, usual, coord_bits))
+
+    def _bits_of(
+        self, text: str, length: Array, coord_bits: Array, offset_bits: Array, run_bits: Array | None = None
+    ) -> Array:
+        """The same where the shortest runs take so many bits."""
+        values = {"length": length, "coord_bits": coord_bits, "offset_bits": offset_bits}
+        found = self._parse(text, RUN_NAMES)(values if run_bits is None else {**values, "run_bits": run_bits})
+        return np.zeros(len(length)) + np.ceil(found)
 
     def _count(self, listed: PositionList) -> str:
         """Bits of the number of entries of a fiber, as an expression: of 1 .. L numbers if none is empty."""

@@ -1,4 +1,4 @@
-"""Expected bits of formats whose fibers are lists, in NumPy: the mean of what `codec.py` writes (section 6.2)."""
+"""Formats of TOML in numbers for `sparsemap/inner/fiber_codes.py`, and what `codec.py` writes in the mean (section 6.2)."""
 
 from __future__ import annotations
 
@@ -6,65 +6,74 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sparsemap.inner.arrays import UNIT
 from sparsemap.pieces.contracts import Array, Fiber, Outer, Units
 from sparsemap.pieces.contracts.sparsity import name_bits
 
-from . import runs
-from .codes import Coordinates, Counted, Expected, Mask, PositionList, Runs
+from .codes import COUNTS, ENDS, LISTS, PositionList, position_list
 
 if TYPE_CHECKING:
     from .formats import ExpressionFormat
 
+WIDTHS = 1.0, 2.0, 4.0, 8.0, 16.0, 32.0
+"""Bits of a token of runs, those that an encoder chooses from."""
+
+
+def _lists(form: ExpressionFormat, outer: Outer) -> tuple[PositionList, PositionList]:
+    """Of groups, and of the positions of a fiber or group."""
+    return form._group_list(outer) if form.group > 1 else position_list("all", "", outer), form._listed(outer)
+
+
+def code_of(form: ExpressionFormat, outer: Outer) -> Array:
+    """(CODE,) the lists that a format writes."""
+    code, (upper, listed) = np.zeros(UNIT.CODE), _lists(form, outer)
+    lists, told = list(LISTS.values()), listed.ended or listed.end != "length"
+    flags = [float(form.group > 1)]
+    for one in (upper, listed):
+        flags += [lists.index(type(one)), ENDS.index(one.told), one.filled]
+    flags += [told, form.padded, form.compressed, "run_bits" in form._entry]
+    code[: len(flags)] = flags
+    return code
+
+
+def told_of(form: ExpressionFormat, outer: Outer, length: Array, coord_bits: Array, offset_bits: Array) -> Array:
+    """(TOLD, N) what fibers of so many positions tell the lists."""
+    told = np.zeros((UNIT.TOLD, len(length)))
+    count, inner = np.ceil(length / form.group), np.minimum(length, form.group) if form.group > 1 else length
+    names = name_bits(count), name_bits(inner) if form.group > 1 else coord_bits
+    none, (upper, listed) = np.zeros(len(length)), _lists(form, outer)
+
+    def counts(one: PositionList, *shape: Array) -> Array:
+        return form._bits_of(form._count(one), *shape) if one.told in COUNTS else none
+
+    if form.group > 1:
+        chosen = form._group_entry == "run_bits"
+        told[UNIT.UPPER_WIDTH] = -1.0 if chosen else form._bits_of(form._group_entry, count, names[0], offset_bits)
+        told[UNIT.UPPER_BITS] = counts(upper, count, names[0], offset_bits)
+    told[UNIT.UPPER_NAMES], told[UNIT.NAMES] = names
+    told[UNIT.GROUPS_OF], told[UNIT.INNER], told[UNIT.OFFSET_BITS] = count, inner, offset_bits
+    told[UNIT.COUNT_BITS] = counts(listed, inner, names[1], offset_bits)
+    for j, bits in enumerate(WIDTHS):
+        told[UNIT.WIDTHS + j] = form._bits_of(form._entry, inner, names[1], offset_bits, none + bits)
+        if "run_bits" not in form._entry:
+            break
+    return told
+
 
 def encoded(form: ExpressionFormat, fiber: Fiber, outer: Outer) -> Units:
     """`Format.encoded` of a format that has a code."""
-    slots, length = fiber.slots, fiber.length
-    held = slots * fiber.occupied
-    if form.padded:
-        held = np.maximum(held, fiber.fibers * fiber.longest)
-    bits, even = np.zeros(len(length)), np.zeros(len(length), dtype=bool)
-    readable: Array | bool = True
-    listed, fibers = form._listed(outer), fiber.fibers
-    if form.group > 1:
-        count, groups = np.ceil(length / form.group), form._group_list(outer)
-        some = np.minimum(slots * fiber.groups, fibers * count)
-        shape = count, name_bits(count), fiber.offset_bits, fiber.groups / count
-        width, count_bits = (form._widths(text, *shape) for text in (form._group_entry, form._count(groups)))
-        each, whole = held / np.maximum(slots * count, 1e-300), length % np.minimum(length, form.group) == 0
-        even = whole & (fiber.groups >= count * (1.0 - 1e-12)) & (np.abs(each - np.round(each)) < 1e-9)
-        known = Expected(fibers, slots, count, some, width, count_bits, even)
-        bits, readable = bits_of(groups, known), groups.readable(known)
-        fibers = fibers * count if groups.complete else some
-        slots, length = slots * count, np.minimum(length, form.group)
-    shape = length, name_bits(length) if form.group > 1 else fiber.coord_bits, fiber.offset_bits, fiber.usual
-    width, count_bits = (form._widths(text, *shape) for text in (form._entry, form._count(listed)))
-    known = Expected(fibers, slots, length, held, width, count_bits, even)
-    return Units(bits + bits_of(listed, known), 1.0, readable=readable & listed.readable(known))
+    told = told_of(form, outer, fiber.length, fiber.coord_bits, fiber.offset_bits)
+    columns = fiber.fibers, fiber.occupied, fiber.groups, fiber.slots, fiber.length, fiber.longest, fiber.usual
+    given = np.stack([np.broadcast_to(column, told.shape[1:]) for column in columns])
+    found = np.empty((2, told.shape[1]))
+    UNIT.code_bits_of_each(
+        code_of(form, outer)[None], np.ascontiguousarray(told.T), given, np.zeros((UNIT.ROWS, 1)), found
+    )
+    return Units(found[0], 1.0, readable=found[1] > 0.0)
 
 
-def bits_of(listed: PositionList, known: Expected) -> Array:
-    """Expected bits of all fibers, (N,)."""
-    if isinstance(listed, Mask):
-        return known.fibers * known.length * known.width
-    if isinstance(listed, Coordinates):
-        return known.entries * known.width + _header(listed, known, known.width)
-    if not isinstance(listed, Runs):
-        return np.zeros(len(known.fibers))
-    filled = np.clip(known.entries / (known.slots * known.length), 0.0, 1.0)
-    told, width = listed.ended or listed.end != "length", np.maximum(known.width, 1.0)
-    each = runs.tokens(known.length, filled, width, told, known.slots * known.length)
-    of_none = 0.0 if told else np.ceil(known.length / (2.0**width - 1.0))
-    written = np.maximum(known.slots * each - (known.slots - known.fibers) * of_none, 0.0)
-    return written * known.width + _header(listed, known, known.width)
-
-
-def _header(listed: Counted, known: Expected, entry_bits: Array) -> Array:
-    """Expected bits of what tells the ends."""
-    if not listed.told:
-        return np.zeros(len(known.fibers))
-    if listed.end == "marker":
-        return known.fibers * entry_bits
-    counts = known.fibers * known.count_bits
-    if listed.end == "same":
-        return np.minimum(known.fibers, 1.0) * known.count_bits
-    return np.where(known.even, 0.0, counts) if listed.end == "even" else counts
+def best_bits(length: Array, filled: Array, most_bits: Array) -> Array:
+    """Bits of a token, (N,): of `WIDTHS` up to `most_bits`, those with the fewest bits for a fiber so full."""
+    found = np.empty(len(length))
+    UNIT.best_widths(*(np.ascontiguousarray(column, np.float64) for column in (length, filled, most_bits)), found)
+    return found

@@ -1,14 +1,15 @@
-"""Expressions of counts as `units.c` runs them: pairs of an operation and a number, for a stack."""
+"""Expressions of counts as `sparsemap/inner/count_programs.py` runs them: pairs of an operation and a number, for a stack."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sparsemap.pieces.contracts import Array, Outer
+from sparsemap.inner.arrays import UNIT
+from sparsemap.pieces.contracts import Array
 from sparsemap.pieces.contracts.sparsity import name_bits
 
 if TYPE_CHECKING:
@@ -17,19 +18,10 @@ if TYPE_CHECKING:
 QUANTITIES = "fibers", "length", "occupied", "coord_bits", "offset_bits", "slots", "longest"
 OPERATIONS = "end", "quantity", "number", "+", "-", "*", "/", "ceil", "floor", "minimum", "maximum"
 SIGNS: Mapping[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
-MOST = 16
-"""Operations of a program, with its end."""
 
 
-def counted(
-    form: ExpressionFormat, length: Array, offset_bits: Array
-) -> tuple[Sequence[float], Sequence[Array]] | None:
-    """`ExpressionFormat.for_c` of what `units` says: bits of a unit of metadata and of payload stand for those of an entry and
-    a count, and for the highest run those that name a place in the tile below."""
-    one, none = np.ones(len(length)), np.zeros(len(length))
-    if not (form.bits or form.metadata):
-        told = None if form.group > 1 else form.for_c(Outer(), length, offset_bits)
-        return told and (told[0], [*told[1][:-2], one, one])
+def counted(form: ExpressionFormat, length: Array, offset_bits: Array) -> tuple[Array, Array] | None:
+    """`ExpressionFormat.in_numbers` of what `units` says."""
     texts, widths = (form.metadata, form.payload), (form.unit_bits, form.payload_bits)
     if form.bits:
         texts, widths = (form.bits, "0"), ("1", "0")
@@ -38,13 +30,16 @@ def counted(
     expressions = [form._parse(text, frozenset({*shape, "slots"})) for text in widths]
     if None in programs or any("slots" in expression.names for expression in expressions):
         return None
-    bits = [expression(shape) for expression in expressions]
-    code = [0.0] * 7 + [float(form.compressed), 1.0, *(x for part in programs for x in part or ())]
-    return code, [none, none, length, *bits, offset_bits, shape["coord_bits"], one, one]
+    code, told = np.zeros(UNIT.CODE), np.zeros((UNIT.TOLD, len(length)))
+    code[UNIT.COMPRESSED], code[UNIT.COUNTED] = form.compressed, 1.0
+    code[UNIT.PROGRAMS :] = [x for part in programs for x in part or ()]
+    told[UNIT.WIDTHS], told[UNIT.COUNT_BITS] = (expression(shape) for expression in expressions)
+    told[UNIT.NAMES], told[UNIT.OFFSET_BITS] = shape["coord_bits"], offset_bits
+    return code, told
 
 
 def program(text: str, params: Mapping[str, float]) -> list[float] | None:
-    """2 `MOST` numbers; None: there is something in it that is not known there, or too much."""
+    """2 `PROGRAM_STEPS` numbers; None: there is something in it that is not known there, or too much."""
     steps = list[tuple[str, float]]()
 
     def add(node: ast.expr) -> bool:
@@ -65,7 +60,7 @@ def program(text: str, params: Mapping[str, float]) -> list[float] | None:
                 return False
         return True
 
-    if not add(ast.parse(" ".join(text.split()), mode="eval").body) or len(steps) >= MOST:
+    if not add(ast.parse(" ".join(text.split()), mode="eval").body) or len(steps) >= UNIT.PROGRAM_STEPS:
         return None
-    steps += [("end", 0.0)] * (MOST - len(steps))
+    steps += [("end", 0.0)] * (UNIT.PROGRAM_STEPS - len(steps))
     return [x for name, value in steps for x in (float(OPERATIONS.index(name)), float(value))]

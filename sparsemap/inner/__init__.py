@@ -20,8 +20,8 @@ from ..errors import Mistake, PluginError
 
 LOG = logging.getLogger(__name__)
 HERE = Path(__file__).parent
-SHARED = HERE / "numbers.py"
-"""The module whose functions every unit has."""
+SHARED = [HERE / f"{name}.py" for name in ("count_programs", "fiber_codes", "run_tokens", "numbers")]
+"""The modules whose functions other units may have, each before those it imports."""
 
 
 def room(package: str) -> Any:
@@ -52,13 +52,26 @@ def _explain() -> None:
 
 
 def parts_of(folder: Path) -> list[Path]:
-    """The modules of a folder by name; of this one, `numbers.py` alone."""
+    """The modules of a folder by name; of this one, those that all share."""
     if folder == HERE:
-        return [SHARED]
+        return SHARED
     return sorted(path for path in folder.glob("*.py") if path.name != "__init__.py")
+
+
+def shared_by(folder: Path) -> list[Path]:
+    """Modules of this folder that those of another one use, each after those it imports; all have `numbers.py`."""
+    if folder == HERE:
+        return []
+    texts, found = "".join(path.read_text("utf-8") for path in parts_of(folder)), list[Path]()
+    for path in SHARED:
+        if path.stem == "numbers" or f".{path.stem} import" in texts:
+            texts += path.read_text("utf-8")
+            found.insert(0, path)
+    return found
 
 
 def state(folder: Path) -> str:
     """The checksum of all that a unit of this folder is made from."""
-    texts = [*parts_of(folder), SHARED, *(HERE / name for name in ("merging.py", "primitives.py", "types.py"))]
+    own = (HERE / name for name in ("merging.py", "primitives.py", "types.py"))
+    texts = [*parts_of(folder), *shared_by(folder), *own]
     return f"{zlib.crc32(b''.join(path.read_bytes() for path in texts)):08x}"

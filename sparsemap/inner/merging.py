@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from . import HERE, SHARED, parts_of, primitives, state, types
+from . import parts_of, primitives, shared_by, state, types
 
 DIRECTIVES = {
     "language_level": 3,
@@ -50,7 +50,7 @@ def in_order(parts: list[Path]) -> list[str]:
 def merged(folder: Path) -> str:
     """The text of a unit (`.pyx`)."""
     parts = parts_of(folder)
-    paths = [*([] if folder == HERE else [SHARED]), *(folder / f"{name}.py" for name in in_order(parts))]
+    paths = [*shared_by(folder), *(folder / f"{name}.py" for name in in_order(parts))]
     homes, body, names, constants = dict[str, Path](), list[ast.stmt](), _Names(), list[str]()
     written = _written([node for path in paths for node in ast.parse(path.read_text("utf-8")).body])
     for path in paths:

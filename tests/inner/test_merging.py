@@ -44,6 +44,14 @@ def test_modules_follow_those_they_import(tmp_path):
     assert found.index("def second") < found.index("def first")
 
 
+def test_a_unit_has_the_shared_modules_that_it_uses_and_those_that_they_use(tmp_path):
+    assert "def exp(" in merged(tmp_path, part="") and "def tokens(" not in merged(tmp_path, part="")
+    before = core.state(tmp_path)
+    found = merged(tmp_path, part="from sparsemap.inner.fiber_codes import code_bits\n")
+    assert found.index("def exp(") < found.index("def tokens(") < found.index("def code_bits(")
+    assert core.state(tmp_path) != before and "def run_program(" not in found
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -69,7 +69,7 @@ class TensorTables:
         self._units = Table(RankUnits)
         self._empty, self._largest_stored, self._longest, self._filled, self._passes = (Table(Number) for _ in range(5))
         empty = self.empty if usual else None
-        self.ranks = UnitTables(self.tiles, self.pairs, formats, self._empty, empty, pointers)
+        self.ranks = UnitTables(self.tiles, self.pairs, formats, empty, pointers)
 
     @property
     def size(self) -> int:

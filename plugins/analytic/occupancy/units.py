@@ -10,25 +10,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sparsemap import Format, Outer
+from sparsemap.inner.arrays import UNIT
 from sparsemap.pieces.contracts.base import Array
+from sparsemap.pieces.contracts.sparsity import name_bits
 
-from .. import native
-from .lookup import FACTORS, Number, Table, fingerprint, take
+from ..inner import functions
+from .lookup import Table, fingerprint, take
 from .pairs import Pairs
+from .pieces import cut_bins
 from .shared import SHARED
 from .tiles import Tiles
 
 AskedFormat = tuple[Format, Outer | None]
 """A format that is asked for its units; or for those of its code, where ranks outside have told so much."""
-CODES = 9 + 2 * 2 * 16
-"""Numbers of a format's code, with its programs."""
-CALLS = 4
-"""For one lot of ranks, at most: tables that start afresh in between would be asked for again and again."""
-LOOPS = np.exp, np.expm1, np.log1p, np.log2
-NONE = np.zeros((2, 0), dtype=np.int64), np.zeros((4, 0))
-"""Pieces of bins where none are cut."""
-
-
 SINGLE = 5
 """Numbers of a rank between its shapes."""
 
@@ -55,12 +49,6 @@ class Ranks(NamedTuple):
         last = 3 * parts + SINGLE
         length, above, form, positions, drops = columns[3 * parts : last]
         return cls(tile, box, below, length, above, form, positions, drops, columns[-1], columns[last:-1])
-
-    @property
-    def rows(self) -> Array:
-        """(N, columns), as `of` takes them."""
-        single = [column[None] for column in self[3:-2]]
-        return np.ascontiguousarray(np.concatenate([*self[:3], *single, self.group, self.longest[None]]).T)
 
     def fingerprint(self) -> Array:
         """(N,) keys of all fields: a row depends on nothing else. `longest` is a mean, of which all bits count."""
@@ -96,140 +84,125 @@ class RankUnits(NamedTuple):
         return cls(*np.zeros((len(cls._fields), count)))
 
 
-class Told(NamedTuple):
-    """What a format's lists of positions go by, as `units.c` has it: of groups, and of the positions of one; or its counts
-    (`ExpressionFormat.for_c`)."""
-
-    group_entry: Array
-    groups: Array
-    positions: Array
-    entry: Array
-    entry_count: Array
-    most: Array
-    coord_bits: Array
-    readable: Array
-    readable_even: Array
-
-
 class KnownFormats:
-    """Those among some formats that are in TOML, as `units.c` knows them."""
+    """Those among some formats that are in TOML, as numbers (`ExpressionFormat.in_numbers`)."""
 
     def __init__(self, *formats: AskedFormat) -> None:
-        self.formats, self.table, self.lock = formats, Table(Told), Lock()
-        codes = [self._asked(number, np.ones(1), np.ones(1)) for number in range(len(formats))]
-        self.known = np.array([code is not None for code in codes])
-        self.codes = np.zeros((len(formats), CODES))
-        for row, code in zip(self.codes, codes, strict=True):
-            if code is not None:
-                row[: len(code[0])] = code[0]
+        self.formats, self.table, self.lock = formats, Table(tuple, width=UNIT.TOLD), Lock()
+        found = [self._asked(number, np.ones(1), np.ones(1)) for number in range(len(formats))]
+        self.known = np.array([one is not None for one in found])
+        self.codes = np.array([np.zeros(UNIT.CODE) if one is None else one[0] for one in found])
+        self.read = np.array([outer is not None for _, outer in formats])
+        """Whether codes are asked for, which somebody has to read."""
 
     @property
     def size(self) -> int:
         """Numbers kept."""
         return self.table.size
 
-    def _asked(self, number: int, length: Array, offset_bits: Array) -> tuple[Sequence[float], Sequence[Array]] | None:
+    def _asked(self, number: int, length: Array, offset_bits: Array) -> tuple[Array, Array] | None:
         form, outer = self.formats[number]
-        told: Callable[..., Any] | None = getattr(form, "for_c", None)
-        return None if told is None else told(outer, length, offset_bits)
+        found: Callable[..., Any] | None = getattr(form, "in_numbers", None)
+        return None if found is None else found(outer, length, offset_bits)
 
-    def tell(self, form: Array, length: Array, offset_bits: Array) -> None:
-        """Puts what fibers (N,) of so many positions go by into the table."""
+    def told(self, form: Array, length: Array, offset_bits: Array) -> tuple[Array, Array]:
+        """Rows (N,), with the table that has them, of what fibers of so many positions tell formats."""
 
         def fill(rows: Array) -> Array:
-            found = np.zeros((len(Told._fields), len(rows)))
-            for number in np.flatnonzero(np.bincount(form[rows].astype(np.int64))):
+            found = np.zeros((UNIT.TOLD, len(rows)))
+            for number in np.flatnonzero(np.bincount(form[rows])):
                 mine = np.flatnonzero(form[rows] == number)
-                told = self._asked(int(number), length[rows[mine]], offset_bits[rows[mine]])
-                assert told is not None
-                found[:, mine] = told[1]
+                numbers = self._asked(int(number), length[rows[mine]], offset_bits[rows[mine]])
+                assert numbers is not None
+                found[:, mine] = numbers[1]
             return found
 
-        self.table.rows(fingerprint([form, length, offset_bits]), fill)
+        with self.lock:
+            return self.table.rows(fingerprint([form, length, offset_bits]), fill), self.table.data
+
+
+class Placed(NamedTuple):
+    """n ranks and what tables know of them, as `inner/rank_points.py` has it."""
+
+    places: Array
+    sizes: Array
+    tiles: Array
+    chances: Array
+    pairs: Array
+    filled: Array
 
 
 class UnitTables:
     """Asks the formats for the units of the ranks of one tensor."""
 
     def __init__(
-        self, tiles: Tiles, pairs: Pairs, formats: tuple[AskedFormat, ...], empties: Table[Number],
+        self, tiles: Tiles, pairs: Pairs, formats: tuple[AskedFormat, ...],
         empty: Callable[[Sequence[Array]], Array] | None, pointers: bool,
     ) -> None:  # fmt: skip
-        """`empty`: the chance that parts (N,) of the tensor are, which `empties` keeps; None: no format asks. `pointers`:
-        whether offsets count."""
+        """`empty`: the chance that parts (N,) of the tensor are; None: no format asks. `pointers`: whether offsets count."""
         self.tiles, self.pairs, self.formats, self.empty, self.pointers = tiles, pairs, formats, empty, pointers
-        self.empties, self.group = empties, np.array([float(form.group) for form, _ in formats])
+        self.group = np.array([float(form.group) for form, _ in formats])
 
     @cached_property
-    def told(self) -> KnownFormats:
+    def known(self) -> KnownFormats:
         return SHARED.get(KnownFormats, *self.formats)
 
     def units(self, ranks: Ranks) -> RankUnits:
-        """Units of ranks: in C where it knows their formats, else by the formats themselves."""
-        if native.units is not None:
-            known = self.told.known
-            if not known.all():
-                known = known[ranks.format.astype(np.int64)]
-            if known.all() and (made := self._in_c(ranks)) is not None:
-                return made
-            if known.any() and not known.all():
-                found = RankUnits.zeros(len(known))
-                for some in (known, ~known):
-                    for column, own in zip(found, self.units(take(ranks, some)), strict=True):
-                        column[some] = own
-                return found
-        from .expected import expected
+        """Units of ranks: those of formats in TOML by the text of the model, others by the formats themselves."""
+        form = ranks.format.astype(np.int64)
+        known = self.known.known[form]
+        if known.all():
+            found = self._known_units(ranks, form)
+        else:
+            found = RankUnits.zeros(len(known))
+            if known.any():
+                self._enter(found, known, self._known_units(take(ranks, known), form[known]))
+        known = known & (found.narrow >= 0.0)  # others are no numbers from 0 on: their formats say what is wrong
+        if not known.all():
+            from .expected import expected
 
-        return expected(self, ranks)
+            self._enter(found, ~known, expected(self, take(ranks, ~known)))
+        return found
+
+    @staticmethod
+    def _enter(found: RankUnits, rows: Array, own: RankUnits) -> None:
+        for column, part in zip(found, own, strict=True):
+            column[rows] = part
 
     def groups_of(self, ranks: Ranks) -> Array:
         """Groups of a fiber, (N,)."""
         size = self.group[ranks.format.astype(np.int64)]
-        return np.ceil(ranks.length / size) if len(ranks.group) else ranks.length
+        return np.ceil(ranks.length / size) if len(ranks.group) else np.zeros(len(size))
 
     def share_of(self, held: Array, there: Array) -> Array:
         """The share of positions that hold something: of all fibers, or by Timeloop, in actual data, of those that are there."""
         actual = self.tiles.occupancy.actual
         return np.minimum(1.0, held / np.where(there > 0.0, there, 1.0)) if actual else held
 
-    def _in_c(self, ranks: Ranks) -> RankUnits | None:
-        """By `units.c`; None: it does not know some numbers."""
-        rows, n = ranks.rows, len(ranks.tile)
-        for _ in range(CALLS):
-            with self.told.lock:
-                given = self._given(rows, n, len(ranks.group) > 0)
-                lacks = native.units.lacking(*given)
-                if lacks is None:
-                    return None
-                tiles, pairs, told, empty = (np.frombuffer(part) for part in lacks)
-                if told.size:
-                    self.told.tell(*columns_of(told, 3))
-                elif not any(map(len, lacks)):
-                    cut = NONE
-                    if self.tiles.merged:
-                        from .pieces import cut_bins
+    def placed(self, ranks: Ranks) -> Placed:
+        """The ranks with all that tables know but what their formats are told."""
+        parts = [ranks.box, ranks.below, ranks.group if len(ranks.group) else ranks.box]
+        places = np.zeros((6, len(ranks.length)), dtype=np.int64)
+        places[0] = self.tiles.rows(ranks.tile)
+        tiles, subs = [np.tile(words, 3) for words in ranks.tile], np.concatenate(parts, axis=1)
+        places[3:] = self.pairs.rows(tiles, [*subs]).reshape(3, -1)
+        usual = 0.0 * ranks.length if self.empty is None else 1.0 - self.empty([*ranks.below])
+        columns = ranks.length, ranks.above, self.groups_of(ranks), ranks.longest, usual, ranks.drop_empty
+        tables = (table for one in (self.tiles, self.pairs) for table in (one.table.data, one.lists.data))
+        return Placed(places, np.array(columns, dtype=np.float64), *tables)
 
-                        cut = cut_bins(self, ranks, given)
-                    out = np.empty((len(rows), len(RankUnits._fields)))
-                    return None if native.units.units(*given, *cut, out) is None else RankUnits(*out.T)
-            if tiles.size:
-                self.tiles.rows(columns_of(tiles, n))
-            if pairs.size:
-                both = columns_of(pairs, 2 * n)
-                self.pairs.rows(both[:n], both[n:])
-            if empty.size and self.empty is not None:
-                self.empty(columns_of(empty, n))
-        return None
-
-    def _given(self, rows: Array, n: int, groups: bool) -> tuple[Any, ...]:
-        """What all doors of `units.c` take, for ranks in rows, whose shapes are `n` numbers each."""
-        tables = [table for one in (self.tiles, self.pairs, self.told) for table in (one.table.places, one.table.data)]
-        empties = (self.empties.places, self.empties.data) if self.empty is not None else (None, None)
-        flags = n, groups, self.tiles.occupancy.actual, self.pointers
-        lists = self.tiles.lists.data, self.pairs.lists.data, self.tiles.one
-        return rows, *flags, *tables, *empties, *lists, self.told.codes, self.group, FACTORS, LOOPS
-
-
-def columns_of(data: Array, width: int) -> list[Array]:
-    """(N,) each, of N rows of so many numbers."""
-    return list(np.ascontiguousarray(data.reshape(-1, width).T))
+    def _known_units(self, ranks: Ranks, form: Array) -> RankUnits:
+        given = self.placed(ranks)
+        given.places[1] = form
+        given.places[2], told = self.known.told(form, ranks.length, name_bits(ranks.positions + 1.0))
+        scratch = np.zeros(functions.SPANS, dtype=np.int64), np.zeros((UNIT.ROWS, functions.BLOCK))
+        out = np.empty((len(form), len(RankUnits._fields)))
+        functions.sum_units(
+            *given, self.known.codes, told, self.tiles.one, self.tiles.occupancy.actual, *cut_bins(self, ranks, given),
+            *scratch, np.zeros((3, functions.SUMS)), out,
+        )  # fmt: skip
+        found = RankUnits(*np.ascontiguousarray(out.T))
+        if not self.pointers:
+            found = found._replace(offsets=np.zeros(len(form)), largest_offsets=np.zeros(len(form)))
+        found.narrow[(found.narrow > 0.0) & ~self.known.read[form]] = 0.0
+        return found

@@ -10,11 +10,11 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-from sparsemap_plugins.analytic import native
+from sparsemap_plugins.densities import hypergeometric
 
 from sparsemap import native as loading
 
-SOURCE = Path(native.__file__).with_name("units.c")
+FOLDER = Path(hypergeometric.__file__).parent
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 
 
@@ -23,7 +23,7 @@ def built(source: str, folder: Path, name: str, flags: tuple[str, ...] = ("-O2",
     (folder / f"{name}.c").write_text(source)
     out = folder / f"{name}{sysconfig.get_config_var('EXT_SUFFIX')}"
     flags = ("-std=c11", *flags, "-ffp-contract=off", "-fPIC", "-shared")
-    flags += tuple(f"-I{folder}" for folder in (sysconfig.get_paths()["include"], SOURCE.parent))
+    flags += tuple(f"-I{folder}" for folder in (sysconfig.get_paths()["include"], FOLDER))
     words = [COMPILER, *flags, str(folder / f"{name}.c"), "-o", str(out), "-lm"]
     subprocess.run(words, check=True, capture_output=True)
     if not load:
@@ -35,11 +35,11 @@ def built(source: str, folder: Path, name: str, flags: tuple[str, ...] = ("-O2",
 
 
 def test_what_is_older_than_its_sources_is_left_out_and_told(monkeypatch, caplog):
-    if native.units is None:
+    if hypergeometric.COMPILED is None:
         pytest.skip("not compiled")
-    assert loading.loaded(native.__package__, "units") is native.units
+    assert loading.loaded(hypergeometric.__package__, "chances") is hypergeometric.COMPILED
     monkeypatch.setattr(loading, "state", lambda folder: "another")
-    assert loading.loaded(native.__package__, "units") is None
+    assert loading.loaded(hypergeometric.__package__, "chances") is None
     assert "is of other sources than those beside it" in caplog.text
 
 

@@ -8,14 +8,13 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from sparsemap_plugins.analytic import occupancy as tables
+from sparsemap_plugins.analytic.inner import functions
 from sparsemap_plugins.analytic.occupancy import (
     Ranks,
     TensorTables,
     bins,
     expected,
     pairs,
-    pieces,
-    pieces_uncompiled,
     tiles,
 )
 from sparsemap_plugins.analytic.occupancy.lookup import Table
@@ -239,11 +238,11 @@ def test_probabilities_below_any_point(whole):
     k, p = hypergeometric.table(*numbers)
     assert k[1] - k[0] > 1
     found = bins.Bins.of(k.astype(float), p, 1.0)
-    one, zero = np.ones(1), np.zeros(1, int)
-    windows = pieces.Windows(found.sums, zero, zero, len(k) * one, found.origin * one, found.step * one, one)
+    of_window, starts = np.array([[found.origin], [found.step], [1.0]]), np.array([[0], [0], [len(k)]])
     all_k, all_p = whole(lambda: hypergeometric.table(*numbers))
     some = slice(50, len(all_k) - 50)
-    below, _ = pieces_uncompiled.below(windows, np.zeros(len(all_k) - 100, int), all_k[some] + 0.5)
+    below = np.empty(len(all_k) - 100)
+    functions.chance_below(of_window, starts, found.sums, all_k[some] + 0.5, np.empty(2), below)
     assert below == pytest.approx(np.cumsum(all_p)[some], abs=1e-7)
 
 

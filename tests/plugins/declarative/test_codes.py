@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sparsemap_plugins.declarative import codec, runs
+from sparsemap_plugins.declarative import codec
+from sparsemap_plugins.declarative.formats import ExpressionFormat
+
+from sparsemap import Fiber, Outer
 
 
-def expected(length: int, filled: float, bits: int, **how) -> float:
-    one = (np.full(1, float(value)) for value in (length, filled, bits))
-    return float(runs.tokens(*one, **how)[0])
+def expected(length: int, filled: float, bits: int, ended: bool = False, slots: float = 1e9) -> float:
+    """Tokens of each of so many fibers, all of which are there."""
+    form = ExpressionFormat(compressed=True, lists="runs", entry_bits=bits)
+    fiber = Fiber.of(np.full(1, slots), length, np.full(1, length * filled), length, slots)
+    return float(form.encoded(fiber, Outer(ends=ended)).metadata[0]) / (bits * slots)
 
 
 def test_the_example_of_the_model_page() -> None:
@@ -37,7 +42,7 @@ def test_few_nonzeros_that_are_drawn_without_putting_back(bits: int, ended: bool
     rng = np.random.default_rng(bits)
     rows = rng.permuted(np.tile(np.arange(64) < 9, (5000, 1)), axis=1).reshape(-1, 16)
     fiber, _ = codec.write_runs(rows, bits, ended)
-    found = expected(16, 9 / 64, bits, ended=ended, positions=np.full(1, 64.0))
+    found = expected(16, 9 / 64, bits, ended=ended, slots=4.0)
     assert len(fiber) / len(rows) == pytest.approx(found, rel=0.01)
 
 

@@ -122,3 +122,14 @@ def test_a_rank_is_readable_where_every_tile_comes_back(lists):
                 assert bool(np.all(form.encoded(one, Outer()).readable)) == back, (form, length)
                 found.add(back)
     assert found == {True, False}
+
+
+def test_runs_of_groups_and_widths_by_the_shortest_runs():
+    """Groups 0 and 2 of 4 with 1 of 4 words each: runs 0 and 1 of two bits, then the place in a group by three."""
+    fiber = Fiber.of(np.ones(1), 16.0, np.full(1, 2.0), 16.0, 1.0)
+    fiber = attrs.evolve(fiber, groups=np.full(1, 4.0), usual=np.full(1, 1 / 8))
+    form = build(group=4, groups="runs", group_bits=2, lists="coordinates", entry_bits=3, ends="count", count_bits=1)
+    assert form.encoded(fiber, Outer()).metadata.tolist() == [4 * 2 + 2 * 3 + 4 * 1]
+    widths = [build(lists="mask", entry_bits=text) for text in ("run_bits", "run_bits + 1", "minimum(run_bits, 1)")]
+    bits = [float(form.encoded(fiber, Outer()).metadata[0]) / 16 for form in widths]
+    assert bits == [4, 5, 1]
