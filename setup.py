@@ -123,7 +123,6 @@ setup(
     ext_modules=[
         compiled("analytic", "units"),
         compiled("densities", "chances"),
-        compiled("encodings", "moves"),
         unit("sparsemap.inner"),
         *(unit(name) for name in plugins if name.endswith(".inner")),
     ],
