@@ -122,7 +122,6 @@ setup(
     },
     ext_modules=[
         compiled("analytic", "units"),
-        compiled("densities", "chances"),
         unit("sparsemap.inner"),
         *(unit(name) for name in plugins if name.endswith(".inner")),
     ],
