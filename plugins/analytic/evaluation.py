@@ -131,7 +131,7 @@ class Chain:
         kinds = np.stack([requests[begins], requests[begins + 1]]).astype(np.int64)
         starts, figures = np.zeros(rows, dtype=np.int64), []
         used = tables.used
-        for table, count in sorted({(int(table), int(count)) for table, count in kinds.T}):
+        for table, count in sorted(set(zip(*kinds.tolist(), strict=True))):
             mine = np.flatnonzero((kinds[0] == table) & (kinds[1] == count))
             columns = requests[begins[mine] + 2 + np.arange(count)[:, None]]
             found = np.atleast_2d(self._figures(table, columns))

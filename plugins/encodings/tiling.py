@@ -17,6 +17,7 @@ from sparsemap.problem.designs import Designs
 from .choices import compressed_tensors, loops_of
 from .inner import functions
 from .padding import Padding, chosen, next_composite, next_smooth
+from .tile_figures import facts_of
 
 FILLED = 0.8
 """Share of the guesses that fill a spatial level."""
@@ -125,11 +126,11 @@ class PrimeFactors(LoopTiling):
         genes = few[rng.integers(0, 3, size=(len(dims), count)), dims[:, None], np.arange(count)]
         for index, level in enumerate(problem.mapping_levels):
             if level.spatial:
-                filled = np.flatnonzero(rng.random(count) < FILLED)
+                (filled,) = (rng.random(count) < FILLED).nonzero()
                 away = rng.integers(1, levels + 1, size=filled.size)
                 ways = rng.random((D + len(dims), functions.TRIES * filled.size))
                 functions.fill_level(facts, genes, filled, index + 1, level.limit, away, ways)
-        stays = np.flatnonzero(rng.random(count) < STAYING)
+        (stays,) = (rng.random(count) < STAYING).nonzero()
         functions.stay_some(facts, genes, stays, rng.random((3, stays.size)))
         return genes
 
@@ -149,8 +150,6 @@ class PrimeFactors(LoopTiling):
         return changed
 
     def _facts(self, problem: Problem) -> Any:
-        from .tile_figures import facts_of
-
         return problem.remember((PrimeFactors._facts,), lambda: facts_of(problem, *self.factors(problem)))
 
     def factors(self, problem: Problem) -> tuple[Array, Array]:
