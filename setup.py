@@ -13,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-import zlib
 from pathlib import Path
 
 from setuptools import Extension, find_namespace_packages, find_packages, setup
@@ -79,24 +78,6 @@ def unit(package: str) -> Extension:
     return Extension(f"{package}.unit", sorted(map(str, folder.glob("*.py"))), optional=True, extra_compile_args=flags)
 
 
-def compiled(plugin: str, name: str, *parts: str) -> Extension:
-    """A module of a plugin from NAME.c and other parts; without a compiler NumPy does it, with the same numbers."""
-    sources = [f"plugins/{plugin}/{part}.c" for part in (name, *parts)]
-    flags = [] if os.name == "nt" else ["-std=c11", "-O2", "-g0", "-ffp-contract=off"]
-    if flags and platform.machine() == "x86_64":
-        flags.append("-msse4.1")  # rounding in one instruction, as NumPy's own wheels have it
-    texts = [*sorted(Path("plugins", plugin).glob("*.[ch]")), *sorted(Path("sparsemap").glob("*.h"))]
-    state = f"{zlib.crc32(b''.join(file.read_bytes() for file in texts)):08x}"  # which `native.py` compares
-    return Extension(
-        f"sparsemap_plugins.{plugin}.{name}",
-        sources,
-        optional=True,
-        extra_compile_args=flags,
-        depends=[*map(str, texts)],
-        define_macros=[("SOURCES", f'"{state}"')],
-    )
-
-
 HERE = Path(__file__).parent.resolve()
 PAGES = "sparsemap_plugins.kit.pages"
 """The pages of plugins, whose blocks `sparsemap new-plugin` cuts out."""
@@ -121,8 +102,6 @@ setup(
         **{name: ["*.toml", "*.csv", "*.json", "*.jinja", "*.md"] for name in [*plugins, *specs]},
     },
     ext_modules=[
-        compiled("densities", "chances"),
-        compiled("encodings", "moves"),
         unit("sparsemap.inner"),
         *(unit(name) for name in plugins if name.endswith(".inner")),
     ],

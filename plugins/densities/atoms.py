@@ -9,6 +9,8 @@ import numpy as np
 
 from sparsemap.pieces.contracts.base import Array
 
+from .inner import functions
+
 Atoms = tuple[Array, Array]
 """Values (n,) int64 and their probabilities (n,)."""
 
@@ -20,7 +22,7 @@ def added(first: Atoms, second: Atoms) -> Atoms:
     return merged(np.add.outer(first[0], second[0]).ravel(), np.multiply.outer(first[1], second[1]).ravel())
 
 
-NEVER = 1e-22
+NEVER: float = functions.NEVER
 """A probability that counts as none."""
 
 

@@ -43,7 +43,7 @@ class UniformOccupancy(Occupancy):
         return self.empty_within_many(np.array([[volume(sub_tile)]]), np.array([[volume(tile)]]), k, np.array([k.size]))
 
     def empty_within_many(self, sub_tiles: Array, tiles: Array, k: Nonzeros, counts: Array) -> Array:
-        """Consecutive k by ratios, others one by one, both in extended precision."""
+        """Consecutive k by ratios, others one by one."""
         subs, words = volumes(sub_tiles), volumes(tiles)
         last = np.cumsum(counts) - 1
         first = last - counts + 1

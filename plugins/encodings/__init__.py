@@ -18,7 +18,7 @@ def register_segments():
         "prime-factors": "tiling:PrimeFactors",
         "direct-tiling": "direct:DirectTiling",
         "rank-formats": "choices:RankFormats",
-        "gate-skip": "choices:GateSkip",
+        "gate-skip": "mechanisms:GateSkip",
         "decoding": "decoding:Decoding",
         "passing": "passing:Passing",
         "fixed": "fixed:Fixed",

@@ -1,9 +1,8 @@
-"""Genes that choose from candidates (Section IV-F): a format per tensor and rank slot, a mechanism per S/G place."""
+"""Genes that choose from candidates (Section IV-F), and the formats: one per tensor and rank slot."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 from typing import Any, ClassVar
 
 import attrs
@@ -11,12 +10,10 @@ import numpy as np
 
 from sparsemap import Problem
 from sparsemap.errors import DesignError, SpecError
-from sparsemap.pieces.boundary import eliminated_of, filters_of
-from sparsemap.pieces.contracts import ALL_OPERANDS, Array, Format, Genes, Piece, Segment, naming
+from sparsemap.pieces.contracts import Array, Format, Genes, Piece, Segment, naming
 from sparsemap.problem.designs import Designs
-from sparsemap.problem.levels import Place
 
-from .steps import Column, CompiledSegment
+from .inner import functions
 
 Candidate = str | Mapping[str, Any]
 """The name of a piece, or its table."""
@@ -63,7 +60,7 @@ def _name(table: Mapping[str, Any], kind: str) -> str:
     return f"{table.get('extends', table.get('type', kind))}({', '.join(values)})"
 
 
-def _candidates(kind: str = "") -> Any:
+def candidates_of(kind: str = "") -> Any:
     """The field of the candidates, which are pieces of a kind."""
     several: list[Any] = [attrs.validators.min_len(1), attrs.validators.max_len(127)]
     return attrs.field(validator=several, metadata=naming(kind) if kind else {})
@@ -78,22 +75,39 @@ def compressed_tensors(problem: Problem, columns: Mapping[str, Array]) -> Array 
     """(T, B) bool: which designs compress a tensor, those whose innermost format does; None before formats are chosen."""
     if "formats" not in columns:
         return None
-    return compressing(problem.candidates("format"))[columns["formats"][:, -1]]
+    compressed = problem.remember((compressed_tensors,), lambda: compressing(problem.candidates("format")))
+    return compressed[columns["formats"][:, -1]]
 
 
 def moving(problem: Problem) -> Array:
-    """(T, D) bool: whether a dimension moves a tensor."""
-    return np.array([[dim in tensor.dims for dim in problem.dims] for tensor in problem.tensors])
+    """(T, D) uint8: whether a dimension moves a tensor."""
+
+    def make() -> Array:
+        return np.array([[dim in tensor.dims for dim in problem.dims] for tensor in problem.tensors], dtype=np.uint8)
+
+    return problem.remember((moving,), make)
+
+
+def below(high: Any, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    """Whole numbers from 0 to below `high`, which may be an array, of a shape: as `integers` with that size, which takes few
+    numbers faster by the array of their bounds."""
+    return rng.integers(0, np.full(shape, high, dtype=np.int64))
+
+
+def loops_of(columns: Mapping[str, Array], problem: Problem) -> Array:
+    """Bounds (L, D, B) in one piece."""
+    bounds = np.ascontiguousarray(columns["bounds"], dtype=np.float64)
+    return bounds.reshape(len(problem.mapping_levels), len(problem.dims), bounds.shape[-1])
 
 
 @attrs.frozen(kw_only=True)
-class Choices(CompiledSegment):
+class Choices(Segment):
     """A segment whose genes choose from its candidates, without an order between them."""
 
     chosen: ClassVar[str]
     """The kind of the candidates."""
 
-    candidates: tuple[Candidate, ...] = _candidates()
+    candidates: tuple[Candidate, ...] = candidates_of()
     """Names or tables of the pieces to choose from; gene value i chooses the i-th, from 0."""
 
     def gene_names(self, problem: Problem) -> tuple[str, ...]:
@@ -107,13 +121,24 @@ class Choices(CompiledSegment):
         return {self.chosen: build_candidates(self, problem, self.chosen, given)}
 
     def genes(self, problem: Problem) -> Genes:
-        names = self.gene_names(problem)
-        high = np.full(len(names), len(self.all_candidates(problem)) - 1, dtype=np.int64)
-        return Genes(names, np.zeros(len(names), dtype=np.int64), high, ordered=False)
+        def make() -> Genes:
+            names = self.gene_names(problem)
+            high = np.full(len(names), len(self.all_candidates(problem)) - 1, dtype=np.int64)
+            return Genes(names, np.zeros(len(names), dtype=np.int64), high, ordered=False)
+
+        return problem.remember((Choices.genes, self), make)
 
     def owned(self, problem: Problem) -> Array | None:
         """(g, C) bool: the candidates that each gene may choose on this chip, at least one; None: all."""
         return None
+
+    def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
+        """One gene gets another value."""
+        changed, most = np.array(genes, order="C"), len(self.all_candidates(problem)) - 1
+        if most and len(genes):
+            which = below(len(genes), genes.shape[1:], rng)
+            functions.change_one(changed, most, which, rng.random(genes.shape[1]))
+        return changed
 
     def built(self, genes: Array, problem: Problem) -> Array:
         """Genes (g, B) that choose what the chip has not got stand for something that it has."""
@@ -149,12 +174,11 @@ class RankFormats(Choices):
     """
 
     type_name: ClassVar[str] = "rank-formats"
-    plain: ClassVar[str] = "plain_formats"
     provides: ClassVar[tuple[str, ...]] = ("formats",)
     chosen: ClassVar[str] = "format"
     canonical_needs: ClassVar[tuple[str, ...]] = ("bounds",)
 
-    candidates: tuple[Candidate, ...] = _candidates("format")
+    candidates: tuple[Candidate, ...] = candidates_of("format")
     slots: int = attrs.field(default=5, validator=[attrs.validators.ge(1), attrs.validators.le(64)])
     """Rank slots R of every tensor."""
     beyond: str = attrs.field(default="", metadata=naming("format"))
@@ -204,148 +228,47 @@ class RankFormats(Choices):
             moved[own] = by_name(column[given, slots], there, here, guess[own])
         return moved.reshape(-1, count)
 
-    def record(self, problem: Problem) -> tuple[Any, ...] | None:
-        if problem.hardware.units is not None:  # genes may stand for others
-            return None
-        return "formats", np.array([self.slots]), *self.kinds(problem), moving(problem)
-
-    def column(self, problem: Problem) -> Column:
-        return "formats", (len(problem.tensors), self.slots), np.int8
-
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
         """One tensor changes: one slot, one format from some slot inwards, one format above it, or another tensor's."""
-        once = np.ones((1, genes.shape[1]), dtype=np.int64)
-        return self.step("vary", problem, (genes.T, once, rng), (genes, problem, rng))
+        (compressed, _), tensors, changed = self.kinds(problem), len(problem.tensors), np.array(genes, order="C")
+        kind = rng.random(genes.shape[1])
+        high = [[tensors], [self.slots], [len(compressed)], [max(1, tensors - 1)]]
+        drawn = below(high, (4, genes.shape[1]), rng)
+        functions.vary_formats(changed, self.slots, compressed, kind, *drawn)
+        return changed
 
     def kinds(self, problem: Problem) -> tuple[Array, Array]:
-        """(F,) bool each: which formats compress, and which may not be below these."""
-        formats = self.choices(problem)["format"]
-        compressed = compressing(formats)
-        return compressed, ~compressed & ~np.array([piece.below_compressed for piece in formats], dtype=bool)
+        """(F,) uint8 each: which formats compress, and which may not be below these."""
+
+        def make() -> tuple[Array, Array]:
+            formats = self.choices(problem)["format"]
+            compressed = compressing(formats)
+            strict = ~compressed & ~np.array([piece.below_compressed for piece in formats], dtype=bool)
+            return compressed.view(np.uint8), strict.view(np.uint8)
+
+        return problem.remember((RankFormats.kinds, self), make)
 
     def guess(self, count: int, problem: Problem, rng: np.random.Generator) -> Array:
         """Every tensor has one format on its innermost ranks, mostly on the last one only, and one on those above."""
-        return self.step("guess", problem, (count, rng), (count, problem, rng))
+        compressed, shape = self.kinds(problem)[0], (len(problem.tensors), 1, count)
+        inner = rng.integers(0, len(compressed), size=shape)
+        plain = np.flatnonzero(compressed == 0)
+        above = plain[rng.integers(0, len(plain), size=shape)] if plain.size else inner
+        first = np.where(rng.random(shape) < 0.5, self.slots - 1, rng.integers(0, self.slots, size=shape))
+        slots = np.where(np.arange(self.slots)[:, None] >= first, inner, above)
+        return slots.reshape(len(problem.tensors) * self.slots, count)
 
     def repair(self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator) -> Array:
         """An uncompressed format below a compressed one is invalid unless it says otherwise: slots above become its like.
 
         The innermost slot stays, so that a tensor remains compressed or not.
         """
-        return self.step("repair", problem, (genes.T, rng), (genes, problem))
+        changed = np.array(self.built(genes, problem), order="C")
+        functions.below_like(changed, self.slots, *self.kinds(problem))
+        return changed
 
     def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
         """Slots further out than a tensor has ranks, that is loops with a bound above one that move it, are zero."""
-        return self.step("canonical", problem, (genes.T, columns["bounds"]), (genes, problem, columns))
-
-
-@attrs.frozen(kw_only=True)
-class GateSkip(Choices):
-    """One gene per storage level with `gate_skip`, outermost first, then one for the compute unit if it has it.
-
-    Provides `mechanisms` (A, B) int8, the candidate at each place. With three operands and more there are further
-    candidates, one for every choice of operands that lead: 19 with three where there are seven with two.
-    """
-
-    type_name: ClassVar[str] = "gate-skip"
-    plain: ClassVar[str] = "plain_mechanisms"
-    provides: ClassVar[tuple[str, ...]] = ("mechanisms",)
-    chosen: ClassVar[str] = "mechanism"
-
-    candidates: tuple[Candidate, ...] = _candidates("mechanism")
-
-    led: Mapping[str, str] = attrs.field(factory=dict, metadata=naming("mechanism"))
-    """With three operands and more: what a candidate by which all operands lead is called if only some do, such as
-    `skip-by = "skip-both"`; P and R lead in `skip-by-pr`, and each operand is filtered on those other than itself."""
-
-    def all_candidates(self, problem: Problem) -> tuple[Candidate, ...]:
-        roles = [role for role, t in problem.roles.items() if t in problem.operands]
-        some = [few for count in range(1, len(roles)) for few in combinations(roles, count)] if len(roles) > 2 else []
-        named = [(name, base) for name, base in self.led.items() if base in self.candidates]
-        return *self.candidates, *(led(base, few, name) for name, base in named for few in some)
-
-    def gene_names(self, problem: Problem) -> tuple[str, ...]:
-        return tuple(f"gate-skip.{place.name}" for place in problem.places)
-
-    def explain(self, problem: Problem) -> str:
-        return ", ".join(place.name for place in problem.places)
-
-    def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
-        return {"mechanisms": self.built(genes, problem).astype(np.int8)}
-
-    def owned(self, problem: Problem) -> Array | None:
-        found = self.choices(problem)["mechanism"]
-        if problem.hardware.units is None:
-            return None
-        from .owned import owned_mechanisms, some
-
-        return some(owned_mechanisms(found, problem), problem.places, "mechanisms", problem, found)
-
-    def transfer(
-        self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
-    ) -> Array | None:
-        """Mechanisms by name, at places of the same name."""
-        from .transfer import by_name
-
-        if "mechanisms" not in designs.columns:
-            return None
-        moved = self.guess(len(designs), target, rng)
-        there, here = source.candidates("mechanism"), self.choices(target)["mechanism"]
-        names = [place.name for place in source.places]
-        for own, place in enumerate(target.places):
-            if place.name in names:
-                moved[own] = by_name(designs.columns["mechanisms"][names.index(place.name)], there, here, moved[own])
-        return moved
-
-    def record(self, problem: Problem) -> tuple[Any, ...] | None:
-        if problem.hardware.units is not None:  # genes may stand for others
-            return None
-        return "mechanisms", self.needs(problem), self.first_alike(problem)
-
-    def column(self, problem: Problem) -> Column:
-        return "mechanisms", (len(problem.places),), np.int8
-
-    def repair(self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator) -> Array:
-        """A mechanism that needs metadata of a tensor without any gives way to a random one that does not."""
-        from .plain_mechanisms import repair
-
-        return repair(self, genes, problem, columns, rng)
-
-    def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
-        """At the compute unit only the action of a mechanism counts, and which metadata it needs."""
-        return self.step("canonical", problem, (genes.T,), (genes, problem))
-
-    def first_alike(self, problem: Problem) -> Array:
-        """(A, M) int64: per place, the first candidate that does the same as each."""
-        table = np.tile(np.arange(len(self.all_candidates(problem))), (len(problem.places), 1))
-        for row, place in zip(table, problem.places, strict=True):
-            if place.storage is None:
-                does = [_at_compute(mechanism, place, problem) for mechanism in self.choices(problem)["mechanism"]]
-                row[:] = [does.index(one) for one in does]
-        return table
-
-    def needs(self, problem: Problem) -> Array:
-        """(A, M, T) bool: by place, whether a candidate needs metadata of a tensor."""
-        table = np.zeros((len(problem.places), len(self.all_candidates(problem)), len(problem.tensors)), dtype=bool)
-        for a, place in enumerate(problem.places):
-            for m, mechanism in enumerate(self.choices(problem)["mechanism"]):
-                if mechanism.needs_metadata(place):
-                    for _, _, leaders in problem.filters(mechanism, place):
-                        table[a, m, list(leaders)] = True
-        return table
-
-
-def led(base: str, roles: Sequence[str], name: str) -> Candidate:
-    """The mechanism `base` with these operands as the only ones that lead, called such as `skip-by-pr`."""
-    filters = [{"target": ALL_OPERANDS, "leader": list(roles)}]
-    return {"extends": base, "name": f"{name}-{''.join(roles).lower()}", "filters": filters}
-
-
-def _at_compute(mechanism: Any, place: Place, problem: Problem) -> tuple[Any, ...]:
-    """What makes a difference at the compute unit: the action, how much it catches, and who must have metadata."""
-    rules = filters_of(mechanism, place)
-    empty = np.linspace(0.0, 1.0, 5)
-    caught = {(rule.action, *eliminated_of(mechanism, place, rule, empty).tolist()) for rule in rules}
-    found = problem.filters(mechanism, place) if mechanism.needs_metadata(place) else []
-    leaders = {leader for _, _, leaders in found for leader in leaders}
-    return type(mechanism), caught, leaders
+        changed = np.array(self.built(genes, problem), order="C")
+        functions.clear_outer(changed, self.slots, moving(problem), loops_of(columns, problem))
+        return changed

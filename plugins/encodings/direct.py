@@ -66,11 +66,11 @@ class RandomOrder(Cantor):
     def genes(self, problem: Problem) -> Genes:
         return attrs.evolve(super().genes(problem), ordered=False)
 
-    def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
-        return super().decode(self._tables(problem)[0][genes - 1], problem)
+    def codes(self, genes: Array, problem: Problem) -> Array:
+        return self._tables(problem)[0][genes - 1]
 
-    def coded(self, order: Array, problem: Problem, bounds: Array | None = None) -> Array:
-        return self._tables(problem)[1][super().coded(order, problem, bounds) - 1]
+    def coded(self, codes: Array, problem: Problem) -> Array:
+        return self._tables(problem)[1][codes - 1]
 
     def _tables(self, problem: Problem) -> tuple[Array, Array]:
         """Cantor code by random code minus one, and the inverse; both (D!,) int64."""

@@ -17,8 +17,9 @@ from sparsemap import Problem
 from sparsemap.errors import SpecError
 from sparsemap.pieces.contracts import Array, Piece, naming
 
-from .choices import Candidate, build_candidates, led, once
+from .choices import Candidate, build_candidates, once
 from .fixed import Constant
+from .mechanisms import led
 
 COLUMNS = ("formats", "mechanisms")
 

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import factorial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import attrs
 import numpy as np
 
 from sparsemap import Problem
-from sparsemap.errors import SpecError
-from sparsemap.pieces.contracts import Array, Genes
+from sparsemap.errors import DesignError, SpecError
+from sparsemap.pieces.contracts import Array, Genes, Segment
 from sparsemap.problem.designs import Designs
 
-from .steps import Column, CompiledSegment
+from .choices import below, loops_of
+from .inner import functions
 
 MAX_DIMS = 20
 """20! is the largest factorial that an int64 gene can hold."""
 
 
 @attrs.frozen(kw_only=True)
-class Cantor(CompiledSegment):
+class Cantor(Segment):
     """One gene per mapping level, 1..D!: the loop order of that level. Code 1 is the order of the workload (MKN).
 
     Provides `order` (L, D, B) int8, dimension indices from the outermost to the innermost loop.
@@ -31,7 +32,6 @@ class Cantor(CompiledSegment):
     provides: ClassVar[tuple[str, ...]] = ("order",)
     canonical_needs: ClassVar[tuple[str, ...]] = ("bounds",)
     max_dims: ClassVar[int] = MAX_DIMS
-    plain: ClassVar[str] = "plain_orders"
 
     def genes(self, problem: Problem) -> Genes:
         dims, levels = len(problem.dims), problem.mapping_levels
@@ -45,14 +45,19 @@ class Cantor(CompiledSegment):
     def explain(self, problem: Problem) -> str:
         return "one Cantor code per mapping level"
 
-    def record(self, problem: Problem) -> tuple[Any, ...] | None:
-        return "orders", np.array([len(problem.mapping_levels), len(problem.dims)], dtype=np.int64)
+    def codes(self, genes: Array, problem: Problem) -> Array:
+        """The Cantor codes (L, B) of genes."""
+        return genes
 
-    def column(self, problem: Problem) -> Column:
-        return "order", (len(problem.mapping_levels), len(problem.dims)), np.int8
+    def coded(self, codes: Array, problem: Problem) -> Array:
+        """The genes (L, B) of Cantor codes."""
+        return codes
 
     def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
-        return self.step("decode", problem, (genes.T,), (genes, problem))
+        codes, dims = np.ascontiguousarray(self.codes(genes, problem), dtype=np.int64), len(problem.dims)
+        order = np.empty((len(codes), dims, codes.shape[1]), dtype=np.int8)
+        functions.orders_of(codes, order)
+        return {"order": order}
 
     def transfer(
         self, designs: Designs, source: Problem, target: Problem, rng: np.random.Generator, fill: bool
@@ -66,18 +71,30 @@ class Cantor(CompiledSegment):
 
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
         """One level's order changes: two of its loops swap places, or it takes the order of another level."""
-        once = np.ones((1, genes.shape[1]), dtype=np.int64)
-        return self.step("vary", problem, (genes.T, once, rng), (genes, problem, rng))
+        (levels, batch), dims = genes.shape, len(problem.dims)
+        codes = np.array(self.codes(genes, problem), dtype=np.int64, order="C")
+        if dims < 2:
+            return genes.copy()
+        level, first, step = below([[levels], [dims], [dims - 1]], (3, batch), rng)
+        kind = rng.random(batch)
+        source = below(levels, (int(np.count_nonzero(kind < functions.COPIED)),), rng)
+        functions.vary_orders(codes, level, first, step, kind, source, np.empty((1, dims, 1), dtype=np.int8))
+        return self.coded(codes, problem)
 
     def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
         """Loops with bound one do nothing: they come last, in the order of the workload."""
-        return self.step("canonical", problem, (genes.T, columns["bounds"]), (genes, problem, columns))
+        codes = np.array(self.codes(genes, problem), dtype=np.int64, order="C")
+        functions.busy_first(codes, loops_of(columns, problem), np.empty((1, len(problem.dims), 2), dtype=np.int8))
+        return self.coded(codes, problem)
 
     def encode(self, designs: Designs, problem: Problem) -> Array:
-        return self.step("encode", problem, (designs.columns["order"],), (designs, problem))
-
-    def coded(self, order: Array, problem: Problem, bounds: Array | None = None) -> Array:
-        """The genes of orders, where the steps are those in NumPy, as `encode_order` has them."""
-        from .plain_orders import encode_order
-
-        return encode_order(order, bounds)
+        order, expected = designs.columns["order"], np.arange(len(problem.dims))
+        wrong = (np.sort(order, axis=1) != expected[:, None]).any(axis=1)
+        if wrong.any():
+            level, row = (int(i) for i in np.argwhere(wrong)[0])
+            name, found = problem.mapping_levels[level].name, order[level, :, row].tolist()
+            text = f"the loop order of {name} is {found}, expected each of {expected.tolist()} once"
+            raise DesignError(f"design {row}: {text}")
+        codes = np.empty((len(order), order.shape[2]), dtype=np.int64)
+        functions.codes_of(np.ascontiguousarray(order, dtype=np.int8), codes)
+        return self.coded(codes, problem)

@@ -9,17 +9,24 @@ import attrs
 import numpy as np
 
 from sparsemap import Problem
-from sparsemap.pieces.contracts import Array, Genes
+from sparsemap.errors import DesignError
+from sparsemap.pieces.contracts import Array, Genes, Segment
 from sparsemap.primes import prime_factors
 from sparsemap.problem.designs import Designs
 
-from .choices import compressed_tensors
+from .choices import compressed_tensors, loops_of
+from .inner import functions
 from .padding import Padding, chosen, next_composite, next_smooth
-from .steps import Column, CompiledSegment
+from .tile_figures import facts_of
+
+FILLED = 0.8
+"""Share of the guesses that fill a spatial level."""
+STAYING = 0.5
+"""Share of the guesses in which some tensor stays during the loops of some level."""
 
 
 @attrs.frozen(kw_only=True)
-class LoopTiling(CompiledSegment):
+class LoopTiling(Segment):
     """A segment of loop bounds: column `bounds` (L, D, B) float64."""
 
     provides: ClassVar[tuple[str, ...]] = ("bounds",)
@@ -45,7 +52,6 @@ class PrimeFactors(LoopTiling):
     """
 
     type_name: ClassVar[str] = "prime-factors"
-    plain: ClassVar[str] = "plain_tiling"
 
     padding: str = attrs.field(default="prime", validator=attrs.validators.in_(("prime", "smooth", "none", "auto")))
     """`prime`, the paper's rule: a prime size goes to the next composite one. `smooth`: any size with a prime factor
@@ -87,40 +93,64 @@ class PrimeFactors(LoopTiling):
         counts = ", ".join(f"{len(prime_factors(size))} of {dim}" for dim, size in problem.sizes.items())
         return f"one mapping level per prime factor ({counts})"
 
-    def record(self, problem: Problem) -> tuple[Any, ...] | None:
-        from .tile_figures import figures_of
-
-        return "tiling", *self.factors(problem), *figures_of(problem)
-
-    def column(self, problem: Problem) -> Column:
-        return "bounds", (len(problem.mapping_levels), len(problem.dims)), np.float64
-
     def decode(self, genes: Array, problem: Problem) -> Mapping[str, Array]:
-        return self.step("decode", problem, (genes.T,), (genes, problem))
+        bounds = np.ones((len(problem.mapping_levels), len(problem.dims), genes.shape[1]))
+        functions.bounds_of(self._facts(problem), np.ascontiguousarray(genes, dtype=np.int64), bounds)
+        return {"bounds": bounds}
 
     def encode(self, designs: Designs, problem: Problem) -> Array:
-        return self.step("encode", problem, (designs.columns["bounds"],), (designs, problem))
+        """Equal factors of a dimension have ascending levels."""
+        bounds = loops_of(designs.columns, problem)
+        _check(bounds, problem)
+        genes = np.empty((len(self.factors(problem)[0]), bounds.shape[-1]), dtype=np.int64)
+        functions.levels_of(self._facts(problem), bounds, genes)
+        return genes
 
     def vary(self, genes: Array, problem: Problem, rng: np.random.Generator) -> Array:
         """A factor moves to another level, or swaps with one there; so do whole loops; or factors from anywhere fill a spatial
         level; or a tensor stays where it is during the loops of a level."""
-        once = np.ones((1, genes.shape[1]), dtype=np.int64)
-        return self.step("vary", problem, (genes.T, once, rng), (genes, problem, rng))
+        changed = np.array(genes, dtype=np.int64, order="C")
+        count, batch = changed.shape
+        if count and len(problem.mapping_levels) > 1:
+            drawn = rng.random((functions.DRAWN + count, batch))
+            fills = int(np.count_nonzero((drawn[0] >= functions.SWAPPING) & (drawn[0] < functions.FILLING)))
+            ways = rng.random((len(problem.dims) + count, functions.TRIES * fills))
+            functions.vary_tilings(self._facts(problem), changed, drawn, ways)
+        return changed
 
     def guess(self, count: int, problem: Problem, rng: np.random.Generator) -> Array:
         """Dimensions have loops on one to three levels, spatial levels are mostly full, and some tensor stays."""
-        return self.step("guess", problem, (count, rng), (count, problem, rng))
+        facts, (dims, _), D = self._facts(problem), self.factors(problem), len(problem.dims)
+        levels = len(problem.mapping_levels)
+        few = rng.integers(1, levels + 1, size=(3, D, count))  # the same one twice: on fewer levels
+        genes = few[rng.integers(0, 3, size=(len(dims), count)), dims[:, None], np.arange(count)]
+        for index, level in enumerate(problem.mapping_levels):
+            if level.spatial:
+                (filled,) = (rng.random(count) < FILLED).nonzero()
+                away = rng.integers(1, levels + 1, size=filled.size)
+                ways = rng.random((D + len(dims), functions.TRIES * filled.size))
+                functions.fill_level(facts, genes, filled, index + 1, level.limit, away, ways)
+        (stays,) = (rng.random(count) < STAYING).nonzero()
+        functions.stay_some(facts, genes, stays, rng.random((3, stays.size)))
+        return genes
 
     def repair(self, genes: Array, problem: Problem, columns: Mapping[str, Array], rng: np.random.Generator) -> Array:
         """Factors leave spatial levels that exceed their fan-out, then buffers whose tiles do not fit, in random order."""
+        changed, order = np.array(genes, dtype=np.int64, order="C"), rng.permutation(len(genes))
         packed = compressed_tensors(problem, columns)
-        if packed is not None:
-            packed = np.ascontiguousarray(packed)
-        return self.step("repair", problem, (genes.T, rng, packed), (genes, problem, packed, rng))
+        if packed is None:
+            packed = np.zeros((len(problem.tensors), genes.shape[1]), dtype=bool)
+        functions.fit_tilings(self._facts(problem), changed, order, np.ascontiguousarray(packed).view(np.uint8))
+        return changed
 
     def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
         """Equal factors of a dimension have ascending levels."""
-        return self.step("canonical", problem, (genes.T,), (genes, problem, columns))
+        changed = np.array(genes, dtype=np.int64, order="C")
+        functions.ascending(self._facts(problem), changed)
+        return changed
+
+    def _facts(self, problem: Problem) -> Any:
+        return problem.remember((PrimeFactors._facts,), lambda: facts_of(problem, *self.factors(problem)))
 
     def factors(self, problem: Problem) -> tuple[Array, Array]:
         """(g,) dimension and (g,) prime of every gene, float64."""
@@ -131,3 +161,22 @@ class PrimeFactors(LoopTiling):
             return dims, primes.astype(np.float64)
 
         return problem.shared.remember((PrimeFactors.factors, *problem.sizes.values()), make)
+
+
+def _check(bounds: Array, problem: Problem) -> None:
+    """`DesignError` unless the bounds are whole numbers that multiply up to the sizes."""
+    sizes = np.array(list(problem.sizes.values()), dtype=np.float64)
+    products = bounds.prod(axis=0)
+    whole = ((bounds >= 1) & (bounds == np.floor(bounds))).all(axis=0)
+    wrong = ~whole | (products != sizes[:, None])
+    if not wrong.any():
+        return
+    dim, row = (int(i) for i in np.argwhere(wrong)[0])
+    name, size = problem.dims[dim], int(sizes[dim])
+    given = int(problem.loops.sizes[name])
+    padded = f" (padded from {given})" if given != size else ""
+    found = " * ".join(f"{bound:g}" for bound in bounds[:, dim, row])
+    raise DesignError(
+        f"design {row}: bounds of dimension '{name}' are {found} = {products[dim, row]:g}, "
+        f"expected whole numbers that multiply up to {size}{padded}"
+    )

@@ -24,6 +24,7 @@ Nothing depends on the budget but where the search ends: more is never worse.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import ClassVar, Literal
 
@@ -336,5 +337,5 @@ class _Run:
         """Classes (count,) that may hold something better than the best design: any rank is as likely as its half."""
         assert self.classes is not None
         ranking = self.classes.ranking
-        some = max(1, int(np.searchsorted(self.classes.least[ranking], self.best)))
+        some = max(1, bisect_left(ranking, self.best, key=self.classes.least.item))
         return ranking[(some ** self.rng.random(count)).astype(np.int64) - 1]

@@ -125,16 +125,8 @@ def add(a: Real, b: Real) -> Pair:
     return s, (a - (s - t)) + (b - t)
 
 
-def log_pair(x: Real) -> Pair:
-    """The logarithm of a normal number above 0, with some 65 bits: 2 (s + s^3 / 3 + ...) of s = (m - 1) / (m + 1)."""
-    k, m = exponent(x), mantissa(x)
-    if m < ROOT_HALF:
-        k, m = k - 1, 2.0 * m
-    f = m - 1.0
-    u, u_low = add(m, 1.0)
-    s = f / u
-    p, p_low = product(s, u)
-    s_low = (((f - p) - p_low) - s * u_low) / u
+def half_log(s: Real, s_low: Real) -> Pair:
+    """s + s^3 / 3 + s^5 / 5 .. = artanh s, |s| up to 0.17, which is half the logarithm of (1 + s) / (1 - s)."""
     z, z_low = product(s, s)
     z_low = z_low + 2.0 * s * s_low
     c, c_low = product(s, z)
@@ -145,7 +137,20 @@ def log_pair(x: Real) -> Pair:
     tail = 1.0 / 7.0 + z * (1.0 / 9.0 + z * (1.0 / 11.0 + z * (1.0 / 13.0 + z * (1.0 / 15.0 + z * tail))))
     rest = s * z * z * (0.2 + z * tail)
     total, lost = add(s, third)
-    low = lost + s_low + third_low + rest
+    return total, lost + s_low + third_low + rest
+
+
+def log_pair(x: Real) -> Pair:
+    """The logarithm of a normal number above 0, with some 65 bits: 2 artanh s of s = (m - 1) / (m + 1)."""
+    k, m = exponent(x), mantissa(x)
+    if m < ROOT_HALF:
+        k, m = k - 1, 2.0 * m
+    f = m - 1.0
+    u, u_low = add(m, 1.0)
+    s = f / u
+    p, p_low = product(s, u)
+    s_low = (((f - p) - p_low) - s * u_low) / u
+    total, low = half_log(s, s_low)
     top, lost = add(k * LN2_HIGH, 2.0 * total)
     return top, lost + (2.0 * low + k * LN2_LOW)
 

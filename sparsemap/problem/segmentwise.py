@@ -52,10 +52,19 @@ def _genes(segment: Segment, method: str, shape: tuple[int, ...], *given: Any) -
 
 
 def vary(space: Space, genomes: Genomes, name: str, rng: np.random.Generator) -> Genomes:
-    changed, part = genomes.copy(), space.slices[name]
-    genes = np.ascontiguousarray(changed[:, part].T)
-    changed[:, part] = _genes(space.segments[name], "vary", genes.shape, locked(genes), space.problem, rng).T
-    return changed
+    times = np.array([[other == name] for other in space.segments]) * np.ones(len(genomes), dtype=np.int64)
+    return varied(space, genomes, times, rng)
+
+
+def varied(space: Space, genomes: Genomes, times: Array, rng: np.random.Generator) -> Genomes:
+    by_gene = np.array(genomes.T, order="C")
+    for (name, segment), count in zip(space.segments.items(), times, strict=True):
+        part = by_gene[space.slices[name]]
+        for again in range(count.max(initial=0)):
+            (rows,) = (count > again).nonzero()
+            genes = part.take(rows, axis=1)
+            part[:, rows] = _genes(segment, "vary", genes.shape, locked(genes), space.problem, rng)
+    return np.ascontiguousarray(by_gene.T)
 
 
 def canonical(space: Space, genomes: Genomes, segments: Iterable[str] | None) -> Genomes:
@@ -97,10 +106,7 @@ def repaired(space: Space, genomes: Genomes, rng: np.random.Generator) -> Decode
         genes = by_gene[part]
         genes.flags.writeable = False  # what is changed in place would not be seen here
         changed_genes = _genes(segment, "repair", genes.shape, genes, space.problem, columns, rng)
-        changed = np.flatnonzero((changed_genes != genes).any(axis=0))
-        if changed.size:
+        if (changed_genes != genes).any():
             by_gene[part] = changed_genes
-            for key, column in _columns(space, segment, np.ascontiguousarray(genes[:, changed])).items():
-                columns[key] = columns[key].copy()  # what it was is the segment's
-                columns[key][..., changed] = column
+            columns.update(_columns(space, segment, genes))
     return Decoded(np.ascontiguousarray(by_gene.T), Designs(columns))

@@ -18,7 +18,6 @@ from .designs import Decoded, Designs
 from .problem import Problem
 
 if TYPE_CHECKING:
-    from ..pieces.contracts.genome import GenomeSteps
     from .classes import ScoredClasses
 
 
@@ -161,12 +160,6 @@ class Space:
         """Decimal logarithm of the number of genomes."""
         return float(np.log10((self.high - self.low + 1).astype(np.float64)).sum())
 
-    @cached_property
-    def steps(self) -> GenomeSteps | None:
-        """What does steps of all segments in one call; None: one segment after the other."""
-        segments = tuple(self.segments.values())
-        return segments[0].steps(segments, self.problem) if segments else None
-
     def sample(self, count: int, rng: np.random.Generator) -> Array:
         """Uniform random genomes, (count, G) int64."""
         _check_draw(rng, count)
@@ -175,8 +168,6 @@ class Space:
     def guess(self, count: int, rng: np.random.Generator) -> Array:
         """Random genomes as the segments would start a search with, (count, G) int64."""
         _check_draw(rng, count)
-        if self.steps is not None and (made := self.steps.guess(count, rng)) is not None:
-            return made
         from .segmentwise import guess
 
         return guess(self, count, rng)
@@ -200,8 +191,6 @@ class Space:
     def check(self, genomes: Array) -> Array:
         """Genomes, (B, G) or one (G,), as (B, G) int64; `EvaluationError` if the shape, the type or a value is wrong. All
         that takes genomes checks them so, `decoded` aside."""
-        if self.steps is not None and self.steps.holds(genomes):
-            return genomes
         genomes = np.asarray(genomes)
         genomes = genomes[None, :] if genomes.ndim == 1 else genomes
         right = genomes.shape[1:] == self.low.shape and genomes.dtype.kind in "iu"
@@ -213,14 +202,10 @@ class Space:
 
     def decode(self, genomes: Array) -> Designs:
         """(B, G) genomes -> designs."""
-        if self.steps is not None and (columns := self.steps.decode(genomes)) is not None:
-            return Designs(columns)
         return self.decoded(self.check(genomes))
 
     def decoded(self, genomes: Array) -> Designs:
         """The same of genomes that are known to be within bounds."""
-        if self.steps is not None and (found := self.steps.decode(genomes)) is not None:
-            return Designs(found)
         from .segmentwise import columns_of
 
         return Designs(columns_of(self, genomes))
@@ -252,14 +237,9 @@ class Space:
     def varied(self, genomes: Array, times: Array, rng: np.random.Generator) -> Array:
         """Genomes (n, G) after so many moves within each segment, `times` (segments, n) int64, one segment after the other."""
         _check_draw(rng)
-        if self.steps is not None and (varied := self.steps.vary(genomes, times, rng)) is not None:
-            return varied
-        changed = self.check(genomes).copy()
-        for name, count in zip(self.slices, times, strict=True):
-            for again in range(count.max(initial=0)):
-                rows = np.flatnonzero(count > again)
-                changed[rows] = self.vary(changed[rows], name, rng)
-        return changed
+        from .segmentwise import varied
+
+        return varied(self, self.check(genomes), times, rng)
 
     @cached_property
     def canonical_order(self) -> tuple[str, ...]:
@@ -273,8 +253,6 @@ class Space:
 
         `segments`: only the genes of these are rewritten.
         """
-        if self.steps is not None and segments is None and (names := self.steps.canonical(genomes)) is not None:
-            return names
         from .segmentwise import canonical
 
         return canonical(self, self.check(genomes), segments)
@@ -286,8 +264,6 @@ class Space:
     def repaired(self, genomes: Genomes, rng: np.random.Generator) -> Decoded:
         """Like `repair`, with the designs that the genomes then decode to."""
         _check_draw(rng)
-        if self.steps is not None and (changed := self.steps.repair(genomes, rng)) is not None:
-            return Decoded(changed, self.decoded(changed))
         from .segmentwise import repaired
 
         return repaired(self, self.check(genomes), rng)

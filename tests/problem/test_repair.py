@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sparsemap_plugins.encodings.steps import CompiledSteps
 from toy_problem import toy_problem
 
 from sparsemap import load_problem, search
@@ -29,18 +28,13 @@ def test_repaired_designs_are_those_of_the_repaired_genomes(workload, hardware):
 @pytest.mark.parametrize("searcher", ["sparsemap", "random"])
 def test_a_search_decodes_and_checks_little_more_than_it_evaluates(searcher, monkeypatch):
     problem, budget, decoded, checked = load_problem("mm3", "cloud", registry=REGISTRY), 2000, [], []
-    columns, check, whole = segmentwise._columns, Space.check, CompiledSteps.decode
+    columns, check = segmentwise._columns, Space.check
 
     def counted_columns(space, segment, genes):
         decoded.append(genes.shape[1] / len(space.segments))
         return columns(space, segment, genes)
 
-    def counted(self, genomes):
-        decoded.append(len(genomes))
-        return whole(self, genomes)
-
     monkeypatch.setattr(segmentwise, "_columns", counted_columns)
-    monkeypatch.setattr(CompiledSteps, "decode", counted)
     monkeypatch.setattr(Space, "check", lambda self, genomes: [checked.append(len(genomes)), check(self, genomes)][1])
     search(problem, budget, searcher=searcher)
     most = 1.5 if searcher == "random" else 6.0  # also decoded: what a bound rules out, and what a forecast leaves out

@@ -581,7 +581,6 @@ def test_a_piece_cannot_change_what_it_is_given(kind, name, method, path, monkey
     again = load_problem(*EVALUATED, cost_model="timeloop", registry=load())  # the other one knows what formats say
     with monkeypatch.context() as change:
         patched(change, type(piece), method, *path)
-        change.setattr("sparsemap_plugins.encodings.steps.compiled", None)  # which asks built-in segments nothing
         with pytest.raises(PluginError, match="read-only"):
             again.evaluator.score(again.evaluator.evaluate(genomes))
     after = again.evaluator.evaluate(genomes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
 import attrs
 import numpy as np
@@ -44,27 +44,6 @@ def neighbours(genes: Array, bounds: Genes, rng: np.random.Generator) -> Array:
     by = 1 + (rng.random(len(rows)) * (high - low)).astype(np.int64)
     changed[which, rows] = shifted(genes[which, rows], by, low, high)
     return changed
-
-
-class GenomeSteps(Protocol):
-    """What the segments of a space do one after the other, for whole genomes (n, G) in one call: the same genes, by the same
-    random numbers. None, where it cannot: then nothing has been drawn. It checks genes itself; nobody checks what it returns."""
-
-    def holds(self, genomes: Any) -> bool:
-        """Whether these are genomes (n, G) int64 within bounds, for sure."""
-        ...
-
-    def decode(self, genomes: Array) -> Mapping[str, Array] | None: ...
-
-    def vary(self, genomes: Array, times: Array, rng: np.random.Generator) -> Array | None:
-        """After so many moves of each segment, `times` (segments, n), one segment after the other."""
-        ...
-
-    def guess(self, count: int, rng: np.random.Generator) -> Array | None: ...
-
-    def repair(self, genomes: Array, rng: np.random.Generator) -> Array | None: ...
-
-    def canonical(self, genomes: Array) -> Array | None: ...
 
 
 @attrs.frozen(kw_only=True)
@@ -156,10 +135,6 @@ class Segment(Piece):
         `columns` is the decoded genome, batch last; where segments depend on each other, earlier ones are repaired.
         """
         return genes
-
-    def steps(self, segments: Sequence[Segment], problem: Problem) -> GenomeSteps | None:
-        """What does the steps of all these segments, of which it is the first, in fewer calls; None: each does its own."""
-        return None
 
     def settled(self, design: Design) -> Segment | None:
         """This segment without genes, which decodes to the columns of one design: a design file holds its table.

@@ -146,23 +146,6 @@ def test_huge_tiles_stay_small(words):
     assert occupancy.empty((40,)) == pytest.approx(0.5**40, rel=1e-9)
 
 
-def test_closed_form_equals_the_product(monkeypatch):
-    cases = []
-    rng = np.random.default_rng(5)
-    for _ in range(300):
-        words = int(10 ** rng.uniform(4, 9))
-        many = int(words * rng.random() ** 4) + 1
-        few = min(many, 1 + int(20 * words / many * rng.random()), 20_000)
-        if words - many - few > 256:
-            cases.append((words, many, few))
-    monkeypatch.setattr(hypergeometric, "FACTORS", 10**9)
-    products = [float(hypergeometric.none(*case)) for case in cases]
-    monkeypatch.setattr(hypergeometric, "FACTORS", 0)
-    closed = [float(hypergeometric.none(*case)) for case in cases]
-    assert closed == pytest.approx(products, rel=3e-15)
-    assert closed == [hypergeometric.none_many(n, [r], [m])[0] for n, r, m in cases]
-
-
 def test_scattered_occupancies_equal_consecutive_ones():
     occupancy = Uniform(density=0.2).occupancy((5000,))
     k = np.arange(1, 900)
@@ -217,14 +200,3 @@ def test_draw():
     assert drawn.shape == (7, 11) and drawn.dtype == bool and drawn.sum() == occupancy.nonzeros
     counts = sum(occupancy.draw(np.random.default_rng(seed)) for seed in range(2000))
     assert np.abs(counts / 2000 - occupancy.density).max() < 0.06
-
-
-def test_probabilities_of_arrays_are_those_of_single_ones_to_the_last_bit():
-    rng = np.random.default_rng(0)
-    total = rng.integers(1, 700, 2000)
-    marked, taken = ((total * rng.random(2000)).astype(np.int64) for _ in range(2))
-    few = np.flatnonzero(total - marked - taken < 256)  # beyond, arrays take the closed form
-    several = hypergeometric.none_many(total[few], marked[few], taken[few]).tolist()
-    assert several == [
-        float(hypergeometric.none(*map(int, row))) for row in zip(total[few], marked[few], taken[few], strict=True)
-    ]

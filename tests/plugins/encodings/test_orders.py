@@ -3,10 +3,22 @@ from itertools import permutations
 import numpy as np
 import pytest
 from encoding_problems import matmul, problem, product, space
-from sparsemap_plugins.encodings.plain_orders import decode_order, encode_order
+from sparsemap_plugins.encodings.inner import functions
 
 from sparsemap.errors import DesignError, SpecError
 from sparsemap.problem.designs import Designs
+
+
+def decode_order(codes, dims):
+    order = np.empty((len(codes), dims, codes.shape[1]), dtype=np.int8)
+    functions.orders_of(codes, order)
+    return order
+
+
+def encode_order(order):
+    codes = np.empty((len(order), order.shape[2]), dtype=np.int64)
+    functions.codes_of(np.ascontiguousarray(order), codes)
+    return codes
 
 
 def with_orders(table, sizes):

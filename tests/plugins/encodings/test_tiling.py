@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 from encoding_problems import matmul, problem
+from sparsemap_plugins.encodings.inner import functions
 from sparsemap_plugins.encodings.padding import next_composite, next_smooth
-from sparsemap_plugins.encodings.plain_tiling import filled_levels, staying
+from sparsemap_plugins.encodings.tile_figures import facts_of
 
 from sparsemap.errors import DesignError, SpecError
 from sparsemap.primes import prime_factors
@@ -95,9 +96,10 @@ def test_moves_fill_a_fan_out_and_let_a_tensor_stay():
     genes = rng.integers(1, len(made.mapping_levels) + 1, size=(18, 300))
     fan_out = next(i for i, level in enumerate(made.mapping_levels) if level.spatial)
     away, ways = rng.integers(1, len(made.mapping_levels) + 1, size=300), rng.random((3 + 18, 4 * 300))
-    filled = filled_levels(genes, fan_out, made, dims, primes, away, ways)
+    facts, every, filled, held = facts_of(made, dims, primes), np.arange(300), genes.copy(), genes.copy()
+    functions.fill_level(facts, filled, every, fan_out + 1, made.mapping_levels[fan_out].limit, away, ways)
     assert (2 ** (filled == fan_out + 1).sum(axis=0) == made.mapping_levels[fan_out].limit).all()
-    held = staying(genes, made, dims, rng.random((3, 300)))
+    functions.stay_some(facts, held, every, rng.random((3, 300)))
     moving = np.array([[dim in tensor.dims for dim in made.dims] for tensor in made.tensors])[:, dims]
     times = [i + 1 for i, level in enumerate(made.mapping_levels) if not level.spatial]
     left = [(held == level)[None] & moving[:, :, None] for level in times]

@@ -1,0 +1,78 @@
+"""What the blocks of bands hold together: sums of independent values, over values and their probabilities (`atoms.py`)."""
+
+from __future__ import annotations
+
+from sparsemap.inner.numbers import exp
+from sparsemap.inner.primitives import inf
+from sparsemap.inner.types import Real, Reals, Whole, Wholes, Wholes2
+
+__all__ = ["NEVER", "join", "place", "share_of"]
+
+NEVER = 1e-22
+"""A probability that counts as none."""
+
+
+def join(
+    states: Wholes, x: Wholes, p: Reals, draws: Wholes2, chance: Reals, blocks: Wholes, y: Wholes, q: Reals, last: Whole,
+    dense: Reals, ends: Wholes, out_x: Wholes, out_p: Reals,
+) -> Whole:  # fmt: skip
+    """One footprint more. With j kept blocks so far a band holds `x` with probability `p`, from `states[j]` to `states[j + 1]`.
+    The footprint then gets one of `draws` (j, 3): from the first number of blocks on, chances from the second place to the third;
+    so many blocks n hold `y` with probability `q`, from `blocks[n]` to `blocks[n + 1]`.
+
+    What is held then, by kept blocks or, with the `last` footprint, for all of them, goes to `out_x`, `out_p` up to `ends`.
+    Returns -1 if these are too short. Scratch: `dense`, zeros.
+    """
+    at = 0
+    for target in range(ends.shape[0]):
+        least, most = dense.shape[0], -1
+        for kept in range(states.shape[0] - 1):
+            for j in range(draws[kept, 1], draws[kept, 2]):
+                count = draws[kept, 0] + j - draws[kept, 1]
+                if last == 0 and kept + count != target:
+                    continue
+                for m in range(blocks[count], blocks[count + 1]):
+                    for i in range(states[kept], states[kept + 1]):
+                        value = x[i] + y[m]
+                        dense[value] += p[i] * (chance[j] * q[m])
+                        least = min(least, value)
+                        most = max(most, value)
+        if at + most - least + 1 > out_x.shape[0]:
+            return -1
+        for value in range(least, most + 1):
+            if dense[value] > NEVER:
+                out_x[at] = value
+                out_p[at] = dense[value]
+                at += 1
+            dense[value] = 0.0
+        ends[target] = at
+    return at
+
+
+def place(
+    x: Wholes, p: Reals, times: Whole, share: Real, step: Whole, first: Whole, size: Whole, out: Reals, after: Reals
+) -> None:
+    """Adds a share of the chances that a band holds `times` x to the nearest two places `step` apart, modulo `size`, from `first`
+    on in `out`; what goes to the second of them to `after`."""
+    for i in range(x.shape[0]):
+        held = x[i] * times
+        at = held // step
+        rest = held - at * step
+        chance = p[i] * share
+        part = rest / (1.0 * step)
+        out[first + (at & (size - 1))] += chance * (1.0 - part)
+        after[first + ((at + 1) & (size - 1))] += chance * part
+
+
+def share_of(whole: Reals, part: Reals) -> Real:
+    """The sum of e^part over that of e^whole, (n,) each; -1 where no number reaches so far."""
+    top = -inf
+    for i in range(whole.shape[0]):
+        top = max(top, whole[i])
+    if top == -inf:
+        return -1.0
+    over, under = 0.0, 0.0
+    for i in range(whole.shape[0]):
+        over += exp(part[i] - top)
+        under += exp(whole[i] - top)
+    return over / under

@@ -1,0 +1,217 @@
+"""Hypergeometric probabilities (sections 5.1 and 5.5): `total` words, of which `marked` are nonzero and `taken` are looked at.
+
+Logarithms, products and sums carry what rounding lost of them, so that results are within some units in the last place.
+"""
+
+from __future__ import annotations
+
+from sparsemap.inner.numbers import add, exp, exp_pair, half_log, log1p, log_pair, product
+from sparsemap.inner.primitives import whole
+from sparsemap.inner.types import Pair, Real, Reals, Whole, Wholes
+
+__all__ = ["none_many", "none_one", "none_real", "none_runs", "peak", "sampled_peak"]
+
+UNDERFLOW = -800.0
+"""e^-800 is 0 in double."""
+INVISIBLE = -40.0
+"""e^-40, 4e-18, leaves 1 as it is."""
+TERMS = 15
+"""Of the series of `excess`."""
+
+
+def log_left(a: Real, b: Real, m: Real) -> Pair:
+    """log(1 - m/b), a = b - m, to some 60 bits: it is log(a/b) = -2 artanh(m / (a+b))."""
+    u, u_low = add(a, b)
+    s = m / u
+    if s > 0.17:
+        high, low = log_pair(a)
+        other, other_low = log_pair(b)
+        top, lost = add(high, -other)
+        return top, lost + (low - other_low)
+    p, p_low = product(s, u)
+    half, half_low = half_log(s, (((m - p) - p_low) - s * u_low) / u)
+    return -2.0 * half, -2.0 * half_low
+
+
+def excess(b: Real, m: Real) -> Pair:
+    """m e(m/b), e(u) = 1 + (1-u) log(1-u) / u = sum u^j / (j (j+1)), without cancellation for small u."""
+    if m >= 0.1 * b:
+        high, low = log_left(b - m, b, m)
+        p, lost = product(b - m, high)
+        top, rest = add(m, p)
+        return top, rest + (lost + (b - m) * low)
+    series = 0.0
+    for j in range(TERMS, 0, -1):
+        series = series * (m / b) + 1.0 / (j * (j + 1.0))
+    return series * (m / b) * m, 0.0
+
+
+def none_far(left: Real, total: Real, marked: Real, taken: Real) -> Real:
+    """P(0) by the Euler-Maclaurin sum of log((N-M-i)/(N-i)) over i < m; `left` is N-M.
+
+    With a = N-M+1/2 and b = N+1/2 the integral is m (log(1-M/b) + e(m/b) - e(m/a)): no differences of large numbers. The
+    next terms are in 1/(a-m): their error is below 1e-19 where a-m >= 256.
+    """
+    a, b = left + 0.5, total + 0.5
+    high, low = log_left(a, b, marked)
+    p, lost = product(taken, high)
+    lost += taken * low
+    high, low = excess(b, taken)
+    other, other_low = excess(a, taken)
+    high, rest = add(high, -other)
+    lost += rest + (low - other_low)
+    top, rest = add(p, high)
+    lost += rest
+    first, second, third = 0.0, 0.0, 0.0
+    for i in range(4):
+        inverse = 1.0 / (a - taken if i == 0 else b - taken if i == 1 else a if i == 2 else b)
+        inverse = inverse if i == 0 or i == 3 else -inverse
+        square = inverse * inverse
+        first += inverse
+        second += inverse * square
+        third += inverse * square * square
+    top, rest = add(top, lost + (first / 24.0 - 7.0 * second / 2880.0 + 31.0 * third / 40320.0))
+    return exp_pair(top, rest)
+
+
+def ratio_times(high: Real, low: Real, over: Real, over_low: Real, under: Real, under_low: Real) -> Pair:
+    """(high + low) over / under, each with what rounding lost of it."""
+    q = over / under
+    p, lost = product(q, under)
+    q_low = (((over - p) - lost) + over_low - q * under_low) / under
+    p, lost = product(high, q)
+    return add(p, lost + (high * q_low + low * q))
+
+
+def none_near(left: Real, total: Real, count: Whole) -> Pair:
+    """The product of (N-M-i)/(N-i), `count` of them from i = 0 on; `left` is N-M, which need not be whole."""
+    high, low = 1.0, 0.0
+    for i in range(count):
+        high, low = ratio_times(high, low, left - i, 0.0, total - i, 0.0)
+    return high, low
+
+
+def none(total: Whole, marked: Whole, taken: Whole) -> Pair:
+    """P(0): the product of (N-M-i)/(N-i) over i < m; m is the smaller of the two, M the larger."""
+    few, many = min(marked, taken), max(marked, taken)
+    if few <= 0:
+        return 1.0, 0.0
+    if few > total - many or few * log1p(-many / (1.0 * total)) < UNDERFLOW:
+        return 0.0, 0.0
+    if few <= total - many - 256:
+        return none_far(1.0 * (total - many), 1.0 * total, 1.0 * many, 1.0 * few), 0.0
+    return none_near(1.0 * (total - many), 1.0 * total, few)
+
+
+def none_one(total: Whole, marked: Whole, taken: Whole) -> Real:
+    """P(0) of whole numbers up to 2^62."""
+    high, low = none(total, marked, taken)
+    return high + low
+
+
+def none_many(total: Wholes, marked: Wholes, taken: Wholes, out: Reals) -> None:
+    """P(0) of each of n, (n,)."""
+    for i in range(out.shape[0]):
+        out[i] = none_one(total[i], marked[i], taken[i])
+
+
+def none_runs(total: Wholes, marked: Wholes, first: Wholes, count: Wholes, out: Reals) -> None:
+    """P(0) of `first`, first + 1 .. taken words, `count` of them, run after run: a start, and its ratios (N-M-k)/(N-k)."""
+    at = 0
+    for i in range(total.shape[0]):
+        high, low = none(total[i], marked[i], first[i])
+        for k in range(first[i], first[i] + count[i]):
+            out[at] = high + low
+            at += 1
+            if total[i] - marked[i] <= k:
+                high, low = 0.0, 0.0
+            else:
+                high, low = ratio_times(high, low, 1.0 * (total[i] - marked[i] - k), 0.0, 1.0 * (total[i] - k), 0.0)
+
+
+def none_real(total: Reals, marked: Reals, taken: Reals, out: Reals) -> None:
+    """P(0) of each of n, where `taken` need not be whole: gamma functions for factorials; what is below e^-40 may be 0."""
+    for i in range(out.shape[0]):
+        few, many = min(marked[i], taken[i]), max(marked[i], taken[i])
+        left = total[i] - few - many
+        out[i] = 0.0 if few > 0.0 else 1.0
+        if few > 0.0 and left >= 0.0 and few * log1p(-many / total[i]) > INVISIBLE:
+            if left >= 64.0:
+                out[i] = none_far(total[i] - many, total[i], many, few)
+            else:
+                high, low = none_near(total[i] - taken[i], total[i], whole(marked[i]))
+                out[i] = high + low
+
+
+def times(a: Whole, b: Whole) -> Pair:
+    """a b, of whole numbers up to 2^62."""
+    x, y = 1.0 * a, 1.0 * b
+    p, lost = product(x, y)
+    return add(p, lost + (x * (b - whole(y)) + y * (a - whole(x))))
+
+
+def peak(total: Whole, marked: Whole, taken: Whole, k: Wholes, mode: Whole, low: Reals, p: Reals) -> None:
+    """P (n,) of consecutive k (n,), by ratios P(k+1)/P(k) = (r-k)(n-k) / ((k+1)(N-r-n+k+1)) from the one at place `mode`; they
+    add up to 1. Scratch: `low` (n,)."""
+    top, rest, none = 1.0, 0.0, total - marked - taken + 1
+    p[mode] = 1.0
+    low[mode] = 0.0
+    for i in range(mode, k.shape[0] - 1):
+        up, up_low = times(marked - k[i], taken - k[i])
+        down, down_low = times(k[i] + 1, k[i] + none)
+        top, rest = ratio_times(top, rest, up, up_low, down, down_low)
+        p[i + 1] = top
+        low[i + 1] = rest
+    top, rest = 1.0, 0.0
+    for i in range(mode - 1, -1, -1):
+        up, up_low = times(marked - k[i], taken - k[i])
+        down, down_low = times(k[i] + 1, k[i] + none)
+        top, rest = ratio_times(top, rest, down, down_low, up, up_low)
+        p[i] = top
+        low[i] = rest
+    share(p, low)
+
+
+def sampled_peak(
+    total: Whole, marked: Whole, taken: Whole, k: Wholes, mode: Whole, step: Whole, slope: Reals, p: Reals
+) -> None:
+    """The same of k at equal, odd steps s: log P(k+s) - log P(k) = s f(mid) + (s^3 - s)/24 f''(mid), f(k) = log(P(k+1) / P(k)).
+    Scratch: `slope` (n,)."""
+    last = k.shape[0] - 1
+    for i in range(last):
+        near = k[i] + (step - 1) // 2
+        # up - down, which are alike: (r+1)(n+1) - (k+1)(N+2)
+        high, high_low = times(marked + 1, taken + 1)
+        other, other_low = times(near + 1, total + 2)
+        down = (near + 1.0) * (near + (total - marked - taken + 1))
+        slope[i] = step * log1p(((high - other) + (high_low - other_low)) / down)
+    bend = (1.0 - 1.0 / (1.0 * step * step)) / 24.0
+    for i in range(last):
+        curve = slope[i - 1] - 2.0 * slope[i] + slope[i + 1] if i > 0 and i < last - 1 else 0.0
+        p[i] = slope[i] + bend * curve
+    for i in range(last):
+        slope[i] = p[i]
+    log = 0.0
+    for i in range(mode - 1, -1, -1):
+        log -= slope[i]
+        p[i] = exp(log)
+    p[mode] = 1.0
+    log = 0.0
+    for i in range(mode, last):
+        log += slope[i]
+        p[i + 1] = exp(log)
+    for i in range(last + 1):
+        slope[i] = 0.0
+    share(p, slope)
+
+
+def share(p: Reals, low: Reals) -> None:
+    """Divides p + low (n,) by the sum, in place."""
+    total, rest = 0.0, 0.0
+    for i in range(p.shape[0]):
+        total, lost = add(total, p[i])
+        rest += lost + low[i]
+    total, rest = add(total, rest)
+    for i in range(p.shape[0]):
+        high, lost = ratio_times(1.0, 0.0, p[i], low[i], total, rest)
+        p[i] = high + lost
