@@ -76,7 +76,14 @@ def compressed_tensors(problem: Problem, columns: Mapping[str, Array]) -> Array 
     if "formats" not in columns:
         return None
     compressed = problem.remember((compressed_tensors,), lambda: compressing(problem.candidates("format")))
-    return compressed[columns["formats"][:, -1]]
+    return per_tensor(compressed[columns["formats"][:, -1]], problem)
+
+
+def per_tensor(column: Array, problem: Problem) -> Array:
+    """(T, B) as given: inner loops do not look how long arrays of other segments are."""
+    if len(column) != len(problem.tensors):
+        raise ValueError(f"a column is of {len(column)} tensors, the workload has {len(problem.tensors)}")
+    return np.ascontiguousarray(column)
 
 
 def moving(problem: Problem) -> Array:

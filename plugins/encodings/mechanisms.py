@@ -15,7 +15,7 @@ from sparsemap.pieces.contracts import ALL_OPERANDS, Array, naming
 from sparsemap.problem.designs import Designs
 from sparsemap.problem.levels import Place
 
-from .choices import Candidate, Choices, candidates_of, compressed_tensors
+from .choices import Candidate, Choices, candidates_of, compressed_tensors, per_tensor
 from .inner import functions
 
 
@@ -82,11 +82,11 @@ class GateSkip(Choices):
         if compressed is None or not len(genes):
             return genes
         needs, owned, levels = problem.remember((GateSkip.repair, self), lambda: self._repairs(problem))
-        packed, decoded = np.ascontiguousarray(compressed).view(np.uint8), columns.get("decoded")
+        packed, decoded = compressed.view(np.uint8), columns.get("decoded")
         if decoded is None:
             decoded = np.full(packed.shape, len(problem.levels), dtype=np.int8)
         changed, where = np.array(self.built(genes, problem), order="C"), np.empty((2, genes.size), dtype=np.int64)
-        given = levels, packed, np.ascontiguousarray(decoded)
+        given = levels, packed, per_tensor(decoded.astype(np.int8, copy=False), problem)
         if count := functions.lacking(changed, needs, *given, where):
             functions.replace(changed, needs, owned, *given, where, count, rng.random(owned.shape[1] * count))
         return changed

@@ -140,7 +140,7 @@ class PrimeFactors(LoopTiling):
         packed = compressed_tensors(problem, columns)
         if packed is None:
             packed = np.zeros((len(problem.tensors), genes.shape[1]), dtype=bool)
-        functions.fit_tilings(self._facts(problem), changed, order, np.ascontiguousarray(packed).view(np.uint8))
+        functions.fit_tilings(self._facts(problem), changed, order, packed.view(np.uint8))
         return changed
 
     def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
