@@ -50,22 +50,21 @@ class BuildUnits(build_ext):
     """Merges the modules of each folder `inner` into one text, and compiles it (`sparsemap/inner`)."""
 
     def build_extension(self, ext: Extension) -> None:
-        if ext.name.endswith(".unit"):
-            sys.path.insert(0, str(HERE))
-            from Cython.Compiler.Main import compile as translate  # what a build asks for (`pyproject.toml`)
+        sys.path.insert(0, str(HERE))
+        from Cython.Compiler.Main import compile as translate  # what a build asks for (`pyproject.toml`)
 
-            from sparsemap.inner.merging import merged
+        from sparsemap.inner.merging import merged
 
-            text = Path(self.build_temp, ext.name + ".pyx")
-            text.parent.mkdir(parents=True, exist_ok=True)
-            text.write_text(merged(HERE / Path(ext.sources[0]).parent), "utf-8")
-            ext.sources = [str(text.with_suffix(".c"))]
-            if translate(str(text), full_module_name=ext.name, output_file=ext.sources[0]).num_errors:
-                raise RuntimeError(f"{ext.name}: Cython does not compile {text}")
-            written = Path(ext.sources[0]).read_text("utf-8")
-            loops = r"(?m)^static void (?=__pyx_f_\w+\((?!.*__pyx_obj))"  # those without records: see `primitives.py`
-            wide = re.sub(loops, "static WIDE void ", written)
-            Path(ext.sources[0]).write_text(wide, "utf-8")
+        text = Path(self.build_temp, ext.name + ".pyx")
+        text.parent.mkdir(parents=True, exist_ok=True)
+        text.write_text(merged(HERE / Path(ext.sources[0]).parent), "utf-8")
+        ext.sources = [str(text.with_suffix(".c"))]
+        if translate(str(text), full_module_name=ext.name, output_file=ext.sources[0]).num_errors:
+            raise RuntimeError(f"{ext.name}: Cython does not compile {text}")
+        written = Path(ext.sources[0]).read_text("utf-8")
+        loops = r"(?m)^static void (?=__pyx_f_\w+\((?!.*__pyx_obj))"  # those without records: see `primitives.py`
+        wide = re.sub(loops, "static WIDE void ", written)
+        Path(ext.sources[0]).write_text(wide, "utf-8")
         super().build_extension(ext)
 
 

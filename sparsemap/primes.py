@@ -62,7 +62,7 @@ class Divisors(NamedTuple):
     def of(cls, size: int) -> Divisors:
         numbers, exponents, powers = np.ones(1), np.zeros((0, 1), dtype=np.int64), []
         for prime, count in Counter(prime_factors(size)).items():
-            powers.append(float(prime) ** np.arange(count + 1))
+            powers.append(np.cumprod([1.0, *[float(prime)] * count]))
             exponents = np.vstack([exponents.repeat(count + 1, axis=1), np.tile(np.arange(count + 1), len(numbers))])
             numbers = np.outer(numbers, powers[-1]).ravel()
         order = numbers.argsort()

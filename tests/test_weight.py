@@ -22,7 +22,7 @@ print("\\n" + json.dumps({"files": sorted(filter(None, files)), "numpy": "numpy"
 @pytest.mark.parametrize(
     ("arguments", "limit", "numpy"),
     [
-        (["--help"], 3_300, False),
+        (["--help"], 3_500, False),
         (["search", "mm3", "cloud", "--budget", "300"], 17_900, True),
     ],
     ids=lambda value: " ".join(value[:3]) if isinstance(value, list) else "",

@@ -40,6 +40,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from sparsemap.inner.arrays import exp2s, log2, powers
 from sparsemap.pieces.contracts.base import Array
 from sparsemap.primes import divisors, largest_product
 
@@ -284,7 +285,7 @@ class LowerBound:
             if t == lay.output:
                 sums, kept_sums = accesses, left
             if t == lay.output and self.fewer_updates:
-                left = np.minimum(1.0 - (1.0 - self.actual / self.computes) ** shares[t], kept)
+                left = np.minimum(1.0 - powers(1.0 - self.actual / self.computes, shares[t]), kept)
                 sums, kept_sums = accesses * left * (1.0 - 1e-6), np.ones_like(kept)
             # one access may be lost to rounding per instance and action
             accesses = np.maximum(0.0, accesses * left * (1.0 - 1e-6) - 4.0 * instances)
@@ -302,7 +303,7 @@ class LowerBound:
         more: Array = np.full(shares.shape[1], np.inf)
         alike = bool(self.words.network and lay.S == 3 and lay.stored.all())
         alike = alike and not (lay.windowed[lay.output] or lay.holes[lay.output])
-        for copies in 2.0 ** np.arange(np.ceil(np.log2(instances)) if alike else 0.0, -1.0, -1.0):
+        for copies in exp2s(np.arange(math.ceil(log2(instances)) if alike else 0.0, -1.0, -1.0)):
             once = self.volumes[lay.output] * (min(copies, instances) if alike else instances)
             again = np.maximum(0.0, np.maximum(sums - once, 0.0) * kept_sums * (1.0 - 1e-6) - 4.0 * instances)
             pj = energy + again * get_sums

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from sparsemap.inner.arrays import exp2s, log2, log2s
 from sparsemap.pieces.contracts import box
 from sparsemap.pieces.contracts.base import Array
 
@@ -106,8 +107,8 @@ class LeastAccesses:
 
     def _chances(self, c: int) -> Array:
         if c not in self.chances:
-            most = int(8.0 * np.log2(max(1.0, self.volumes[c]))) + 1
-            self.chances[c] = self._there(c, 2.0 ** (np.arange(most) / 8.0))
+            most = int(8.0 * log2(max(1.0, self.volumes[c]))) + 1
+            self.chances[c] = self._there(c, exp2s(np.arange(most) / 8.0))
         return self.chances[c]
 
     def _there(self, c: int, words: Array) -> Array:
@@ -149,7 +150,7 @@ class LeastAccesses:
                 if self.meets_all[t][c]:
                     together = self.one_by_one[t] / np.maximum(1.0, words)
                     together = np.maximum(1.0, together if self.stay else np.minimum(together, stays))
-                    share = share * self.there_in_steps(c, np.log2(together))
+                    share = share * self.there_in_steps(c, log2s(together))
                 else:
                     share = share * self.densities[c]
             each = math.prod(self.densities[c] for c in action.leaders)
@@ -198,4 +199,4 @@ class LeastAccesses:
                 for rank in beside:
                     found += [len(rank), *(n for d, _ in rank for n in (d, 2 + dims.index(d)))]
                 tables.append(table)
-        return np.array(found), np.concatenate([np.zeros(0), *tables]), float(np.log2(self.one_by_one[t]))
+        return np.array(found), np.concatenate([np.zeros(0), *tables]), float(log2(self.one_by_one[t]))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sparsemap.inner.arrays import log2s
 from sparsemap.pieces.contracts.base import Array
 
 from .bound_tiles import FanoutShares, OuterTiles, TileGrid, delivered, possible
@@ -124,7 +125,7 @@ class InnerTiles:
             moves = lay.relevant[t] & (t in self.filtered)
             base = base + np.where(moves[:, None], 0.0, part.pj)
         x.tiles, x.possible, x.base, x.tier = self.tiles, self.possible.view(np.uint8), base, tier
-        x.log_extents = np.log2(self.extents)
+        x.log_extents = log2s(self.extents)
         x.rows, x.places, x.fits = shares.rows, shares.places, shares.fits.view(np.uint8)
         self._tell_units(x, shares)
         self._tell_tensors(x, ways, base.shape)
@@ -154,7 +155,7 @@ class InnerTiles:
             planes += [self.parts[t].bits, self.parts[t].child_pj]
             if t in self.filtered:
                 every, (plan, table, x.log_computes[i]) = self.every[t], self.accesses.plan(t, self.s)
-                planes += [self.parts[t].pj, every.pj, every.bits, every.child_pj, np.log2(self.moved(t))]
+                planes += [self.parts[t].pj, every.pj, every.bits, every.child_pj, log2s(self.moved(t))]
                 plans.append(plan)
                 tables.append(table)
         x.columns = np.empty((len(planes), *shape))
@@ -168,12 +169,15 @@ class InnerTiles:
     def _ways(self, t: int, shares: FanoutShares) -> Array:
         """(W, 2 + J) of a tensor: pJ of a bit to as many children as have the same words more than to one, how many others
         these are, and log2 of the most children along the dimensions of its filters."""
-        times, dims = (2.0**shares.steps)[~self.layout.relevant[t]].prod(axis=0), self.accesses.judged(t, self.s)
+        times, dims = (
+            np.ldexp(1.0, shares.steps)[~self.layout.relevant[t]].prod(axis=0),
+            self.accesses.judged(t, self.s),
+        )
         wires = self.words.wires_pj(self.s, np.array([1.0, *times]))
         more = (
             np.maximum(0.0, wires[1:] - wires[0]) / float(self.links.chip.word_bits[self.s]) if len(wires) > 1 else 0.0
         )
-        logs = np.log2(shares.most[dims if t in self.filtered else []])
+        logs = log2s(shares.most[dims if t in self.filtered else []])
         return np.vstack([np.broadcast_to(more, times.shape), times - 1.0, logs]).T.copy()
 
     def _tell_units(self, x: Any, shares: FanoutShares) -> None:
@@ -185,17 +189,17 @@ class InnerTiles:
         if not units:
             return
         x.widths, x.sizes = units.widths.ravel(), np.array(units.widths.shape, dtype=np.float64)
-        x.logs, x.each = np.floor(np.log2(self.extents * (1.0 + 1e-12))), shares.steps.T.astype(np.float64)
+        x.logs, x.each = np.floor(log2s(self.extents * (1.0 + 1e-12))), shares.steps.T.astype(np.float64)
         if not units.operands:
             return
-        parts, same = [], 2.0**shares.steps
+        parts, same = [], np.ldexp(1.0, shares.steps)
         for t in units.operands:
             moves = self.layout.relevant[t]
             most = np.minimum(shares.most[moves].prod(axis=0), shares.children / same[~moves].prod(axis=0))
-            parts.append(np.log2(most))
+            parts.append(log2s(most))
         x.told_alone, x.told = units.told_alone.ravel(), units.told.ravel()
         x.told_sizes = np.array(units.told.shape, dtype=np.float64)
-        x.log_words, x.cut = np.log2([self.volumes[t] for t in units.operands]), np.array(parts).T.copy()
+        x.log_words, x.cut = log2s(np.array([self.volumes[t] for t in units.operands])), np.array(parts).T.copy()
 
 
 def _distinct(ways: Array) -> tuple[Array, Array, Array]:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sparsemap.inner.arrays import expm1s, log1p
 from sparsemap.pieces.contracts.base import Array
 
 from .bound_filters import LeastAccesses
@@ -113,7 +114,7 @@ class LeastLinks:
         then, or all."""
         words, density, volume = self.words, min(1.0, self.accesses.densities[t]), self.words.once[t]
         visits = moved / volume
-        some = -np.expm1(np.log1p(-density) / visits) if density < 1.0 else np.ones_like(visits)
+        some = -expm1s(log1p(-density) / visits) if density < 1.0 else np.ones_like(visits)
         nonzero = moved * (1.0 - (1.0 - some) * density / (visits * some)) if density > 0.0 else 0.0 * moved
         found = []
         for count, back, bits in ((nonzero, nonzero - volume * density, told), (moved, moved - volume, None)):

@@ -15,6 +15,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from sparsemap.inner.arrays import log2
 from sparsemap.pieces.contracts import box
 from sparsemap.pieces.contracts.base import Array, Rows
 from sparsemap.primes import divisors, prime_factors
@@ -94,9 +95,9 @@ class TileGrid:
         """Ways to share a fan-out of at most `limit` children, for the `tiles` (n,) that they might hold together: where one of
         them `fits` (N,)."""
         for wide in itertools.count(1):  # bits
-            steps = [np.arange(int(np.log2(min(limit, size))) // wide + 1) for size in self.layout.sizes]
+            steps = [np.arange(int(log2(min(limit, size))) // wide + 1) for size in self.layout.sizes]
             ways = np.stack(np.meshgrid(*steps, indexing="ij")).reshape(len(steps), -1)
-            ways = ways[:, wide * ways.sum(axis=0) <= np.log2(limit) + 1e-9]
+            ways = ways[:, wide * ways.sum(axis=0) <= log2(limit) + 1e-9]
             if (ways.shape[1] <= MOST_WAYS and ways.shape[1] * len(tiles) <= MOST_MARKS) or ways.shape[1] == 1:
                 break
         places, largest, first = [], [], np.cumsum([0, *map(len, steps[:-1])])
@@ -105,7 +106,7 @@ class TileGrid:
             steps, self.options, np.unravel_index(tiles, self.shape), ways, strides, strict=True
         ):
             ways_of = np.where(option[:, None] % option == 0.0, option, 1.0)
-            most = [np.where(ways_of < 2.0 ** (wide * (e + 1)), ways_of, 1.0).max(axis=1) for e in step]
+            most = [np.where(ways_of < math.ldexp(1.0, int(wide * (e + 1))), ways_of, 1.0).max(axis=1) for e in step]
             places += [(np.searchsorted(option, option / each) * stride)[tile] for each in most]
             largest.append(np.array([each.max() for each in most])[way])
         count = np.array(largest)

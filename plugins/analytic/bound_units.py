@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import attrs
 import numpy as np
 
+from sparsemap.inner.arrays import exp2s, log2, log2s
 from sparsemap.pieces.contracts.base import Array
 
 from .inner import functions
@@ -50,11 +51,11 @@ class LeastUnits:
     ) -> LeastUnits:
         """`splits` (D, n) of the fan-out, `reads` (T', n) of the operands, the share `kept` (T', n) of them at least, and the
         pJ `more` (n,) that each way costs than what is charged."""
-        sizes = [int(np.log2(n)) + 1 for n in splits.max(axis=1)]
+        sizes = [int(log2(n)) + 1 for n in splits.max(axis=1)]
         widths: Array = np.zeros((1,) * len(sizes))
         if math.prod(sizes) <= MOST_WIDTHS:
             widths = np.full(sizes, np.inf)
-            np.minimum.at(widths, tuple(np.log2(splits).astype(np.intp)), more)
+            np.minimum.at(widths, tuple(log2s(splits).astype(np.intp)), more)
             for axis in range(len(sizes)):
                 widths = np.minimum.accumulate(widths, axis)
         operands, known = tuple(words.layout.operands), words.known.options.filter_metadata
@@ -73,8 +74,8 @@ def _told(words: LeastWords, accesses: LeastAccesses, rows: Array) -> Array:
     price = float(words.chip.energy_pj["metadata_read"][level]) / float(words.chip.metadata_width[level]) / cluster
     told, there = list[Array](), list[Array]()
     for t in lay.operands:
-        sizes = np.arange(1 + int(STEPS * np.log2(words.volumes[t]))) / STEPS
-        bits = words.told_bits(t, 2.0**sizes) * words.density[t]
+        sizes = np.arange(1 + int(STEPS * log2(words.volumes[t]))) / STEPS
+        bits = words.told_bits(t, exp2s(sizes)) * words.density[t]
         zeros = (1.0 - words.density[t]) * float(words.chip.energy_pj["read"][level]) / cluster
         strided = any(c > 1 for rank in lay.ranks[t] for _, c in rank)  # parts of a tile may have even fewer words
         told.append(np.minimum(bits * price, zeros) * (0.0 if strided else 1.0))

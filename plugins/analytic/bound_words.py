@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sparsemap.inner.arrays import log2, log2s
 from sparsemap.pieces.contracts import box
 from sparsemap.pieces.contracts.base import Array
 
@@ -136,4 +137,4 @@ class LeastWords:
 def code_bits(entropy: Array) -> Array:
     """Mean length of a one-to-one code, at least."""
     entropy = np.maximum(entropy, 0.0)
-    return np.maximum(0.0, entropy - np.log2(1.0 + entropy) - math.log2(math.e))
+    return np.maximum(0.0, entropy - log2s(1.0 + entropy) - log2(math.e))

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import attrs
 
 from sparsemap.errors import SpecError
+from sparsemap.inner.arrays import exp, log
 from sparsemap.pieces.contracts import Technology, unit
 from sparsemap.problem.levels import Level
 from sparsemap.spec.units import bandwidth_words_per_cycle
@@ -124,12 +125,12 @@ class MemoryTable:
 
     def by_capacity(self, column: Sequence[float], capacity_bits: float | None) -> float:
         """A column at the node of the table, interpolated log-log; above the table, and for None (unlimited), the last row."""
-        log_kib = [math.log(kib) for kib in self.capacity_kib]
-        wanted = log_kib[-1] if capacity_bits is None else math.log(max(capacity_bits, 1) / KIB_BITS)
+        log_kib = [log(kib) for kib in self.capacity_kib]
+        wanted = log_kib[-1] if capacity_bits is None else log(max(capacity_bits, 1) / KIB_BITS)
         wanted = min(wanted, log_kib[-1])
         if not self.extrapolate_down:
             wanted = max(wanted, log_kib[0])
-        return math.exp(_on_line(wanted, log_kib, [math.log(value) for value in column]))
+        return exp(_on_line(wanted, log_kib, [log(value) for value in column]))
 
     def pj_per_bit(self, capacity_bits: float | None, write: bool, factor: float) -> float:
         """The cheapest of all rows from a capacity on is what that capacity costs, times a factor: where a larger array needs

@@ -18,6 +18,7 @@ import attrs
 import numpy as np
 
 from sparsemap import DensityModel, Occupancy
+from sparsemap.inner.arrays import powers
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 
 from .common import expanded, refused
@@ -94,7 +95,7 @@ class BlockOccupancy(Occupancy):
         touched, inner = self._touched(fiber), self._touched(position)
         alike = math.prod(max(1, b // f) for b, f in zip(self.block, fiber, strict=True))
         j, p = self.blocks.distribution((touched,))
-        chance = np.diff(np.minimum(np.cumsum(p), 1.0) ** max(1.0, fibers / alike), prepend=0.0)
+        chance = np.diff(powers(np.minimum(np.cumsum(p), 1.0), max(1.0, fibers / alike)), prepend=0.0)
         filled = 1.0 - none_many(touched, min(inner, touched), j)
         return float(chance @ filled) * volume(fiber) / volume(position)
 

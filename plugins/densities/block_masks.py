@@ -19,6 +19,7 @@ import numpy as np
 
 from sparsemap import DensityModel, Occupancy
 from sparsemap.errors import SpecError
+from sparsemap.inner.arrays import power
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 
 from .atoms import repeated
@@ -83,7 +84,7 @@ class BalancedOccupancy(Occupancy):
 
     def empty(self, tile: tuple[int, ...]) -> float:
         lines, places = self._touched(tile)
-        return float(none(self.places, self.kept, places)) ** lines
+        return power(float(none(self.places, self.kept, places)), lines)
 
     def empty_within(self, sub_tile: tuple[int, ...], tile: tuple[int, ...], k: Nonzeros) -> Array:
         """P(part empty | j blocks) = P(j blocks, none of them in the part) / P(j blocks)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sparsemap.inner.arrays import logs
 from sparsemap.pieces.contracts.base import Array
 
 from .band_sums import Full, fullest
@@ -43,7 +44,7 @@ class FullestTiles(CrispBands):
         """(strips,) logarithm of the number of those whose tiles may hold most nonzeros."""
         weights, most, *_ = self._weights(columns, sub)
         with np.errstate(divide="ignore"):
-            return np.log(np.where(most == most.max(), weight * weights, 0.0))
+            return logs(np.where(most == most.max(), weight * weights, 0.0))
 
     @remembered
     def _full_strips(self, columns: Widths, sub: Widths, height: int, inner: int) -> Array:
@@ -52,7 +53,7 @@ class FullestTiles(CrispBands):
         kinds, at = self._filled_strips(columns, sub, inner > 0)
         chances = [kind.chance(height, inner) if kind else 0.0 for kind in kinds]
         with np.errstate(divide="ignore"):
-            found: Array = np.log(chances)[at]
+            found: Array = logs(np.array(chances))[at]
         return found - self._full_strips_finite(columns, sub, 1 if self._whole(columns) else height) if inner else found
 
     @remembered

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sparsemap.inner.arrays import power
 from sparsemap.pieces.contracts.base import Array
 
 from .atoms import repeated
@@ -215,7 +216,7 @@ class CrispSums(FullestTiles):
             classes, chance = strip.inside.given(inner) if inner else strip.whole, 0.0
             if inner and classes.apart is not None:
                 classes, one = classes.apart
-                chance = weight * one**inner
+                chance = weight * power(one, inner)
                 shares[at, strip.whole] = shares.get((at, strip.whole), 0.0) + chance
             shares[at, classes] = shares.get((at, classes), 0.0) + weight - chance
         return [(at, one, share, one.partial, one.certain) for (at, one), share in shares.items()]

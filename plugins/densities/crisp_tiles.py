@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from sparsemap.inner.arrays import power
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 
 from .common import chosen, expanded, remembered
@@ -61,7 +62,7 @@ class CrispOccupancy(CrispSums):
         for band, strip in self._positions(cut, cut):
             chance = 1.0
             for height, inner, count in band.touched:
-                chance *= self._chance(strip.inside, height, inner, 0) ** count
+                chance *= power(self._chance(strip.inside, height, inner, 0), count)
             weight = band.weight * strip.weight
             found, total = found + weight * chance, total + weight
         return found / total

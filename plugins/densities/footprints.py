@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import attrs
 import numpy as np
 
+from sparsemap.inner.arrays import power, powers
 from sparsemap.pieces.contracts.base import Array
 
 from .atoms import Atoms, added
@@ -61,8 +62,8 @@ class Footprint:
     def full(self, height: int, inner: int) -> float:
         """Probability that a kept block of so many rows holds all that it can, with the sub-tile empty in `inner` of them."""
         outside, inside = self.fullest
-        rows: float = outside ** (height - inner)
-        return rows * inside**inner if inner else rows
+        rows: float = power(outside, height - inner)
+        return rows * power(inside, inner) if inner else rows
 
     @cached_property
     def fullest(self) -> tuple[float, float]:
@@ -73,14 +74,14 @@ class Footprint:
     @lru_cache(1 << 12)  # noqa: B019 (of few footprints)
     def powers(self, inner: int, count: int) -> Array:
         """(count + 1,) probability that the sub-tile is empty in `inner` rows of 0, 1, .. kept blocks, without `partial`."""
-        return np.power(self.empty, inner * np.arange(count + 1))
+        return powers(self.empty, inner * np.arange(count + 1))
 
     @lru_cache(1 << 12)  # noqa: B019 (of few footprints)
     def blocks(self, height: int, inner: int, count: int) -> list[Atoms]:
         """Occupancies of 0, 1, .. count kept blocks of so many rows; in `inner` of them the sub-tile is empty, or the
         probability is lost."""
         x, p = added(_rows(self.partial, height - inner), _rows(self.partial_empty, inner))
-        one = x + self.fixed * height, p * self.empty**inner
+        one = x + self.fixed * height, p * power(self.empty, inner)
         return list(accumulate([one] * count, added, initial=(np.zeros(1, np.int64), np.ones(1))))
 
 
@@ -137,11 +138,11 @@ class BandClasses(tuple[tuple[Footprint, int], ...]):
 
     def given(self, inner: int) -> BandClasses:
         """The same for `inner` rows with a sub-tile: where it is empty once in 1e18 times, it never is."""
-        if self.rarest**inner > 1e-18:
+        if power(self.rarest, inner) > 1e-18:
             return self
         some = Counter[Footprint]()
         for footprint, count in self:
-            some[footprint if footprint.chance**inner > 1e-18 else NEVER] += count
+            some[footprint if power(footprint.chance, inner) > 1e-18 else NEVER] += count
         return _rarest_first(some)
 
 
@@ -379,7 +380,7 @@ def _footprint(groups: tuple[tuple[int, ...], ...], n: int) -> Footprint:
         ways = comb(width, nonzeros)
         if inside == width:
             fixed += count * nonzeros
-            empty *= (comb(width - taken, nonzeros) / ways) ** count
+            empty *= power(comb(width - taken, nonzeros) / ways, count)
             continue
         free = [comb(width - inside, nonzeros - x) / ways for x in range(min(inside, nonzeros) + 1)]
         partial += [tuple(f * comb(inside, x) for x, f in enumerate(free))] * count

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from sparsemap.inner.arrays import power
+
 from .footprints import NEVER, Footprint
 
 Classes = tuple[tuple[Footprint, int], ...]
@@ -29,10 +31,10 @@ class Filled(NamedTuple):
         """Probability of that in a band of so many rows, with the sub-tile empty in `inner` of them."""
         chance = 1.0
         for level in filter(None, self.sure):
-            chance = chance * math.prod([footprint.full(height, inner) ** count for footprint, count in level])
+            chance = chance * math.prod([power(footprint.full(height, inner), count) for footprint, count in level])
         last = [(footprint.full(height, inner), count) for footprint, count in self.last]
         if len(last) < 2:
-            return chance * (last[0][0] ** self.left * self.share if last else self.share)
+            return chance * (power(last[0][0], self.left) * self.share if last else self.share)
         return chance * self._some(last, self.left, 1)
 
     def _some(self, rest: list[tuple[float, int]], left: int, product: int) -> float:
@@ -41,7 +43,7 @@ class Filled(NamedTuple):
             return product / self.ways
         (full, count), *others = rest
         shares = range(max(0, left - sum(more for _, more in others)), min(count, left) + 1)
-        return sum(full**k * self._some(others, left - k, product * math.comb(count, k)) for k in shares)
+        return sum(power(full, k) * self._some(others, left - k, product * math.comb(count, k)) for k in shares)
 
 
 def heaviest(classes: Classes, keep: int) -> int:

@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 
 from sparsemap import DensityModel, Occupancy
+from sparsemap.inner.arrays import log, log1ps, log2s, logs
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 
 from .hypergeometric import none, none_many, none_real, none_runs, table
@@ -91,7 +92,7 @@ class UniformOccupancy(Occupancy):
         n, k = volumes(tiles).astype(np.float64), np.asarray(k, dtype=np.float64)
         inside = (k > 0.0) & (k < n)
         n, k = np.where(inside, n, 2.0), np.where(inside, k, 1.0)
-        bits = k * np.log2(n / k) - ((n - k) * np.log1p(-k / n) + 0.5 * np.log(8.0 * k * (n - k) / n)) / np.log(2.0)
+        bits = k * log2s(n / k) - ((n - k) * log1ps(-k / n) + 0.5 * logs(8.0 * k * (n - k) / n)) / log(2.0)
         return np.where(inside, np.maximum(bits, 0.0), 0.0)
 
     def draw(self, rng: np.random.Generator) -> Array:

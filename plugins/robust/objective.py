@@ -16,6 +16,7 @@ import numpy as np
 
 from sparsemap import Objective, SpecError
 from sparsemap.errors import Mistake
+from sparsemap.inner.arrays import exps, logs
 from sparsemap.pieces.contracts import Array
 from sparsemap.problem.evaluation import Evaluation
 from sparsemap.problem.problem import Problem
@@ -178,7 +179,7 @@ class RobustlyScored(Robust):
             return np.where(fits, weights * scores, -np.inf).max(axis=0)
         left = (weights * fits).sum(axis=0)
         if self.reduce == "geomean":
-            return np.exp((weights * np.log(np.where(fits, scores, 1.0))).sum(axis=0) / left)
+            return exps((weights * logs(np.where(fits, scores, 1.0))).sum(axis=0) / left)
         scale = np.where(fits.all(axis=0), 1.0, weights.sum() / left)
         total = np.zeros(len(evaluation))
         for weight, score, fit in zip(weights, scores, fits, strict=True):  # one by one, as for a single design

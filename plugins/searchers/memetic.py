@@ -32,6 +32,7 @@ import attrs
 import numpy as np
 
 from sparsemap import Budget, Space
+from sparsemap.inner.arrays import powers
 from sparsemap.pieces.boundary import locked, picked, survivors
 from sparsemap.pieces.contracts import (
     Array,
@@ -338,4 +339,4 @@ class _Run:
         assert self.classes is not None
         ranking = self.classes.ranking
         some = max(1, bisect_left(ranking, self.best, key=self.classes.least.item))
-        return ranking[(some ** self.rng.random(count)).astype(np.int64) - 1]
+        return ranking[powers(some, self.rng.random(count)).astype(np.int64) - 1]

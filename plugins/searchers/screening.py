@@ -15,7 +15,7 @@ from itertools import product
 import numpy as np
 
 from sparsemap import Space
-from sparsemap.inner.arrays import exps, logs
+from sparsemap.inner.arrays import exps, log, logs
 from sparsemap.pieces.contracts import Array, Genomes, Rows, Scored
 
 from .forecast import likeness, reduced
@@ -87,7 +87,7 @@ def likeliest(places: Array, genes: Array, scores: Array) -> tuple[Array, float]
         for noise in NOISES:
             given = np.concatenate([kernel[:known, :known] + noise * np.eye(known), scores[None]])
             rows = reduced(given)
-            spread = math.log(max(float((rows[-1] ** 2).sum()) / known, 1e-300))
+            spread = log(max(float((rows[-1] ** 2).sum()) / known, 1e-300))
             unlikely = round(known / 2 * spread + float(logs(np.diagonal(rows)).sum()), DIGITS)
             found.append((unlikely, kernel, noise))
     _, kernel, noise = min(found, key=lambda one: one[0])

@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 import attrs
 
 from sparsemap.errors import Mistake, SpecError, nearest, unknown
+from sparsemap.inner.arrays import expm1, log1p
 from sparsemap.pieces.contracts import DensityModel, Loops, Shape, Tensor, Workload, box, naming
 from sparsemap.spec.structuring import Reader, collecting, join
 
@@ -141,7 +142,7 @@ class EinsumWorkload(Workload):
                 mask *= density
             else:
                 nonzero *= density
-        density = mask if nonzero >= 1 else mask * -math.expm1(products * math.log1p(-nonzero))
+        density = mask if nonzero >= 1 else mask * -expm1(products * log1p(-nonzero))
         table = spread(1.0 if density > DENSE else density)
         return registry.build("density", table, "", f"density.{einsum.output.name}")
 

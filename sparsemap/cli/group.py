@@ -38,6 +38,27 @@ MODULES = {
 """The built-in verbs by their module in this folder."""
 
 
+_TITLES = {
+    "Search": "search run design",
+    "Read results": "explain report compare plot verify show export",
+    "Describe workloads and hardware": "list check init import",
+    "More": "silicon paper plugins new-plugin extra",
+}
+GROUPS = {title: tuple(verbs.split()) for title, verbs in _TITLES.items()}
+"""The verbs of SparseMap, as help lists them. Its other verbs are below `extra`, those of other plugins behind them."""
+RENAMED = {
+    "diff": "compare", "describe": "list", "evaluate": "show", "import-model": "import", "import-problem": "import",
+    "import-timeloop": "import",
+}  # fmt: skip
+"""Verbs of earlier releases, which work for one more, by the verb that does their work now."""
+USUAL = frozenset(verb for verbs in GROUPS.values() for verb in verbs)
+
+
+def moved(verb: str) -> str:
+    """What a verb of an earlier release is called now."""
+    return RENAMED.get(verb, f"extra {verb}")
+
+
 class Verbs(click.Group):
     """The verbs. Those of a module are imported when one of them is asked for, or to list them all; so are those of
     plugins, after the built-in ones."""
@@ -63,15 +84,11 @@ class Verbs(click.Group):
             self._add_plugin_verbs()
         except SparseMapError as error:
             click.echo(f"verbs of plugins are not listed: {error}", err=True)
-        from .verbs import GROUPS, USUAL
-
         usual = [verb for verbs in GROUPS.values() for verb in verbs if verb in self.commands]
         return [*usual, *sorted(self.commands.keys() - self._built_in - USUAL)]
 
     def extras(self, ctx: click.Context) -> list[str]:
         """Verbs below `extra`."""
-        from .verbs import RENAMED, USUAL
-
         self.list_commands(ctx)
         return sorted(self._built_in - USUAL - RENAMED.keys())
 
@@ -81,8 +98,6 @@ class Verbs(click.Group):
         return list(self.commands.values())
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from .verbs import GROUPS, USUAL
-
         listed = self.list_commands(ctx)
         others = {"From plugins": tuple(verb for verb in listed if verb not in USUAL)}
         room = formatter.width - 6 - max(map(len, listed))
@@ -94,8 +109,6 @@ class Verbs(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args and not args[0].startswith("-"):
-            from .verbs import USUAL, moved
-
             if self.get_command(ctx, args[0]) is None:
                 ctx.fail(unknown("command", args[0], [*self.list_commands(ctx), *self.extras(ctx)]))
             if args[0] in self._built_in - USUAL:

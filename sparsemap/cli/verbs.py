@@ -1,4 +1,4 @@
-"""Which verbs there are: the groups of the help page, verbs below `extra`, and the names of earlier releases."""
+"""Verbs that lead to others, `extra` and `import`, and `init`."""
 
 from __future__ import annotations
 
@@ -9,26 +9,8 @@ from typing import Any
 import click
 
 from ..errors import SearchError, listed
+from ..pieces import defaults
 from .help_texts import names_with_texts
-
-GROUPS = {
-    "Search": ("search", "run", "design"),
-    "Read results": ("explain", "report", "compare", "plot", "verify", "show", "export"),
-    "Describe workloads and hardware": ("list", "check", "init", "import"),
-    "More": ("silicon", "paper", "plugins", "new-plugin", "extra"),
-}
-"""The verbs of SparseMap, as help lists them. Its other verbs are below `extra`, those of other plugins behind them."""
-RENAMED = {
-    "diff": "compare", "describe": "list", "evaluate": "show", "import-model": "import", "import-problem": "import",
-    "import-timeloop": "import",
-}  # fmt: skip
-"""Verbs of earlier releases, which work for one more, by the verb that does their work now."""
-USUAL = frozenset(verb for verbs in GROUPS.values() for verb in verbs)
-
-
-def moved(verb: str) -> str:
-    """What a verb of an earlier release is called now."""
-    return RENAMED.get(verb, f"extra {verb}")
 
 
 class Extra(click.Group):
@@ -83,8 +65,8 @@ def import_(ctx: click.Context, words: tuple[str, ...]) -> None:
 
 @click.command()
 @click.argument("folder", default=".", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--workload", default="mm3", show_default=True, help="Which workload to start from.")
-@click.option("--hardware", default="mobile", show_default=True, help="Which hardware to start from.")
+@click.option("--workload", default=defaults.START[0], show_default=True, help="Which workload to start from.")
+@click.option("--hardware", default=defaults.START[1], show_default=True, help="Which hardware to start from.")
 def init(folder: Path, workload: str, hardware: str) -> None:
     """Write a workload and a hardware to start from.
 

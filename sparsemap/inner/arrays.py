@@ -23,13 +23,69 @@ def logs(x: Array) -> Array:
     return _of(UNIT.logs, x)
 
 
-def powers(x: Array, y: float) -> Array:
-    """x^y of x from 0 on."""
-    return _of(UNIT.powers, x, y)
-
-
-def _of(function: Callable[..., None], x: Array, *others: Any) -> Array:
-    given = np.ascontiguousarray(x, dtype=np.float64)
-    found = np.empty_like(given)
-    function(given.reshape(-1), *others, found.reshape(-1))
+def powers(x: Array | float, y: Array | float) -> Array:
+    """x^y of x from 0 on; both are broadcast."""
+    x, y = np.broadcast_arrays(np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64))
+    found = np.empty(x.shape)
+    UNIT.powers(np.ascontiguousarray(x).reshape(-1), np.ascontiguousarray(y).reshape(-1), found.reshape(-1))
     return found
+
+
+def power(x: float, y: float) -> float:
+    """x^y of one number from 0 on."""
+    found: float = UNIT.one_power(x, y)
+    return found
+
+
+def exp(x: float) -> float:
+    """e^x of one number, as are the functions below."""
+    return _one(UNIT.exps, x)
+
+
+def log(x: float) -> float:
+    return _one(UNIT.logs, x)
+
+
+def log2(x: float) -> float:
+    return _one(UNIT.log2s, x)
+
+
+def log1p(x: float) -> float:
+    return _one(UNIT.log1ps, x)
+
+
+def expm1(x: float) -> float:
+    return _one(UNIT.expm1s, x)
+
+
+def exp2s(x: Array) -> Array:
+    """2^x, |x| below 1000; exact for whole numbers."""
+    return _of(UNIT.exp2s, x)
+
+
+def log2s(x: Array) -> Array:
+    """Logarithms to the base 2; exact for powers of two."""
+    return _of(UNIT.log2s, x)
+
+
+def log1ps(x: Array) -> Array:
+    """log(1 + x)."""
+    return _of(UNIT.log1ps, x)
+
+
+def expm1s(x: Array) -> Array:
+    """e^x - 1."""
+    return _of(UNIT.expm1s, x)
+
+
+def _of(function: Callable[..., None], x: Array) -> Array:
+    given = np.asarray(x, dtype=np.float64)
+    found = np.empty(given.shape)
+    function(np.ascontiguousarray(given).reshape(-1), found.reshape(-1))
+    return found
+
+
+def _one(function: Callable[..., None], x: float) -> float:
+    given = np.array([x], dtype=np.float64)
+    function(given, given)
+    return float(given[0])

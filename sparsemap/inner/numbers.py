@@ -10,7 +10,7 @@ from __future__ import annotations
 from .primitives import exponent, floor, inf, mantissa, two_to
 from .types import Pair, Real, Reals
 
-__all__ = ["exps", "logs", "powers"]
+__all__ = ["exp2s", "expm1s", "exps", "log1ps", "log2s", "logs", "one_power", "powers"]
 
 LN2_HIGH = 6.93147180369123816490e-01
 LN2_LOW = 1.90821492927058770002e-10
@@ -78,6 +78,12 @@ def log(x: Real) -> Real:
     )
     half = 0.5 * f * f
     return k * LN2_HIGH - ((half - (s * (half + (odd + even)) + k * LN2_LOW)) - f)
+
+
+def exp2(x: Real) -> Real:
+    """2^x, |x| below 1000; exact for whole numbers."""
+    k = floor(x)
+    return exp((x - k) * (LN2_HIGH + LN2_LOW)) * two_to(k)
 
 
 def log1p(x: Real) -> Real:
@@ -189,7 +195,36 @@ def logs(x: Reals, out: Reals) -> None:
         out[i] = log(x[i])
 
 
-def powers(x: Reals, y: Real, out: Reals) -> None:
-    """x^y of each of n numbers from 0 on, (n,)."""
+def powers(x: Reals, y: Reals, out: Reals) -> None:
+    """x^y of each of n numbers from 0 on, with an exponent each, (n,)."""
     for i in range(x.shape[0]):
-        out[i] = power(x[i], y)
+        out[i] = power(x[i], y[i])
+
+
+def one_power(x: Real, y: Real) -> Real:
+    """x^y of x from 0 on, for Python."""
+    return power(x, y)
+
+
+def exp2s(x: Reals, out: Reals) -> None:
+    """2^x of each of n numbers, (n,)."""
+    for i in range(x.shape[0]):
+        out[i] = exp2(x[i])
+
+
+def log2s(x: Reals, out: Reals) -> None:
+    """The logarithm to the base 2 of each of n numbers, (n,)."""
+    for i in range(x.shape[0]):
+        out[i] = log2(x[i])
+
+
+def log1ps(x: Reals, out: Reals) -> None:
+    """log(1 + x) of each of n numbers, (n,)."""
+    for i in range(x.shape[0]):
+        out[i] = log1p(x[i])
+
+
+def expm1s(x: Reals, out: Reals) -> None:
+    """e^x - 1 of each of n numbers, (n,)."""
+    for i in range(x.shape[0]):
+        out[i] = expm1(x[i])

@@ -5,6 +5,8 @@ A registry without them works as well, if everything is named.
 
 SPACE = "full"
 OBJECTIVE = "edp"
+START = ("mm3", "mobile")
+"""The workload and the hardware of which `init` writes copies."""
 COST_MODEL = "physical"
 FIDELITIES = ("timeloop", "physical")
 """Cost models that a result is told in as well, where they are of the type of the one that was searched with."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..errors import DesignError, SearchError, unknown
+from ..inner.arrays import log2
 from ..pieces.boundary import guarded, numbers
 from ..pieces.contracts import Array, Loops
 from .designs import Designs
@@ -38,7 +39,7 @@ def logarithms(one: Loops, other: Loops) -> float:
     """Sum over the dimensions of |log2| of the ratio of their sizes."""
     pairs(one, other)
     ratios = [one.sizes.get(dim, 1) / other.sizes.get(dim, 1) for dim in sorted({**one.sizes, **other.sizes})]
-    return math.fsum(abs(math.log2(ratio)) for ratio in ratios)
+    return math.fsum(abs(log2(ratio)) for ratio in ratios)
 
 
 METRICS: dict[str, Callable[[Loops, Loops], float]] = {"edit": edits, "log": logarithms}

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import attrs
 import numpy as np
 
+from ..inner.arrays import logs
 from ..pieces.contracts import Array, Genomes, PerDesign, Rows, Scores, Values
 from ..problem.problem import Problem
 from .best import Best
@@ -41,7 +42,7 @@ def non_dominated(values: Values) -> PerDesign:
 def scaled(values: Values) -> Values:
     """Values as distances are measured on them: logarithms where all are positive, because costs span decades."""
     positive = (values > 0).all(axis=0)
-    return np.where(positive, np.log(np.where(positive, values, 1.0)), values)
+    return np.where(positive, logs(np.where(positive, values, 1.0)), values)
 
 
 def crowding(values: Values) -> PerDesign:

@@ -21,6 +21,7 @@ import attrs
 import numpy as np
 
 from ..errors import listed, shortened, unknown
+from ..inner.arrays import exps, log2s, logs, powers
 
 FUNCTIONS = {
     "ceil": 1, "floor": 1, "log2": 1, "log": 1, "sqrt": 1, "exp": 1, "abs": 1, "minimum": 2, "maximum": 2, "where": 3
@@ -145,10 +146,20 @@ def _compare(tests: Iterable[Callable[[Any, Any], Any]], *values: Any) -> Any:
 
 _CALLS: dict[str, Callable[..., Any]] = {name: getattr(np, name) for name, count in FUNCTIONS.items() if count == 1}
 _CALLS |= {
+    "log2": log2s,
+    "log": logs,
+    "exp": exps,
     "minimum": lambda *values: reduce(np.minimum, values),
     "maximum": lambda *values: reduce(np.maximum, values),
     "where": lambda test, yes, no: np.where(test != 0, yes, no),
 }
+
+
+def _power(x: Any, y: Any) -> Any:
+    """x^y, the same on every processor where x is not negative."""
+    if np.ndim(y) == 0 and y == 2.0:
+        return x * x
+    return np.power(x, y) if np.less(x, 0.0).any() else powers(x, y)
 
 
 class _Checked(ast.NodeTransformer):
@@ -192,7 +203,10 @@ class _Checked(ast.NodeTransformer):
         if not isinstance(node.op, ast.Add | ast.Sub | ast.Mult | ast.Div | ast.Pow | ast.Mod):
             hint = _HINTS.get(type(node.op), "expected + - * / ** %")
             raise ValueError(f"{shortened(ast.unparse(node))} is not understood; {hint}")
-        return ast.BinOp(self.visit(node.left), node.op, self.visit(node.right))
+        left, right = self.visit(node.left), self.visit(node.right)
+        if isinstance(node.op, ast.Pow):
+            return ast.Call(self._constant(_power), [left, right], [])
+        return ast.BinOp(left, node.op, right)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         if not isinstance(node.op, ast.USub | ast.UAdd):

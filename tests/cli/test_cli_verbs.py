@@ -14,9 +14,8 @@ import pytest
 import toml
 from click.testing import CliRunner
 
-from sparsemap.cli.group import Verbs
+from sparsemap.cli.group import GROUPS, RENAMED, Verbs
 from sparsemap.cli.main import cli
-from sparsemap.cli.verbs import GROUPS, RENAMED
 
 VERBS = [verb for verbs in GROUPS.values() for verb in verbs]
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
+from sparsemap.inner.arrays import log1p
 from sparsemap.pieces.contracts.base import Array
 
 from ..layout import Layout
@@ -22,4 +21,4 @@ def blocks_of(lay: Layout, t: int) -> Array:
 
 def rarity(density: float) -> float:
     """The logarithm of the chance that a word is empty."""
-    return math.log1p(-min(density, 1.0 - 1e-12))
+    return log1p(-min(density, 1.0 - 1e-12))

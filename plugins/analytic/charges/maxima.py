@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparsemap import Occupancy
-from sparsemap.inner.arrays import exps
+from sparsemap.inner.arrays import exps, log2
 from sparsemap.pieces.contracts import box
 from sparsemap.pieces.contracts.base import Array, Rows
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from ..layout import Layout
     from ..prepared import ModelTables
 
-LANES = 2.0 ** np.arange(-2, 31)
+LANES = np.ldexp(1.0, np.arange(-2, 31))
 """Numbers of units for which the maximum of a tile is tabulated, from a quarter on, as `inner/maxima.py` has them."""
-TAILS = 2.0 ** -np.arange(0.0, 21.0)
+TAILS = np.ldexp(1.0, -np.arange(21))
 """Shares of the units for which thresholds of a tile are."""
 SHAPES = 128
 """Shapes whose distributions are kept: tiles of one shape come with many numbers of words at which skips look."""
@@ -113,7 +113,7 @@ DEVIATIONS = np.divide(*NORMAL_MAXIMA[::-1, np.maximum(np.arange(len(LANES)), _T
 
 def lanes_for(units: float) -> int:
     """How many of LANES it takes where no more `units` than these wait for each other."""
-    return 4 * math.ceil((math.log2(units) + 4.0) / 4.0)
+    return 4 * math.ceil((log2(units) + 4.0) / 4.0)
 
 
 def works_of(known: ModelTables, units: float) -> list[WorkTiles]:

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from sparsemap.inner.arrays import exps, log, log1p, logs, powers
 from sparsemap.pieces.boundary import locked
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 
@@ -48,7 +49,7 @@ def independent(asked: OccupancyMethods, fiber: Shape, position: Shape, fibers: 
     else:
         m = np.arange(math.prod(fiber) // words + 1)
         p = binomial(len(m) - 1, 1.0 - float(asked.empty(position)))
-    below = np.minimum(np.cumsum(p), 1.0) ** fibers
+    below = powers(np.minimum(np.cumsum(p), 1.0), fibers)
     return float(m @ np.diff(below, prepend=0.0))
 
 
@@ -57,6 +58,6 @@ def binomial(n: int, p: float) -> Probabilities:
     if p <= 0.0 or p >= 1.0:
         return (np.arange(n + 1) == (n if p >= 1.0 else 0)).astype(np.float64)
     m = np.arange(1, n + 1)
-    logs = np.concatenate([[0.0], np.cumsum(np.log((n - m + 1) / m) + math.log(p) - math.log1p(-p))])
-    found = np.exp(logs - logs.max())
+    parts = np.concatenate([[0.0], np.cumsum(logs((n - m + 1) / m) + log(p) - log1p(-p))])
+    found = exps(parts - parts.max())
     return found / found.sum()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar
 
 import attrs
 import numpy as np
 
+from sparsemap.inner.arrays import exp
 from sparsemap.pieces.contracts import Array, Context, Genomes, Mutation
 
 from .common import another, high_sensitivity, pick_some, steps
@@ -17,7 +17,7 @@ _share: list[Any] = [attrs.validators.ge(0), attrs.validators.le(1)]
 
 def high_probability(progress: float, start: float = 0.8) -> float:
     """P_h of Eq. 6: 0.8 * exp(-phi) * (1 - phi) with phi = g/G. P_l is 1 - P_h (Eq. 7)."""
-    return start * math.exp(-progress) * (1.0 - progress)
+    return start * exp(-progress) * (1.0 - progress)
 
 
 @attrs.frozen(kw_only=True)

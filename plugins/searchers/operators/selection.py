@@ -8,6 +8,7 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
+from sparsemap.inner.arrays import powers
 from sparsemap.pieces.contracts import Context, Genomes, PerDesign, Rows, Scored, Selection, Values
 from sparsemap.searching.front import crowding, non_dominated
 
@@ -30,7 +31,7 @@ class Ranking(Selection):
         living = int(np.isfinite(ranked.scores).sum())
         genomes = ranked.genomes[: living or None]
         size = len(genomes)
-        weights = (1.0 - np.arange(size) / size) ** (self.pressure - 1.0)
+        weights = powers(1.0 - np.arange(size) / size, self.pressure - 1.0)
         first = context.rng.choice(size, size=count, p=weights / weights.sum())
         other = context.rng.integers(1, max(size, 2), size=count)
         second = context.rng.choice(size, size=count, p=weights / weights.sum())

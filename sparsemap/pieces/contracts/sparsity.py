@@ -21,7 +21,9 @@ _BITS = np.array([1.0, *(float(1 << (bits - 1).bit_length()) for bits in range(1
 
 def name_bits(positions: Array | float) -> Array:
     """Bits that name one of so many positions, rounded up to a power of two so that they divide a metadata word."""
-    return _BITS[np.ceil(np.log2(np.maximum(positions, 2.0))).astype(np.int64)]
+    from ...inner.arrays import log2s  # with the compiled unit, which a start does without
+
+    return _BITS[np.ceil(log2s(np.maximum(positions, 2.0))).astype(np.int64)]
 
 
 @attrs.frozen
@@ -202,7 +204,9 @@ class Filter:
         of empty ones each `lookahead`-th is not, since no other was in sight."""
         if self.lookahead is None:
             return empty if self.effectiveness == 1.0 else empty * self.effectiveness
-        out_of_sight = empty**self.lookahead
+        from ...inner.arrays import powers
+
+        out_of_sight = powers(empty, self.lookahead)
         passed = (empty - out_of_sight) / np.where(out_of_sight < 1.0, 1.0 - out_of_sight, 1.0)
         return np.where(out_of_sight < 1.0, passed, 1.0 - 1.0 / self.lookahead) * self.effectiveness
 
