@@ -161,6 +161,16 @@ def log_pair(x: Real) -> Pair:
     return top, lost + (2.0 * low + k * LN2_LOW)
 
 
+def exp_wide(high: Real, low: Real) -> Pair:
+    """exp(high + low) and what rounding lost of it, to some 60 bits: the logarithm of the rounded one tells."""
+    y = exp_pair(high, low)
+    if y < 1e-290 or y == inf or y != y:
+        return y, 0.0
+    top, rest = log_pair(y)
+    off, lost = add(high, -top)
+    return y, y * (off + (lost + (low - rest)))
+
+
 def power(x: Real, y: Real) -> Real:
     """x^y of x from 0 on."""
     if y == 0.0 or x == 1.0:

@@ -5,7 +5,7 @@ Logarithms, products and sums carry what rounding lost of them, so that results 
 
 from __future__ import annotations
 
-from sparsemap.inner.numbers import add, exp, exp_pair, half_log, log1p, log_pair, product
+from sparsemap.inner.numbers import add, exp, exp_wide, half_log, log1p, log_pair, product
 from sparsemap.inner.primitives import whole
 from sparsemap.inner.types import Pair, Real, Reals, Whole, Wholes
 
@@ -33,6 +33,15 @@ def log_left(a: Real, b: Real, m: Real) -> Pair:
     return -2.0 * half, -2.0 * half_low
 
 
+def ratio_times(high: Real, low: Real, over: Real, over_low: Real, under: Real, under_low: Real) -> Pair:
+    """(high + low) over / under, each with what rounding lost of it."""
+    q = over / under
+    p, lost = product(q, under)
+    q_low = (((over - p) - lost) + over_low - q * under_low) / under
+    p, lost = product(high, q)
+    return add(p, lost + (high * q_low + low * q))
+
+
 def excess(b: Real, m: Real) -> Pair:
     """m e(m/b), e(u) = 1 + (1-u) log(1-u) / u = sum u^j / (j (j+1)), without cancellation for small u."""
     if m >= 0.1 * b:
@@ -40,13 +49,29 @@ def excess(b: Real, m: Real) -> Pair:
         p, lost = product(b - m, high)
         top, rest = add(m, p)
         return top, rest + (lost + (b - m) * low)
-    series = 0.0
-    for j in range(TERMS, 0, -1):
-        series = series * (m / b) + 1.0 / (j * (j + 1.0))
-    return series * (m / b) * m, 0.0
+    u, u_low = ratio_times(1.0, 0.0, m, 0.0, b, 0.0)
+    tail = 0.0
+    for j in range(TERMS, 4, -1):
+        tail = tail * u + 1.0 / (j * (j + 1.0))
+    top, rest = onwards(tail, 0.0, u, u_low, 0.05, -2.7755575615628915e-18)
+    top, rest = onwards(top, rest, u, u_low, 0.08333333333333333, 4.625929269271485e-18)
+    top, rest = onwards(top, rest, u, u_low, 0.16666666666666666, 9.25185853854297e-18)
+    top, rest = onwards(top, rest, u, u_low, 0.5, 0.0)
+    p, lost = product(top, u)
+    lost += top * u_low + rest * u
+    top, rest = product(p, m)
+    return top, rest + lost * m
 
 
-def none_far(left: Real, total: Real, marked: Real, taken: Real) -> Real:
+def onwards(high: Real, low: Real, u: Real, u_low: Real, first: Real, first_low: Real) -> Pair:
+    """first + (high + low) u: a step of Horner's scheme, each with what rounding lost of it."""
+    p, lost = product(high, u)
+    lost += high * u_low + low * u
+    top, rest = add(first, p)
+    return add(top, rest + (lost + first_low))
+
+
+def none_far(left: Real, total: Real, marked: Real, taken: Real) -> Pair:
     """P(0) by the Euler-Maclaurin sum of log((N-M-i)/(N-i)) over i < m; `left` is N-M.
 
     With a = N-M+1/2 and b = N+1/2 the integral is m (log(1-M/b) + e(m/b) - e(m/a)): no differences of large numbers. The
@@ -71,16 +96,7 @@ def none_far(left: Real, total: Real, marked: Real, taken: Real) -> Real:
         second += inverse * square
         third += inverse * square * square
     top, rest = add(top, lost + (first / 24.0 - 7.0 * second / 2880.0 + 31.0 * third / 40320.0))
-    return exp_pair(top, rest)
-
-
-def ratio_times(high: Real, low: Real, over: Real, over_low: Real, under: Real, under_low: Real) -> Pair:
-    """(high + low) over / under, each with what rounding lost of it."""
-    q = over / under
-    p, lost = product(q, under)
-    q_low = (((over - p) - lost) + over_low - q * under_low) / under
-    p, lost = product(high, q)
-    return add(p, lost + (high * q_low + low * q))
+    return exp_wide(top, rest)
 
 
 def none_near(left: Real, total: Real, count: Whole) -> Pair:
@@ -99,7 +115,7 @@ def none(total: Whole, marked: Whole, taken: Whole) -> Pair:
     if few > total - many or few * log1p(-many / (1.0 * total)) < UNDERFLOW:
         return 0.0, 0.0
     if few <= total - many - 256:
-        return none_far(1.0 * (total - many), 1.0 * total, 1.0 * many, 1.0 * few), 0.0
+        return none_far(1.0 * (total - many), 1.0 * total, 1.0 * many, 1.0 * few)
     return none_near(1.0 * (total - many), 1.0 * total, few)
 
 
@@ -137,10 +153,10 @@ def none_real(total: Reals, marked: Reals, taken: Reals, out: Reals) -> None:
         out[i] = 0.0 if few > 0.0 else 1.0
         if few > 0.0 and left >= 0.0 and few * log1p(-many / total[i]) > INVISIBLE:
             if left >= 64.0:
-                out[i] = none_far(total[i] - many, total[i], many, few)
+                high, low = none_far(total[i] - many, total[i], many, few)
             else:
                 high, low = none_near(total[i] - taken[i], total[i], whole(marked[i]))
-                out[i] = high + low
+            out[i] = high + low
 
 
 def times(a: Whole, b: Whole) -> Pair:
