@@ -7,7 +7,7 @@ that a layer would have to search.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +28,21 @@ def standard(node: Any, graph: Folding) -> Nodes:
         make = MADE.get(node.op_type)
         return make(node, graph) if make else []
     return []
+
+
+def why_not(node: Any, known: Container[str], shapes: Mapping[str, tuple[int, ...]]) -> str:
+    """What keeps a node of `MADE` from being imported, by the `known` constants and the shapes; empty where nothing is known."""
+    about = attributes_of(node)
+    if node.op_type == "MatMulNBits":
+        if (bits := about.get("bits", 0)) not in (4, 8):
+            return f"its weights have {bits} bits, expected 4 or 8"
+        data = [name for name in (*node.input[1:3], _input(node, 3)) if name and name not in known]
+        return f"its weights are no constants ({', '.join(data)})" if data else ""
+    if node.op_type in ("GroupQueryAttention", "MultiHeadAttention"):
+        for name in node.input[:3]:
+            if len(shape := shapes.get(name, ())) not in (0, 3):
+                return f"'{name}' has {len(shape)} axes, expected batch, words and width of all heads"
+    return ""
 
 
 def _input(node: Any, place: int) -> str:

@@ -17,6 +17,7 @@ from sparsemap.errors import SpecError
 from sparsemap.problem.network import INPUT
 
 from . import counting, onnx_package, repeats
+from .foreign import why_not
 from .layers import ImportedLayer, both, of_axes, window_of
 from .onnx_package import attributes_of, choice, dims_text, has_graphs, inner_nodes, onnx_of, reported, told, widths
 from .products import CONVOLUTIONS, GATES, PRODUCTS, STATES, LabelledProduct, arranged, products_of, steps_of
@@ -30,7 +31,9 @@ class GraphWalk(Tracing):
     skipped: list[tuple[str, int | None]] = attrs.field(factory=list)
     """Nodes that cannot be searched, with their MACs where these are known."""
     remedies: dict[str, str] = attrs.field(factory=dict)
-    """By skipped node, the option that would import it."""
+    """By skipped node, the option that would import it .."""
+    reasons: dict[str, str] = attrs.field(factory=dict)
+    """.. or what keeps it from being imported."""
     cut: list[str] = attrs.field(factory=list)
     """Tensors that nodes are given which nobody knows."""
     passed: Counter[str] = attrs.field(factory=Counter)
@@ -69,7 +72,8 @@ class GraphWalk(Tracing):
         return [one.name for one in self.model.proto.graph.output]
 
     def _take(self, node: Any, given: list[str]) -> None:
-        given = [name for name in given if 0 not in self.model.shapes.get(name, ())]
+        model = self.model
+        given = [name for name in given if 0 not in model.shapes.get(name, ())]
         unknown = onnx_package.foreign(node) or has_graphs(node)
         outputs = [name for name in node.output if name]
         sized = node.op_type in MULTIPLYING or any(name in self.model.shapes for name in outputs)
@@ -88,6 +92,8 @@ class GraphWalk(Tracing):
             self.skipped.append((told(node), None if unknown else counting.macs(node, self.model)))
             if remedy := choice(node):
                 self.remedies[told(node)] = remedy
+            if reason := why_not(node, model.constants.tensors, model.shapes):
+                self.reasons[told(node)] = reason
         else:
             self.passed[node.op_type] += 1
         if multiplies or unknown:

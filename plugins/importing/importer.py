@@ -49,7 +49,9 @@ class ModelImport:
     skipped: list[tuple[str, int | None]] = attrs.field(factory=list)
     """Nodes without a layer, and their MACs where these are known."""
     remedies: dict[str, str] = attrs.field(factory=dict)
-    """The options that would import them."""
+    """The options that would import them, by node .."""
+    reasons: dict[str, str] = attrs.field(factory=dict)
+    """.. or what keeps them from being imported."""
     passed: Counter[str] = attrs.field(factory=Counter)
     widths: Counter[str] = attrs.field(factory=Counter)
     """Layers by the bits of their operands, where one of them was quantised."""
@@ -171,7 +173,11 @@ class ModelImport:
         for node, macs in self.skipped:
             share = f"{100 * macs / max(known, 1):.0f} % of all MACs" if macs is not None else "of unknown MACs"
             remedy = self.remedies.get(node)
-            why = f"data decide what it runs; say it with {remedy}" if remedy else "no workload says it"
+            why = (
+                f"data decide what it runs; say it with {remedy}"
+                if remedy
+                else self.reasons.get(node, "no workload says it")
+            )
             found.append(f"{node} is skipped, {share}: {why}")
         return found
 

@@ -43,6 +43,7 @@ def import_model(found: ModelImport, choices: ImportChoices, activations: str | 
         if walk.skipped:
             text += f"; what multiplies in it cannot be imported: {listed(node for node, _ in walk.skipped)}"
             text += "".join(f"; say what runs with {remedy}" for remedy in walk.remedies.values())
+            text += "".join(f"; {reason}" for reason in walk.reasons.values())
         raise SpecError.at(model.file, "", text)
     shares: dict[str, list[Any]] = {}
     if isinstance(activations, Path):
@@ -87,7 +88,8 @@ def import_model(found: ModelImport, choices: ImportChoices, activations: str | 
         table = {role: value for role, value in table.items() if value != 1.0}
         more = {"density": table, "tied": first if first != layer.name else ""}
         layers.append({**layer.per_sample(samples), **{key: value for key, value in more.items() if value}})
-    found.skipped, found.passed, found.remedies = walk.skipped, walk.passed, walk.remedies
+    found.skipped, found.passed = walk.skipped, walk.passed
+    found.remedies, found.reasons = walk.remedies, walk.reasons
     strange = (layer for layer in walk.layers if layer.table["type"] == "outside" and layer.node is not None)
     found.cut = tuple(layer.name for layer in strange)
     found.origins = {layer.name: next(filter(None, layer.node.output)) for layer in workloads}

@@ -70,6 +70,15 @@ ODD: dict[str, tuple[list[Any], dict[str, Any], dict[str, Any], str]] = {
     ),
     "nothing that is given": ([node("Mul", "x w", "y")], {"w": (1,)}, {"x": []},
         "has no input with dimensions; export it with one"),
+    "weights of two bits": (
+        [microsoft("MatMulNBits", "x q s", **{**BLOCKS, "bits": 2})], BYTES, {"x": [1, 5, 45]},
+        "what multiplies in it cannot be imported: MatMulNBits '/y/MatMulNBits'; its weights have 2 bits, expected 4 or 8",
+    ),
+    "heads on an axis of their own": (
+        [node("MatMul", "x w", "a"), microsoft("MultiHeadAttention", "a p p", num_heads=2)],
+        {"w": (8, 8), "p": (1, 2, 3, 4)}, X,
+        "'p' has 4 axes, expected batch, words and width of all heads nothing is written; --allow-missing imports the rest",
+    ),
     "heads that are not said": (
         [microsoft("GroupQueryAttention", "x x x p p n n", kv_num_heads=2)], {"p": (1, 2, 3, 2), "n": np.array([4], np.int32)}, X,
         "GroupQueryAttention '/y/GroupQueryAttention': cannot be computed: lacks 'num_heads'",
