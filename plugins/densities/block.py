@@ -18,7 +18,7 @@ import attrs
 import numpy as np
 
 from sparsemap import DensityModel, Occupancy
-from sparsemap.inner.arrays import powers
+from sparsemap.inner.arrays import dot, powers
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 
 from .common import expanded, refused
@@ -97,7 +97,7 @@ class BlockOccupancy(Occupancy):
         j, p = self.blocks.distribution((touched,))
         chance = np.diff(powers(np.minimum(np.cumsum(p), 1.0), max(1.0, fibers / alike)), prepend=0.0)
         filled = 1.0 - none_many(touched, min(inner, touched), j)
-        return float(chance @ filled) * volume(fiber) / volume(position)
+        return dot(chance, filled) * volume(fiber) / volume(position)
 
     @property
     def alike(self) -> tuple[int, ...]:

@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 
 from sparsemap import Occupancy
+from sparsemap.inner.arrays import dot
 from sparsemap.pieces.contracts.base import Array
 
 from .atoms import Atoms
@@ -113,8 +114,8 @@ class CrispBands(Occupancy):
     def _moments(self, classes: BandClasses, height: int) -> tuple[int, int, int, float, float]:
         """Of what a `_band` holds: the least and the most, what divides all, mean and variance."""
         x, p = self._band(classes, height, 0)
-        mean = float(x @ p)
-        return int(x[0]), int(x[-1]), int(np.gcd.reduce(x)), mean, float((x - mean) ** 2 @ p)
+        mean = dot(x, p)
+        return int(x[0]), int(x[-1]), int(np.gcd.reduce(x)), mean, dot((x - mean) ** 2, p)
 
     @remembered
     def _places(self, rows: int, sub: int, whole: bool) -> tuple[Places, int]:

@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 
 from sparsemap import DensityModel, Occupancy, SpecError
+from sparsemap.inner.arrays import dot
 
 POINTS = 5
 """Densities of a range that names none."""
@@ -94,7 +95,7 @@ class Range(DensityModel):
     @property
     def expected(self) -> float:
         """The density that `nominal` says, or is to be expected."""
-        return float(np.dot(self.probabilities(), self.densities)) if self.nominal_ is None else self.nominal_
+        return dot(np.array(self.probabilities()), np.array(self.densities)) if self.nominal_ is None else self.nominal_
 
     @property
     def nominal(self) -> DensityModel:

@@ -193,5 +193,6 @@ def search(
 
 
 def main() -> None:
-    """The entry point of the `sparsemap` command."""
+    """The entry point of the `sparsemap` command. Products of matrices are small here: threads for them only wait."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     cli.main(prog_name="sparsemap")

@@ -31,6 +31,12 @@ def powers(x: Array | float, y: Array | float) -> Array:
     return found
 
 
+def dot(x: Array, y: Array) -> float:
+    """The sum of the products of two arrays (n,), in their order."""
+    found: float = UNIT.dot(*(np.ascontiguousarray(part, dtype=np.float64) for part in (x, y)))
+    return found
+
+
 def power(x: float, y: float) -> float:
     """x^y of one number from 0 on."""
     found: float = UNIT.one_power(x, y)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from .primitives import exponent, floor, inf, mantissa, two_to
 from .types import Pair, Real, Reals
 
-__all__ = ["exp2s", "expm1s", "exps", "log1ps", "log2s", "logs", "one_power", "powers"]
+__all__ = ["dot", "exp2s", "expm1s", "exps", "log1ps", "log2s", "logs", "one_power", "powers"]
 
 LN2_HIGH = 6.93147180369123816490e-01
 LN2_LOW = 1.90821492927058770002e-10
@@ -238,3 +238,11 @@ def expm1s(x: Reals, out: Reals) -> None:
     """e^x - 1 of each of n numbers, (n,)."""
     for i in range(x.shape[0]):
         out[i] = expm1(x[i])
+
+
+def dot(x: Reals, y: Reals) -> Real:
+    """The sum of the products of n pairs, (n,) each, from the first one on."""
+    total = 0.0
+    for i in range(x.shape[0]):
+        total += x[i] * y[i]
+    return total

@@ -89,7 +89,14 @@ cdef extern from *:
         memcpy(&found, &bits, sizeof found);
         return found;
     }
-    static inline long long exponent_of(double x) { int k; frexp(x, &k); return k; }
+    static inline long long exponent_of(double x) {
+        uint64_t bits;
+        memcpy(&bits, &x, sizeof bits);
+        int k = (int)(bits >> 52 & 2047);
+        if (k == 0 || k == 2047) frexp(x, &k);
+        else k -= 1022;
+        return k;
+    }
     static inline long long wrapped_of(long long a, long long b, long long c) {
         return (long long)((uint64_t)a + (uint64_t)b * (uint64_t)c);
     }
@@ -102,7 +109,16 @@ cdef extern from *:
         bits = ((uint64_t)key ^ bits) * 0x9E3779B97F4A7C15u;
         return (long long)(bits ^ bits >> 32);
     }
-    static inline double mantissa_of(double x) { int k; return frexp(x, &k); }
+    static inline double mantissa_of(double x) {
+        uint64_t bits;
+        int k;
+        memcpy(&bits, &x, sizeof bits);
+        k = (int)(bits >> 52 & 2047);
+        if (k == 0 || k == 2047) return frexp(x, &k);
+        bits = (bits & ~((uint64_t)2047 << 52)) | (uint64_t)1022 << 52;
+        memcpy(&x, &bits, sizeof x);
+        return x;
+    }
     '''
     double inf "INFINITY"
     long long whole "whole_of"(double x) noexcept nogil

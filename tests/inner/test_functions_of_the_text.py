@@ -1,5 +1,5 @@
-"""Numbers that a result depends on come from the elementary functions of the text, never from NumPy's or the C library's:
-those choose among variants by processor, and the last bit of a number may decide which design a search finds."""
+"""Numbers that a result depends on come from functions of the text, never from NumPy's, the C library's or those of linear
+algebra: these choose among variants by processor, and the last bit of a number may decide which design a search finds."""
 
 from __future__ import annotations
 
@@ -31,12 +31,17 @@ ONLY_SIZES = {
     "plugins/searchers/screening.py": "erfc",
     "sparsemap/spec/expressions.py": "power",
     "sparsemap/files.py": "**",
+    "sparsemap/pieces/contracts/codec.py": "@",
+    "plugins/analytic/bound_tiles.py": "@",
+    "plugins/densities/footprints.py": "@",
+    "plugins/densities/tensor_files.py": "@",
+    "plugins/encodings/dataflow.py": "@",
     "sparsemap/spec/units.py": "**",
 }
 """Functions whose numbers are compared with limits far away, are told, or are whole; powers of negative numbers."""
 ELEMENTARY = {
-    "cbrt", "cos", "erf", "erfc", "exp", "exp2", "expm1", "float_power", "gamma", "lgamma", "log", "log10", "log1p", "log2",
-    "logaddexp", "pow", "power", "sin", "tan", "tanh",
+    "cbrt", "cos", "dot", "erf", "erfc", "exp", "exp2", "expm1", "float_power", "gamma", "lgamma", "log", "log10", "log1p",
+    "log2", "logaddexp", "matmul", "pow", "power", "sin", "tan", "tanh",
 }  # fmt: skip
 
 
@@ -47,6 +52,8 @@ def used(path: Path) -> set[str]:
         match node:
             case ast.Attribute(value=ast.Name(id="np" | "math"), attr=name) if name in ELEMENTARY:
                 found.add(f"{name}:{node.lineno}")
+            case ast.BinOp(op=ast.MatMult()):
+                found.add(f"@:{node.lineno}")
             case ast.BinOp(op=ast.Pow(), right=ast.Constant(value=int())):
                 pass
             case ast.BinOp(op=ast.Pow(), left=ast.Constant(value=int())):
@@ -70,7 +77,9 @@ def test_results_depend_on_functions_of_the_text_alone():
     assert not wrong
 
 
-@pytest.mark.parametrize("text", ["np.log(x)", "math.exp(x)", "x ** 0.5", "x ** y", "2.0 ** x"])
+@pytest.mark.parametrize(
+    "text", ["np.log(x)", "math.exp(x)", "x ** 0.5", "x ** y", "2.0 ** x", "x @ y", "np.dot(x, y)"]
+)
 def test_the_search_for_other_functions_finds_them(text, tmp_path):
     (tmp_path / "one.py").write_text(text)
     assert used(tmp_path / "one.py")

@@ -119,7 +119,11 @@ def lanes_for(units: float) -> int:
 def works_of(known: ModelTables, units: float) -> list[WorkTiles]:
     """The tables of the operands, for no more than so many units."""
     lay, lanes = known.layout, lanes_for(units)
-    return [SHARED.get(WorkTiles, lay.occupancies[t], lanes) for t in lay.operands]
+
+    def make() -> list[WorkTiles]:
+        return [SHARED.get(WorkTiles, lay.occupancies[t], lanes) for t in lay.operands]
+
+    return lay.problem.remember((WorkTiles, lanes), make)
 
 
 def limits_of(known: ModelTables, t: int) -> Array:

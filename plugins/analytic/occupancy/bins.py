@@ -19,9 +19,12 @@ bin is missed, 3.5 % of the step's height.
 
 from __future__ import annotations
 
+import math
+
 import attrs
 import numpy as np
 
+from sparsemap.inner.arrays import dot
 from sparsemap.pieces.contracts.base import Array
 
 from .lookup import distinct
@@ -67,6 +70,6 @@ class Bins:
         edges = distinct(np.concatenate([[0], inner, [high, len(k)]]))
         share = np.diff(sums[1:-1][edges])
         mean = np.add.reduceat(p * k, edges[:-1]) / np.add.reduceat(p, edges[:-1])
-        center, middle = p @ k, share @ mean
-        mean = center + (mean - middle) * np.sqrt((p @ (k - center) ** 2) / (share @ (mean - middle) ** 2))
+        center, middle = dot(p, k), dot(share, mean)
+        mean = center + (mean - middle) * math.sqrt(dot(p, (k - center) ** 2) / dot(share, (mean - middle) ** 2))
         return cls(mean, share, edges.astype(np.float64), sums, float(k[0]) - step / 2, step)

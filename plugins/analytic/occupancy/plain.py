@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from sparsemap.inner.arrays import exps, log, log1p, logs, powers
+from sparsemap.inner.arrays import dot, exps, log, log1p, logs, powers
 from sparsemap.pieces.boundary import locked
 from sparsemap.pieces.contracts.base import Array, Nonzeros, Probabilities
 
@@ -18,12 +18,12 @@ def packed(asked: OccupancyMethods, tile: Shape, lanes: float) -> tuple[float, f
     ceil(k / lanes), or, with `lane-shares`, that of tiles with nonzeros for the share."""
     k, p = asked.distribution(tile)
     passes = np.ceil(k / lanes)
-    mean, some = float(p @ passes), k > 0.0
+    mean, some = dot(p, passes), k > 0.0
     if not mean:
         return 1.0, 0.0
     if asked.lane_shares:
-        return float(p[some] @ (k[some] / (lanes * passes[some]))) / float(p[some].sum()), mean
-    return float(p @ k) / (lanes * mean), mean
+        return dot(p[some], k[some] / (lanes * passes[some])) / float(p[some].sum()), mean
+    return dot(p, k) / (lanes * mean), mean
 
 
 def one_by_one(asked: OccupancyMethods, sub_tiles: Array, tiles: Array, k: Nonzeros, counts: Array) -> Array:
@@ -50,7 +50,7 @@ def independent(asked: OccupancyMethods, fiber: Shape, position: Shape, fibers: 
         m = np.arange(math.prod(fiber) // words + 1)
         p = binomial(len(m) - 1, 1.0 - float(asked.empty(position)))
     below = powers(np.minimum(np.cumsum(p), 1.0), fibers)
-    return float(m @ np.diff(below, prepend=0.0))
+    return dot(m, np.diff(below, prepend=0.0))
 
 
 def binomial(n: int, p: float) -> Probabilities:

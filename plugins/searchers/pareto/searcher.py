@@ -137,7 +137,7 @@ class Nsga2Search(Searcher):
         weights = rng.dirichlet(np.ones(objectives), size=DIRECTIONS)
         alone = rng.random(DIRECTIONS) < ALONE
         weights[alone] = np.eye(objectives)[rng.integers(0, objectives, size=int(alone.sum()))]
-        aims = values @ weights.T
+        aims = sum(values[:, i, None] * weights[:, i] for i in range(objectives))
         aims[:, :BY_SCORE] = valid.scores[:, None]
         order = np.argsort(aims, axis=0, kind="stable")
         places = places_of(len(valid), rng.random((count, 2)), self.greed)
