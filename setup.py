@@ -71,7 +71,7 @@ class BuildUnits(build_ext):
 def unit(package: str) -> Extension:
     """The compiled unit of a folder `inner`; without a compiler CPython runs its modules, with the same numbers."""
     folder = Path(package.replace("sparsemap_plugins", "plugins").replace(".", "/"))
-    flags = [] if os.name == "nt" else ["-O3", "-g0", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
+    flags = [] if os.name == "nt" else ["-O2", "-g0", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
     if flags and platform.machine() == "x86_64":
         flags.append("-msse4.1")
     return Extension(f"{package}.unit", sorted(map(str, folder.glob("*.py"))), optional=True, extra_compile_args=flags)
