@@ -21,7 +21,7 @@ import reference_compute
 from reference_compute import six_decimals
 from reference_design import COMPRESSED, Design, Invalid, Rank, Tensor
 
-ALL_QUIRKS = frozenset({"Q3", "Q4", "Q7", "Q8", "Q9", "Q11", "Q16", "Q17", "Q18"})
+ALL_QUIRKS = frozenset({"Q3", "Q4", "Q7", "Q8", "Q9", "Q11", "Q16", "Q17", "Q18", "window-positions"})
 KINDS = ("read", "fill", "update")
 
 
@@ -174,6 +174,11 @@ def build_ranks(design, tensor, level):
         else:
             rank.length, rank.box = below[index - own].length, below[index - own].box
         rank.max_fibers = math.prod(outer.length for outer in ranks[:index])
+    if "window-positions" not in design.quirks:  # a rank cuts the words of its box into those below a position
+        tile = math.prod(tensor.box(design.extents(span)))
+        for rank, below in zip(ranks, [*(rank.box for rank in ranks[1:]), [1] * len(ranks[0].box)], strict=True):
+            rank.length = math.prod(math.ceil(outer / inner) for outer, inner in zip(rank.box, below, strict=True))
+            rank.max_fibers = tile / math.prod(rank.box)
     return ranks
 
 

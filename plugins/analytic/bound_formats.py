@@ -59,7 +59,7 @@ class RankSteps:
     """.. and of the other."""
     length: Array
     positions: Array
-    """(n,) of this rank and all inside."""
+    """(n,) words under a fiber."""
     fibers: Array
     """(n,) in the whole tensor, empty or not."""
     first: Array
@@ -78,7 +78,8 @@ class RankSteps:
         grid = np.stack(np.meshgrid(*options, indexing="ij")).reshape(len(dims), -1).astype(np.float64)
         extents: Array = np.ones((lay.D, grid.shape[1]))
         extents[dims] = grid
-        words, product = np.prod(box(lay.ranks[t], extents), axis=0), grid.prod(axis=0)
+        widths = np.array(box(lay.ranks[t], extents))
+        words = widths.prod(axis=0)
         strides = np.cumprod([1, *[len(option) for option in options[::-1]]])[::-1][1:]
         starts, ends = [], []
         for option, stride, own in zip(options, strides, grid, strict=True):
@@ -89,21 +90,31 @@ class RankSteps:
                 starts.append(np.repeat(rows, len(further)))
                 ends.append((rows[:, None] + further * stride).ravel())
         start, end = np.concatenate(starts), np.concatenate(ends)
-        part = np.arange(len(product))
+        part = np.arange(len(words))
+        sizes_of = widths if lay.windowed[t] else words[None]
         if len(start) > MOST_STEPS:
-            first, part = _alike(product, words)
-            words, product = words[first], product[first]
+            first, part = _alike(*sizes_of)
+            words, sizes_of = words[first], sizes_of[:, first]
             start, end = np.divmod(distinct(part[start] * len(first) + part[end]), len(first))
             if len(start) > MOST_STEPS:
                 return None
-        whole = [int(n) for n in product]
-        factors = {n: len(prime_factors(n)) for n in {*whole}}
-        layer = np.array([factors[n] for n in whole])
+        layer = _layers(words, grid.prod(axis=0) if len(words) == grid.shape[1] else words, start, end)
         order = np.lexsort([end, layer[end]])
         start, end = start[order], end[order]
-        length, fibers = product[end] / product[start], product.max() / product[end]
-        columns = words[start], words[end], length, product[end], fibers
+        length = np.ceil(sizes_of[:, end] / sizes_of[:, start]).prod(axis=0)
+        columns = words[start], words[end], length, words[end], words.max() / words[end]
         return cls(dims, options, part, layer, start, end, *columns, *_alike(*columns))
+
+
+def _layers(words: Array, product: Array, start: Array, end: Array) -> Array:
+    """(m,) layers of parts: prime factors of their products, which every step adds to; words where parts are merged."""
+    whole = [int(n) for n in product]
+    factors = {n: len(prime_factors(n)) for n in {*whole}}
+    layer = np.array([factors[n] for n in whole])
+    if (layer[end] > layer[start]).all():
+        return layer
+    found: Array = np.unique(words, return_inverse=True)[1]
+    return found
 
 
 def _alike(*columns: Array) -> tuple[Array, Array]:
@@ -218,7 +229,7 @@ def _prices(known: ModelTables, priced: MeanBits | FullestBits, steps: RankSteps
         metadata, *payloads = known_bits[row]
         own = int(formats.offsets[name])
         for ends in {own, own or int(pointers)}:  # in a code without offsets the payload is that of the format
-            payload = np.where(steps.positions == steps.length, 0.0, payloads[ends][steps.alike])  # else the data
+            payload = np.where(steps.below == 1.0, 0.0, payloads[ends][steps.alike])  # else the data
             found[told, ends] = np.minimum(found[told, ends], metadata[steps.alike] + payload)
     tells = pointers or bool((formats.offsets & ~formats.compressed).any())
     leads = steps.fibers * (steps.length + 1.0) * name_bits(steps.positions + 1.0) if tells else np.inf

@@ -106,7 +106,8 @@ def _options(known: ModelTables, chip: Chip) -> dict[str, Any]:
     found = {name: int(getattr(options, name)) for name in named}
     found["vectors"] = int(options.vectors and known.layout.problem.levels[-1].memory.vectors)
     numbered = {name.lower(): int(name in quirks) for name in ("Q7", "Q8", "Q11", "Q16", "Q17", "Q18")}
-    return found | numbered | {name.replace("-", "_"): int(name in quirks) for name in ("first-fills", "short-tiles")}
+    others = ("first-fills", "short-tiles", "window-positions")
+    return found | numbered | {name.replace("-", "_"): int(name in quirks) for name in others}
 
 
 def _formats(known: ModelTables, chip: Chip) -> dict[str, Any]:

@@ -14,6 +14,7 @@ QUIRKS = {
     "Q16": "filters with other than two operands: chances of their computes do not add up to one",
     "short-tiles": "accesses of several words: compressed tiles of few accesses are read one by one",
     "lane-shares": "packed lanes: the mean of the shares of full lanes in place of the mean of passes",
+    "window-positions": "sliding windows: metadata of every position of overlapping windows, not of every word",
     "first-fills": "the first fill of partial sums counts, though nothing is there yet: evaluators before v3.0.3",
 }
 """They are fixed by default; `quirks` brings them back."""

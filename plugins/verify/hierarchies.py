@@ -20,12 +20,14 @@ Part = tuple[int, ...]
 Step = tuple[Part, Part]
 
 
+def widths_of(tensor: Tensor, extents: dict[str, int]) -> list[int]:
+    """Words of the box of these extents along each rank of the tensor."""
+    return [1 + sum(c * (extents[dim] - 1) for dim, c in rank) for rank in tensor.ranks]
+
+
 def words_of(tensor: Tensor, extents: dict[str, int]) -> int:
     """Words of the box of these extents."""
-    found = 1
-    for rank in tensor.ranks:
-        found *= 1 + sum(c * (extents[dim] - 1) for dim, c in rank)
-    return found
+    return math.prod(widths_of(tensor, extents))
 
 
 def cheapest(
@@ -53,14 +55,16 @@ def cheapest(
     ]  # fmt: skip
     if not steps or len(steps) > MOST:
         return None
-    words = {part: words_of(tensor, dict(zip(dims, part, strict=True))) for part in parts}
+    widths = {part: widths_of(tensor, dict(zip(dims, part, strict=True))) for part in parts}
+    words = {part: math.prod(widths[part]) for part in parts}
     tile = (max(words.values()),)
     most = np.array([min(float(tile[0]), float(occupancy.largest(tile)))])
     some = {n: 1.0 - occupancy.empty((n,)) for n in set(words.values())}
     there = some
     if fullest:
         there = {n: 1.0 if (n,) == tile else 1.0 - float(occupancy.empty_within((n,), tile, most)[0]) for n in some}
-    price, lead = _prices(steps, words, there, some, formats, pointers)
+    lengths = [math.prod(-(-w // v) for v, w in zip(widths[a], widths[b], strict=True)) for a, b in steps]
+    price, lead = _prices(steps, np.array(lengths, dtype=np.float64), words, there, some, formats, pointers)
     whole, one = parts[-1], parts[0]
     inside = {part: [INF] * 4 for part in parts}  # by what the next rank outside tells, as `TOLD`
     inside[one] = [0.0] * 4
@@ -87,6 +91,7 @@ TOLD = (Outer(), Outer(filled=True), Outer(ends=True), Outer(ends=True, filled=T
 
 def _prices(
     steps: Sequence[Step],
+    length: Array,
     words: dict[Part, int],
     there: dict[int, float],
     anywhere: dict[int, float],
@@ -96,11 +101,11 @@ def _prices(
     """By words of a part, the chance that it holds anything, and that one anywhere in the tensor does, to bits of every step
     in the cheapest compressed format, by what the next rank outside tells and by whether it tells the
     ends of the fibers inside; and of offsets beside an uncompressed one, which tell them."""
-    full = math.prod(max(b for _, b in steps))
+    full = max(words.values())
     below, box = (np.array([there[words[step[i]]] for step in steps]) for i in range(2))
     usual = np.array([anywhere[words[part]] for part, _ in steps])
-    inner, outer = (np.array([math.prod(step[i]) for step in steps], dtype=np.float64) for i in range(2))
-    length, slots, first = outer / inner, full / outer, inner == 1.0
+    inner, outer = (np.array([words[step[i]] for step in steps], dtype=np.float64) for i in range(2))
+    slots, first = full / outer, inner == 1.0
     offset = name_bits(outer + 1.0)
     price = [[np.full(len(steps), INF) for _ in range(2)] for _ in TOLD]
     for told, outside in enumerate(TOLD):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Sequence
 from functools import cached_property
 
 import attrs
@@ -72,7 +74,7 @@ class ExecutedRanks:
         self.shape, self.tile = nest.shape(tensor), nest.tile(tensor, level)
         self.words = math.prod(self.tile)
         extents = np.ones(len(nest.sizes), dtype=np.int64)
-        ranks: list[TileRank] = []
+        ranks, cuts = list[TileRank](), list[tuple[int, ...]]()
         for rank in reversed([rank for rank in nest.ranks(tensor) if rank.loop.storage >= level]):
             below, loop = extents.copy(), rank.loop
             for own in rank.loops:
@@ -80,12 +82,13 @@ class ExecutedRanks:
             block = block_of(rank.format, loop.bound)  # with several loops there are none, nor groups
             group = below.copy()
             group[loop.axis] *= min(rank.format.group, loop.bound)
+            box, inner = nest.widths(tensor, extents), nest.widths(tensor, below)
+            length = math.prod(-(-outer // own) for outer, own in zip(box, inner, strict=True))
             below[loop.axis] *= block
-            boxes = nest.widths(tensor, extents), nest.widths(tensor, below)
-            count = -(-loop.bound // block) if block > 1 else rank.length
-            more = nest.widths(tensor, group)
-            ranks.append(TileRank(loop, rank.format, rank.length, *boxes, count, more, inner=rank.inner))
-        self.ranks = tuple(ranks[::-1])
+            rest = nest.widths(tensor, below), -(-length // block), nest.widths(tensor, group)
+            cuts.append(inner)
+            ranks.append(TileRank(loop, rank.format, length, box, *rest, inner=rank.inner))
+        self.ranks, self.cuts = tuple(ranks[::-1]), cuts[::-1]
         self.occupancy = nest.occupancies[tensor]
         self.formats = tuple(rank.format for rank in self.ranks)
         all_ranks = nest.ranks(tensor)
@@ -102,8 +105,33 @@ class ExecutedRanks:
 
     @property
     def built(self) -> bool:
-        """Whether structures can be built: fibers of overlapping or strided tiles are no tree."""
+        """Whether tiles are subtrees of the tensor: without sliding windows and strides."""
         return self.nest.plain(self.tensor)
+
+    @cached_property
+    def pieces(self) -> list[Array]:
+        """Numbers (L1, .., LR) of the words of a tile, by pieces of it in which all fibers of a rank are equally long. A rank
+        cuts its box into boxes of the rank below; where windows overlap, the last of these is smaller."""
+        cuts = [self._cut(r, self.tile[r], 0) for r in range(len(self.tile))]
+        strides = [math.prod(self.tile[r + 1 :]) for r in range(len(self.tile))]
+        found = []
+        for parts in itertools.product(*cuts):
+            number: Array = np.zeros([1] * (len(self.ranks) * len(parts)), dtype=np.int64)
+            for r, (part, stride) in enumerate(zip(parts, strides, strict=True)):
+                shape = [length if own == r else 1 for length in part.shape for own in range(len(parts))]
+                number = number + stride * part.reshape(shape)
+            found.append(number.reshape([math.prod(lengths) for lengths in zip(*(p.shape for p in parts), strict=True)]))
+        return found
+
+    def _cut(self, r: int, size: int, rank: int) -> list[Array]:
+        """Coordinates (L1, .., LR) along rank r of the tensor, of parts of `size` words that ranks from `rank` on cut alike."""
+        if rank == len(self.ranks):
+            return [np.zeros((), dtype=np.int64)]
+        below = self.cuts[rank][r]
+        full, rest = divmod(size, below)
+        begins = below * np.arange(full)
+        whole = [begins.reshape(-1, *[1] * part.ndim) + part for part in self._cut(r, below, rank + 1)] if full else []
+        return whole + ([(full * below + part)[None] for part in self._cut(r, rest, rank + 1)] if rest else [])
 
     @cached_property
     def order(self) -> Array:
@@ -118,13 +146,22 @@ class ExecutedRanks:
         words = flat(origins[:, None] + box_words(self.tile), self.shape)
         if not self.ranks and self.nest.slots(self.tensor)[-1].of_one_word:
             return self._lone(contents.kept[words[:, 0]])
-        held = contents.stored.values.reshape(-1)[words].sum(axis=1)
+        stored = contents.stored.values.reshape(-1)[words] > 0
+        held, sizes = stored.sum(axis=1), np.zeros((len(origins), len(self.ranks)))
+        for piece in self.pieces if self.ranks else ():
+            tiles = stored[:, piece]
+            sizes += self._encoded(tiles, None, coding) if coding.every_fiber else self._counted(tiles, None, coding)
         if coding != PLAIN:
-            found = self._formula(held, coding)
-            return Bits(np.where(held[:, None] > 0, found, 0.0), found, None, held)
-        expected = self._expected(held)
-        real = np.zeros((len(origins), len(self.ranks))) if expected is None else expected[1]
-        return Bits(real, real, expected, held)
+            return Bits(np.where(held[:, None] > 0, sizes, 0.0), sizes, None, held)
+        return Bits(sizes, sizes, self._expected(held), held)
+
+    def _encoded(self, tiles: Array, layout: TileLayout | None, coding: Written) -> Array:
+        """(tiles, ranks) bits of the streams that the codecs write, which bring the tiles (U, L1, .., LR) back."""
+        codes = self.coding(coding, tiles.shape[1:])
+        layout = layout or lay_out(tiles, self.formats, every_fiber=True)
+        stream = encode(tiles, codes, layout)
+        assert np.array_equal(decode(stream, codes, layout), tiles)
+        return stream.sizes
 
     def _lone(self, held: Array) -> Bits:
         """Of tiles of one word, (U,) bool: a fiber of one position each, which no outer structure has a part in."""
@@ -150,23 +187,20 @@ class ExecutedRanks:
             layout = TileLayout(fibers, positions, tiles_of(layout.words))
         held = tiles_of(contents.kept[contents.order]).reshape(len(tiles), -1).sum(axis=1)
         if coding.every_fiber:
-            codes = self.coding(coding)
-            layout = layout or lay_out(tiles, self.formats, every_fiber=True)
-            stream = encode(tiles, codes, layout)
-            assert np.array_equal(decode(stream, codes, layout), tiles)
-            return Bits(np.where(held[:, None] > 0, stream.sizes, 0.0), stream.sizes, None, held)
-        counted = self._counted(tiles, layout or lay_out(tiles, self.formats), coding)
+            sizes = self._encoded(tiles, layout, coding)
+            return Bits(np.where(held[:, None] > 0, sizes, 0.0), sizes, None, held)
+        counted = self._counted(tiles, layout, coding)
         if coding != PLAIN:
             return Bits(np.where(held[:, None] > 0, counted, 0.0), counted, None, held)
         expected = self._expected(tiles.reshape(len(tiles), -1).sum(axis=1))
         return Bits(counted, counted, expected, held)
 
-    def coding(self, coding: Written) -> Coding:
-        """How the ranks of the tile are coded."""
+    def coding(self, coding: Written, lengths: Sequence[int]) -> Coding:
+        """How ranks of so many positions are coded."""
         above = self.above
         outer = outer_of(None if above is None else above.format, above is not None and above.loop in coding.jumps)
         offsets = [rank.loop in coding.jumps for rank in self.ranks]
-        lengths, usual = [rank.length for rank in self.ranks], [self._usual(rank) for rank in self.ranks]
+        usual = [self._usual(rank) for rank in self.ranks]
         even = [self._even(rank) for rank in self.ranks]
         return Coding.of(self.formats, lengths, outer, usual, offsets, even=even)
 
@@ -180,9 +214,9 @@ class ExecutedRanks:
         equal = rank.format.group > 1 and not rank.length % size and float(self.occupancy.empty(rank.group)) == 0.0
         return round(each) if equal and abs(each - round(each)) < 1e-9 else 0
 
-    def _counted(self, tiles: Array, layout: TileLayout, coding: Written) -> Array:
+    def _counted(self, tiles: Array, layout: TileLayout | None, coding: Written) -> Array:
         """(tiles, ranks) bits by the formats' own units, which get the real occupancy of every single fiber."""
-        lengths = tiles.shape[1:]
+        lengths, layout = tiles.shape[1:], layout or lay_out(tiles, self.formats)
         bits = np.zeros((len(tiles), len(self.ranks)))
         for i, rank in enumerate(self.ranks):
             exists = np.flatnonzero(layout.fibers[i])
@@ -222,11 +256,11 @@ class ExecutedRanks:
         kinds, of = np.unique(held, return_inverse=True)
         some = kinds > 0
         found = np.zeros((len(kinds), len(self.ranks)))
-        lengths = [rank.length for rank in self.ranks]
-        codes = self.coding(coding)
+        codes = self.coding(coding, [rank.length for rank in self.ranks])
         kept = np.zeros(int(some.sum()))  # what the next compressed rank outside keeps together is never empty
         for i, rank in enumerate(self.ranks):
-            above, inside = math.prod(lengths[:i]), math.prod(lengths[i:])
+            inside = math.prod(rank.box)
+            above = self.words / inside
             empty = kept if coding.every_fiber else self._empty(rank.box, kinds[some])
             empty_below = self._empty(rank.below, kinds[some])
             fibers, occupied = above * (1.0 - empty), rank.blocks * (1.0 - empty_below)

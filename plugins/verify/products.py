@@ -63,8 +63,10 @@ class Done:
     """(parts, computes) cycles in which each unit was occupied, between two steps of `begins`."""
     passed: Array
     """(parts, computes) positions that no skip covers, at which all operands are absent: for `positions`."""
-    looked: Array
-    """(parts, computes) cycles in which a skip found nothing in its width: for `intersection`."""
+    stages: Array
+    """(2, parts, computes) cycles in which a stage of skips passes its width without a product: for `intersection`."""
+    tiles: Array
+    """(parts, computes) cycles in which skips of tiles pass their width of empty ones: for `intersection`."""
     partly: Array
     """(parts, computes) cycles that steps of shared work take beyond those with all lanes full: for `vectors`."""
     output: Array
@@ -79,6 +81,11 @@ class Done:
     actual: int = 0
     left_out: int = 0
     """Computes that the unit gates or skips."""
+
+    @property
+    def looked(self) -> Array:
+        """(parts, computes) cycles without a product. Both stages work at once; the slower one sets the rate."""
+        return self.stages.max(axis=0) + self.tiles
 
     def cycles(self, charges: Container[str]) -> Array:
         """(parts, computes) in which each unit was not free."""
@@ -145,10 +152,11 @@ class Products:
         def updates() -> Updates:
             return Updates(np.zeros(link.parents * link.size, dtype=bool))
 
-        work, passed, looked = (np.zeros((parts, self.units), dtype=np.int32) for _ in range(3))
+        work, passed, tiles = (np.zeros((parts, self.units), dtype=np.int32) for _ in range(3))
+        stages = np.zeros((2, parts, self.units), dtype=np.int32)
         first = {level: np.full((nest.instances(level), link.size), NEVER) for level in self.first_levels}
         partly = np.zeros((parts, self.units))
-        return Done(work, passed, looked, partly, np.zeros(link.size), reads(), reads(), updates(), updates(), first)
+        return Done(work, passed, stages, tiles, partly, np.zeros(link.size), reads(), reads(), updates(), updates(), first)
 
     def _chunk(
         self, done: Done, rows: slice, values: Sequence[Array], contents: Sequence[Contents],
@@ -192,23 +200,24 @@ class Products:
         computed, occupied, passed = self._compute(done, alive & lanes, result != 0, there, rng)
         if self.dealt:
             occupied, passed = busy & alive, np.zeros_like(passed)
-        looked = np.zeros(shape, dtype=np.int8)
-        if self.width is not None:
-            if self.lists:
-                boxes = {t: contents[t].seen for t in self.lists}
-                lists = [leader.present(boxes[t], rows) & offered for t, leader in self.lists.items()]
-                looked += comparisons(lists, self.fibers[0], self.width)
-            else:
-                looked += out_of_sight(offered & ~alive, offered, self.width)
+        first_stage, second_stage = np.zeros((2, *shape), dtype=np.int8)
+        if self.lists and self.width is not None:
+            boxes = {t: contents[t].seen for t in self.lists}
+            lists = [leader.present(boxes[t], rows) & offered for t, leader in self.lists.items()]
+            first_stage = comparisons(lists, self.fibers[0], self.width) + (alive & ~occupied)  # a pair takes a cycle
+        elif self.width is not None:
+            first_stage = out_of_sight(offered & ~occupied, offered, self.width)
         if self.unit_lists and self.unit_width is not None:
             lists = [there[nest.operands.index(t)] & alive for t in self.unit_lists]
-            looked += comparisons(lists, self.fibers[1], self.unit_width)
+            second_stage = comparisons(lists, self.fibers[1], self.unit_width)
         elif self.unit_width is not None:
-            looked += out_of_sight(alive & ~occupied, alive, self.unit_width)
+            second_stage = out_of_sight(alive & ~occupied, alive, self.unit_width)
         first = int(np.searchsorted(begins, rows.start, side="right")) - 1
         last = int(np.searchsorted(begins, rows.stop))
         at = np.maximum(begins[first:last] - rows.start, 0)
-        for total, mine in ((done.work, occupied), (done.passed, passed), (done.looked, looked)):
+        for total, mine in (
+            (done.work, occupied), (done.passed, passed), (done.stages[0], first_stage), (done.stages[1], second_stage),
+        ):  # fmt: skip
             if mine.any():
                 total[first:last] += np.add.reduceat(mine, at, axis=0, dtype=np.int32)
         if self.vectors is not None:

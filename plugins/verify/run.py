@@ -192,7 +192,7 @@ def _notes(sim: Simulation) -> list[str]:
     for t in np.flatnonzero(sim.packed).tolist():
         ranks = sim.ranks[t, sim.nest.stored(t)[0]]
         if not ranks.built:
-            notes.append(f"{names[t]} has windows or strides: its metadata are the formats' formulas for real tiles")
+            notes.append(f"metadata of {names[t]}, which has windows or strides, are read in proportion to the words")
         if t == sim.nest.output:
             notes.append(f"metadata of {names[t]} are those of finished tiles, in proportion to the words that move")
     thinned = sorted({names[t] for (t, _), guard in sim.guards.items() if guard.caught < 1.0 and not guard.lookahead})

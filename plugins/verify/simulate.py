@@ -196,7 +196,7 @@ class Simulation:
         tally, outside, guards = Tally(), Tally(), products.all_guards
         active, inner = self._walk_storage(tally, outside, contents, rng, guards)
         done = products.run(values, contents, inner, rng, begins)
-        done.looked += self._empty_tiles(active, contents, guards, begins)
+        done.tiles += self._empty_tiles(active, contents, guards, begins)
         tally.correct = bool(np.array_equal(done.output, expected))
         if contents[self.nest.output].layout is not None:
             self._store_together(contents[self.nest.output], done)

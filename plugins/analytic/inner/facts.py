@@ -142,6 +142,7 @@ class Facts:
     q18: Whole
     first_fills: Whole
     short_tiles: Whole
+    window_positions: Whole
     """Timeloop's mistakes to repeat (`quirks.py`)."""
 
     beyond: Whole

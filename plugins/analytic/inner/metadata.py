@@ -55,11 +55,8 @@ def describe_ranks(m: Facts, k: FigureTables, x: OneDesign, t: Whole, c: Counts)
     """Lengths, shapes and formats of the ranks of tensor t; behind them those of a tile of one word."""
     n = shapes(m, t)
     count = x.ranks[t]
-    positions = 1.0
     for i in range(count):
         measure_rank(m, x, t, i)
-        positions *= x.rank_length[i]
-        x.rank_positions[i] = positions
         block_rank(m, x, t, i, n)
         x.rank_longest[i] = x.rank_length[i]
         if m.padded[x.form[t, i]]:
@@ -99,19 +96,23 @@ def measure_rank(m: Facts, x: OneDesign, t: Whole, i: Whole) -> None:
     box = 1.0
     below = 1.0
     for r in range(m.ranks[t]):
-        length = 1.0
-        for j in range(m.terms[t, r]):
-            d = m.term_dim[t, r, j]
-            turns = x.rank_inside[t, i + 1, d] / x.rank_inside[t, i, d]
-            length += m.term_factor[t, r, j] * (turns - 1.0)
-        x.rank_length[i] *= length
         outer = rank_width(m, x, t, r, i + 1)
         inner = rank_width(m, x, t, r, i)
+        length = ceil(outer / inner)
+        if m.window_positions:
+            length = 1.0
+            for j in range(m.terms[t, r]):
+                d = m.term_dim[t, r, j]
+                turns = x.rank_inside[t, i + 1, d] / x.rank_inside[t, i, d]
+                length += m.term_factor[t, r, j] * (turns - 1.0)
+        x.rank_length[i] *= length
         if m.by_shape[t]:
             x.rank_box[i, r] = outer
             x.rank_below[i, r] = inner
         box *= outer
         below *= inner
+    inside = x.rank_positions[i - 1] if i > 0 else 1.0
+    x.rank_positions[i] = inside * x.rank_length[i] if m.window_positions else box
     if not m.by_shape[t] or m.ranks[t] == 0:
         x.rank_box[i, 0] = box
         x.rank_below[i, 0] = below

@@ -44,11 +44,14 @@ def pass_cycles(m: Facts, x: OneDesign, c: Counts, busy: Real) -> Real:
     """Cycles of the units, which are busy in some of their positions and pass the others by skips of finite width. `c`: with
     the filters that save time.
 
-    Skips that choose words for the units, and those of the units, pass single positions; skips further out pass tiles, and
-    their empty tiles take cycles as well. Of a skip that walks along entries these are its positions.
+    Two stages pass single positions: skips that choose words for the units, and those of the units, whose positions the
+    former leave. Each stage passes the positions between two products at its own width, and the slower one sets the rate.
+    Skips further out pass tiles, and their empty tiles take cycles as well. Of a skip that walks along entries these are
+    its positions.
     """
     positions = x.turns
     width = inf
+    second = busy
     waited = 0.0
     for a in range(x.waits.shape[0]):
         x.waits[a] = 0.0
@@ -81,15 +84,13 @@ def pass_cycles(m: Facts, x: OneDesign, c: Counts, busy: Real) -> Real:
         candidate = x.chosen[m.unit]
         reached = c.left / x.units
         limit = min(m.sight[m.S], m.width[m.filters, candidate])
-        waited = passed(positions, reached, width) - reached
         if m.entries[m.filters, candidate]:
             reached *= unit_entries(m, x, c, limit)
             limit = 1.0
-        positions = reached
-        width = limit
+        second = passed(reached, busy, limit)
     for a in range(x.waits.shape[0]):
         waited += x.waits[a]
-    return min(rounded_up(passed(positions, busy, width) + waited), x.turns)
+    return min(rounded_up(max(passed(positions, busy, width), second) + waited), x.turns)
 
 
 def walk_entries(m: Facts, x: OneDesign, c: Counts) -> None:

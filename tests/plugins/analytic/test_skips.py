@@ -59,6 +59,22 @@ def test_widths_of_mechanism_and_hardware_are_both_obeyed() -> None:
     assert (own.cycles[0], both.cycles[0]) == (296, 1150)
 
 
+@pytest.mark.parametrize("density", [0.1, 0.03, 0.01])
+@pytest.mark.parametrize("buffer", ["none", "skip-p-by-q", "skip-q-by-p", "skip-both"])
+@pytest.mark.parametrize("unit", ["none", "skip-p-by-q", "skip-q-by-p", "skip-both"])
+def test_no_stage_passes_more_positions_in_a_cycle_than_its_width(density: float, buffer: str, unit: str) -> None:
+    """One lane with 262,144 positions and skips that pass 128 positions per cycle."""
+    table = {
+        "workload": product(density, m=64, k=64, n=64), "mapping": {"L2_T": ["m=64", "n=64", "k=64"]},
+        "formats": BITMASKS, "gate_skip": {"Buffer": buffer, "MAC": unit},
+    }  # fmt: skip
+    found = cost(table, "positions", "intersection")
+    assert found.cycles[0] >= max(64**3 / 128, float(found.detail.computes[0]))
+    if "none" not in (buffer, unit):
+        alone = [cost(table | {"gate_skip": {place: "skip-both"}}, "positions", "intersection") for place in ("Buffer", "MAC")]
+        assert found.cycles[0] >= min(float(one.cycles[0]) for one in alone)
+
+
 @given(
     share=st.floats(0.0, 1.0), width=st.integers(1, 300), positions=st.floats(1.0, 1e9), more=st.floats(0.0, 1.0)
 )  # fmt: skip

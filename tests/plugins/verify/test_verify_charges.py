@@ -375,6 +375,14 @@ def test_comparators_pay_for_entries(place: str, loops: list[str], width: int) -
     assert _executed(table, "intersection") > (10 if loops[-1] == "k=64" else 1.4) * _executed(table)
 
 
+@pytest.mark.parametrize("density", [0.2, 0.05])
+@pytest.mark.parametrize("buffer, unit", [("skip-q-by-p", "skip-q-by-p"), ("skip-p-by-q", "skip-both")])
+def test_skips_in_series_pass_positions_at_the_rate_of_the_slower_stage(density: float, buffer: str, unit: str) -> None:
+    table = product(density, density, {"L2_T": ["m=16", "n=16", "k=64"]}, BITMASKS, {"Buffer": buffer, "MAC": unit}, m=16, k=64, n=16)
+    assert _modelled(table, "intersection") == pytest.approx(_executed(table, "intersection"), rel=0.05)
+    assert _executed(table, "intersection") >= 16 * 16 * 64 / 128
+
+
 @pytest.mark.parametrize("lanes", [2, 8])
 def test_lanes_go_through_blocks_together(lanes: int) -> None:
     """Blocks of P have 8 columns: lanes side by side are in the same one, and go on to the next ones."""
