@@ -59,7 +59,7 @@ class MemoryLevel(Piece):
     full.
     """
     metadata_width: int = attrs.field(default=32, validator=attrs.validators.ge(1), metadata=unit("bit"))
-    """Bits per metadata access."""
+    """Bits of one metadata access."""
     access_words: int = attrs.field(default=1, validator=attrs.validators.ge(1))
     """Words per access; unused words of the last access cost energy as well. Energies and bandwidths are per word."""
     cluster: int = attrs.field(default=1, validator=attrs.validators.ge(1))
