@@ -1,4 +1,4 @@
-"""Files and tables as text: reading within limits, writing whole or not at all, CSV, Markdown, aligned columns."""
+"""Reading of files within limits, and texts of paths, tables and numbers."""
 
 from __future__ import annotations
 

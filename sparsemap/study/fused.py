@@ -113,7 +113,7 @@ class FusedPlan:
 
     @cached_property
     def fused_into(self) -> dict[str, str]:
-        """By fused operation, the layer before it; the layer's words stay in place as operands of the operation."""
+        """By fused operation, the node before it; this node writes the operation's output directly."""
         found: dict[str, str] = {}
         for before, one in pairwise(self.graph if self.operations == "fused" else ()):
             single = list(one.inputs).count(before.name) == 1 and self.takers[before.name] == [one]

@@ -56,7 +56,7 @@ class Step:
 
     @cached_property
     def by_inputs(self) -> dict[tuple[Place, ...], list[tuple[Place, Sequence[TablePoint]]]]:
-        """Tables by place of the output, by places of the inputs."""
+        """Places of the output with their points, by places of the inputs."""
         found: dict[Any, list[tuple[Place, Sequence[TablePoint]]]] = {}
         for (inputs, place), points in self.tables.items():
             found.setdefault(inputs, []).append((place, points))
