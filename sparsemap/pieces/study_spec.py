@@ -104,6 +104,8 @@ class Network(Piece):
     defaults: Mapping[str, Table] = attrs.field(factory=dict)
     """Default keys by type of layer, such as densities."""
     outputs: tuple[str, ...] = ()
-    """Layers with outputs of the network in addition to readers inside; a layer without readers is always an output."""
+    """Layers with outputs that the network returns, although other layers read them; a layer without readers is always
+    an output.
+    """
     rectified: tuple[str, ...] | None = None
     """Layers with rectified outputs: negative words become zero before any layer reads them; absent: unknown."""

@@ -29,7 +29,7 @@ class ScoredClasses:
     problem: Problem
     known: Classes
     least: Array
-    """(N + 1,) lower bound on the score of each class; the last: infinity, for designs without a valid class."""
+    """(N + 1,) lower bound on the score of each class; the last: infinity, for designs that cannot be valid."""
     ranking: Array
     """(n,) classes with a finite bound, the best first."""
 

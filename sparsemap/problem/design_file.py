@@ -10,16 +10,16 @@
     [formats]                                    # by tensor, one per rank slot, outer to inner
     P = ["uncompressed", "uncompressed", "uncompressed", "offset-pair", "coordinate"]
 
-    [decoded]                                    # by tensor: the level from which inwards it is uncompressed, if any
+    [decoded]                                    # by tensor: outermost level to hold the tensor uncompressed, if any
     Q = "GLB"
 
     [gate_skip]                                  # by place
     GLB = "skip-q-by-p"
 
-    [segments.sub-volume]                        # segments whose columns are none of these, by name, without their genes
+    [segments.sub-volume]                        # segments with other columns, by name, without genes
     design = { co = 16, ci = 64, rows = 2, tiles = 1, passes = 1 }
 
-    [stored]                                     # what the hardware keeps of tensors, by role, as in a space
+    [stored]                                     # data kept by the hardware, by role, as in a space
     Q = { type = "grouped", n = [2], m = 4 }
 
 `beyond_format` is the format of ranks further out than the slots; `padding` gives the sizes of padded dimensions,

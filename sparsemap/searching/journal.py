@@ -2,17 +2,17 @@
 
 The state of a searcher is a generator, impossible to store in a file. It can be rebuilt, though: the seed gives the
 same random numbers, and the recorded evaluations answer the batches without evaluating anything. The file starts with
-the arguments of the search, then grows by a record per batch (8 bytes a design for each of its costs, 8 for its
+the arguments of the search, then grows by a record per batch (per design 8 bytes for each cost, 8 for the
 reasons, and the same for each scenario) and is read one record at a time. A torn or damaged end, left by `kill -9`, a
 crash or a full disk, counts as never written.
 
     b"sparsemap journal 2\\n"
-    owner    64 bytes of text: the process that writes it, for messages; no part of what is checked
+    owner    64 bytes of text: the writing process, for messages; not checked
     header   length (uint32), JSON text, CRC-32 (uint32)
     record   designs n, columns c, bytes of names, CRC-32 of the genomes (uint32), seconds so far (float64), CRC-32 of
-             these five; names of the costs and of the reasons as JSON lists in a list if they differ from those of the
-             record before; costs (n float64 each), reasons (n uint64), and these again for each scenario that the header
-             names, c columns in all; CRC-32 of names and numbers
+             the five numbers; names of the costs and of the reasons as JSON lists in a list if different from the record
+             before; costs (n float64 each), reasons (n uint64), and the same again for each scenario in the header,
+             c columns in all; CRC-32 of names and numbers
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class Proof:
     problem: Mapping[str, Any]
     """Tables of the problem, by kind."""
     progress: tuple[tuple[int, float], ...]
-    """Designs evaluated, and the factor between the best score and the lower bound."""
+    """Designs evaluated so far, and best score over the lower bound at that time."""
 
     @property
     def left(self) -> Array:

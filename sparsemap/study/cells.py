@@ -47,7 +47,7 @@ NUMBERS = ("edp", "energy_pj", "cycles", "evaluations", "valid_fraction")
 COSTS = ("seconds", "power_w", "edp_js", "area_mm2")
 """Costs derived from the chip, in the tables behind `NUMBERS`; costs added by a cost model come last."""
 WHY = ("rejects", "shortfalls")
-"""Keys of a result with the reasons against all designs."""
+"""Keys of a result to explain a missing design."""
 KEPT = (
     *NUMBERS, "technology", "score", "gap", "start", "costs", "bound_costs", "limit", "units_used", "chosen", "hull", *WHY,
 )  # fmt: skip
@@ -222,7 +222,7 @@ def built_in(technology: Any, hardware: Any) -> Any:
 
 def running(cells: Iterable[Cell]) -> tuple[int, int]:
     """Number of cells with a running search, and approximate number of designs evaluated by these searches. Each layer
-    of a network has a search of its own.
+    of a network runs its own search.
     """
     folders = [[Path(cell.folder, JOURNAL_FILE), *Path(cell.folder).glob(f"*/{JOURNAL_FILE}")] for cell in cells]
     counts = [count for journals in folders if (count := sum(map(designs_in, journals)))]

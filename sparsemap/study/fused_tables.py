@@ -129,8 +129,8 @@ class FusedTables(LayerTables):
         return point if not own else encoded(point, one.words, converter)
 
     def _written(self, one: GraphNode, point: TablePoint) -> tuple[tuple[Packet, ...] | None, Packet | None]:
-        """Packets a design reads its inputs from other nodes in, and packets of its output. None for packets without a
-        producer or consumer: operations work word by word, and ranks split or merged have no packets.
+        """Packets of a design's inputs from other nodes, and of its output, as read and written by the design. None for
+        packets without a producer or consumer: operations work word by word, and ranks split or merged have no packets.
         """
         point, _ = bare(point)
         key = self._alike[one.name], point.design

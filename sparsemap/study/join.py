@@ -41,7 +41,7 @@ class Together:
 
 @attrs.frozen(kw_only=True, slots=False)
 class Step:
-    """A node of the graph: `tables` has its points by the places of its inputs and of its output, (inputs, output)."""
+    """A node of the graph: `tables` has points by the places of the inputs and of the output, (inputs, output)."""
 
     name: str
     inputs: tuple[str, ...]

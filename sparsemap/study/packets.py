@@ -85,8 +85,8 @@ def uncompressed(problem: Problem, genomes: Sequence[tuple[int, ...]], tensors: 
 
 @attrs.frozen
 class Converted:
-    """A layer's point plus a conversion of its output afterwards, an encoding of its output on the way out, or a
-    conversion of its inputs beforehand. `point` excludes the conversion; energy and cycles are additional.
+    """A layer's point plus a conversion: of the output afterwards, of the output on the way out (encoding), or of the
+    inputs beforehand. `point` excludes the conversion; energy and cycles are additional.
     """
 
     point: TablePoint

@@ -13,7 +13,7 @@ from ..searching.hull import above
 
 T = TypeVar("T")
 AT_ONCE = 256
-"""Points compared with a hull in one go before the one-by-one test."""
+"""Points compared with a hull at once, before the test of single points."""
 
 
 def thinned(points: Sequence[T], costs: Callable[[T], tuple[float, float, float]]) -> list[T]:

@@ -82,7 +82,7 @@ class Segment(Piece):
         raise NotImplementedError
 
     def path(self, key: str = "") -> str:
-        """Path of the segment, or of one of its keys, in the file of its space."""
+        """Path of the segment, or of a key inside, in the file of the space."""
         return ".".join(part for part in (self.name or self.type_name, key) if part)
 
     def explain(self, problem: Problem) -> str:
