@@ -151,9 +151,9 @@ def sum_units(
     places: Wholes2, sizes: Reals2, tiles: Reals2, chances: Reals, pairs: Reals2, filled: Reals, codes: Reals2, told: Reals2,
     one: Whole, actual: Whole, cut: Wholes2, pieces: Reals2, span: Wholes, x: Reals2, sums: Reals2, out: Reals2,
 ) -> None:  # fmt: skip
-    """Units (n, 9) of ranks: metadata and payload, both in the fullest tile, bits of one metadata and one payload unit,
-    offsets, offsets in the fullest tile, status. Status 1: the code cannot be read; -1: some number is negative or not
-    finite.
+    """Units (n, 9) of ranks: metadata, payload, metadata and payload of the fullest tile, bits per metadata and per
+    payload unit, offsets, offsets of the fullest tile, status. Status 1: the code cannot be read; -1: some number is
+    negative or not finite.
 
     `cut` (2, m): rank, ascending, and bin replaced by pieces. `pieces` (4, m): fibers, occupied positions, groups and
     probability.
