@@ -3,32 +3,33 @@
 The bound adds costs that no mapping and no sparse strategy can avoid, by the rules of this model (fixed, without
 quirks):
 
-* *Computes.* Filters on leader tiles of one word remove most, 1 - the product of the leaders' densities. The share f_Q left by
-  a filter on Q makes P denser by the same factor, up to 1 (7.3): f_Q * min(1, d_P / f_Q) = min(f_Q, d_P), or d_P if P alone
-  leads. So actual >= C * min(d_P, f_Q) * min(d_Q, f_P). With any other number of operands the empty tiles of a leader remove
-  a compute once, and make this leader denser by as much: actual >= C * the product of all d, times the density of an output
-  leading an operand. Rounding to six decimals and the floors are given away below.
+* *Computes.* Filters on leader tiles of one word remove most, 1 - the product of the leaders' densities. The share f_Q
+  left by a filter on Q makes P denser by the same factor, up to 1 (7.3): f_Q * min(1, d_P / f_Q) = min(f_Q, d_P), or
+  d_P if P alone leads. So actual >= C * min(d_P, f_Q) * min(d_Q, f_P). With any other number of operands the empty
+  tiles of a leader remove a compute once, and make this leader denser by as much: actual >= C * the product of all d,
+  times the density of an output leading an operand. Rounding to six decimals and the floors are given away below.
 * *Outermost level.* Every word touched by some compute leaves this level once (operands) or arrives once (output).
-* *Tiles of the next level.* Tensors too large for this level move more than once. All tiles are tried (`bound_tiles`). Tiles
-  must fit at their largest occupancy, and one of the loops around is innermost: a tensor moved by this loop is delivered in
-  every step (4.1), any other tensor at best as if all loops not moving it were innermost. Partial sums come back (4.3).
-* *Levels between.* Words entering a level leave for the children at least once. All tiles held by all children together are
-  tried inside every tile of the level, with the children needing the same words (`bound_links`, `bound_inner`).
-* *Metadata.* A tensor moves either its nonzeros with metadata, or all its words: the cheaper of both, for energy, time and
-  room (`bound_words`); at the outermost level by the cheapest hierarchy of ranks (`bound_formats`).
-* *Filters.* An access serving several computes is needed if any of their leader words is nonzero (`bound_filters`): of N
-  accesses made by computes one by one, N / x * P(a leader tile of x words is not empty) remain. This is least for the
+* *Tiles of the next level.* Tensors too large for this level move more than once. All tiles are tried (`bound_tiles`).
+  Tiles must fit at their largest occupancy, and one of the loops around is innermost: a tensor moved by this loop is
+  delivered in every step (4.1), any other tensor at best as if all loops not moving it were innermost. Partial sums
+  come back (4.3).
+* *Levels between.* Words entering a level leave for the children at least once. All tiles held by all children together
+  are tried inside every tile of the level, with the children needing the same words (`bound_links`, `bound_inner`).
+* *Metadata.* A tensor moves either its nonzeros with metadata, or all its words: the cheaper of both, for energy, time
+  and room (`bound_words`); at the outermost level by the cheapest hierarchy of ranks (`bound_formats`).
+* *Filters.* An access serving several computes is needed if any of their leader words is nonzero (`bound_filters`): of
+  N accesses made by computes one by one, N / x * P(a leader tile of x words is not empty) remain. This is least for the
   largest x, or, with several leaders, for 1.
-* *Innermost level.* Each compute reads its operands and updates its output there; one access serves all computes sharing it
-  over the innermost fan-out. All ways to share the fan-out among the dimensions are tried.
+* *Innermost level.* Each compute reads its operands and updates its output there; one access serves all computes
+  sharing it over the innermost fan-out. All ways to share the fan-out among the dimensions are tried.
 * *Cycles.* Unskippable computes over the compute units usable with the factors of the sizes (with each way to share the
   innermost fan-out, over the units of this way); the words of the outermost level and of the innermost level over their
   bandwidths. Computes and outermost transfers add up where the next level is not double-buffered (`overlap`).
 
-All charges except `sums` only add costs. With `sums`, a level next to the compute units has the fewest updates possible
-with all computes kept: C / R * (1 - (1 - actual/C)^R), where R computes share an update. For a word visited V times, at
-least d (V + 1) / 2 sums are nonzero, since 1 - (1 - d)^f >= d f; without filters, the count follows the model's
-formula.
+Charges add to these costs, except for discounts: `holes` and `remainders` count only words and computes with data, and
+`sums` counts fewer updates. With `sums`, a level next to the compute units has the fewest updates possible with all
+computes kept: C / R * (1 - (1 - actual/C)^R), where R computes share an update. For a word visited V times, at least d
+(V + 1) / 2 sums are nonzero, since 1 - (1 - d)^f >= d f; without filters, the count follows the model's formula.
 
 A tile of the next level with the loop innermost around it is a class of designs. With a way to share the innermost
 fan-out, a class has a pair of costs: energies add, cycles are the maximum. Every design is at or above one of these

@@ -3,13 +3,13 @@
 The mapping is derived from sizes and hardware alone, as if all tensors were dense, so sparsity does not change the
 result:
 
-1. Fan-outs, from the innermost: the bounds using the most instances; among bounds within a tenth of the best, the bounds
-   with the fewest words per step. Outer fan-outs take dimensions of the stationary tensor, so that no partial sums (or
-   copies) cross processing elements, unless this leaves more than half of the elements idle.
+1. Fan-outs, from the innermost: the bounds using the most instances; among bounds within a tenth of the best, the
+   bounds with the fewest words per step. Outer fan-outs take dimensions of the stationary tensor, so that no partial
+   sums (or copies) cross processing elements, unless this leaves more than half of the elements idle.
 2. Loop orders: the dimensions not moving the stationary tensor are innermost on every level.
 3. Tiles: prime factors move between the temporal levels, one at a time, always with the largest reduction in energy of
-   dense traffic, as long as the tiles fill at most a share of any buffer; the remainder is room for metadata or a second
-   buffer.
+   dense traffic, as long as the tiles fill at most a share of any buffer; the remainder is room for metadata or a
+   second buffer.
 """
 
 from __future__ import annotations

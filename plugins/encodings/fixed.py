@@ -74,8 +74,8 @@ class Fixed(Constant):
     mechanisms: Mapping[str, str] | None = attrs.field(default=None, metadata=naming("mechanism"))
     """Mechanism by place: a storage level with `gate_skip`, or the compute unit."""
     decoded: Mapping[str, str] | None = None
-    """By tensor, the level from which inwards the tensor is uncompressed. Omitted tensors keep their format at all
-    levels.
+    """By tensor, the level from which inwards the tensor is uncompressed. Omitted tensors are compressed at all levels,
+    or at none.
     """
     sizes: Mapping[str, int] = attrs.field(factory=dict)
     """Padded sizes of dimensions; the bounds multiply to these sizes."""

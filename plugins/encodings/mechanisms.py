@@ -35,9 +35,9 @@ class GateSkip(Choices):
     candidates: tuple[Candidate, ...] = candidates_of("mechanism")
 
     led: Mapping[str, str] = attrs.field(factory=dict, metadata=naming("mechanism"))
-    """With three or more operands: names for candidates led by a subset of the operands, for candidates led by all
-    operands, such as `skip-by = "skip-both"`. In `skip-by-pr`, P and R lead, and each operand is filtered on the other
-    leaders.
+    """With three or more operands: by name prefix, a candidate led by all operands, to be offered with fewer leaders
+    too, such as `skip-by = "skip-both"`. In `skip-by-pr`, P and R lead, and each operand is filtered on the leaders
+    other than itself.
     """
 
     def all_candidates(self, problem: Problem) -> tuple[Candidate, ...]:

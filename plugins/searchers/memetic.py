@@ -138,7 +138,7 @@ class Memetic(Searcher):
     """Designs proposed per generation by all demes together."""
     generations: int = attrs.field(default=40, validator=attrs.validators.ge(1))
     """Minimum number of generations in a round: a deme proposes at most 1 / `generations` of the round's designs per
-    generation, and holds half as many again.
+    generation, and holds at most 1.5 times as many.
     """
     demes: int = attrs.field(default=4, validator=[attrs.validators.ge(1), attrs.validators.le(1000)])
     """Number of separate populations; fewer in the first, short rounds."""

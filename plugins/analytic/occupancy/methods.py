@@ -11,13 +11,13 @@ With the optional methods, the tables are faster or closer to Timeloop. Shapes o
 * `empty_within_real(sub_tiles, tiles, k)`: with a grain, `empty_within` of n pairs, each with one real k > 0, (n,); to
   1e-12 relative.
 * `largest_many(volumes)`: `largest` of many tiles, (n,), where shapes do not matter; used by `LowerBound`.
-* `placements_bits(volumes, k)`: log2 of the number of ways to place k nonzeros in tiles, (n,), where all are equally likely
-  and only volumes matter; used by `LowerBound`.
+* `placements_bits(volumes, k)`: log2 of the number of ways to place k nonzeros in tiles, (n,), where all are equally
+  likely and only volumes matter; used by `LowerBound`.
 * `largest_stored(tile, granule)`: the largest total of words in non-empty granules of a tile; used by formats storing
   whole blocks (6.5).
 * `longest(fiber, position, fibers)`: expected number of non-empty positions in the fullest of `fibers` fibers.
-* `alike`: words per rank of a block with equally many nonzeros in all tiles of a shape; otherwise the number differs from
-  tile to tile (`imbalance`).
+* `alike`: words per rank of a block with equally many nonzeros in all tiles of a shape; otherwise the number differs
+  from tile to tile (`imbalance`).
 * `timeloop_smallest(tile)`: Timeloop's value for the smallest occupancy (Q3).
 * `timeloop_empty_within(sub_tile, tile, k)`: `empty_within` with Timeloop's defects (Q4).
 """

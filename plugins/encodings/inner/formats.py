@@ -36,8 +36,8 @@ def vary_formats(
 
 
 def below_like(genes: Wholes2, slots: Whole, compressed: Flags, strict: Flags) -> None:
-    """Replace, in place, compressed slots above a `strict` format (not allowed below a `compressed` format; flags (F,))
-    by the nearest strict format inside, or by the innermost format if none is strict.
+    """Replace, in place, compressed slots above a `strict` format by the nearest strict format inside. Flags (F,):
+    `strict` formats must not lie below `compressed` formats.
     """
     for tensor in range(genes.shape[0] // slots):
         last = tensor * slots + slots - 1

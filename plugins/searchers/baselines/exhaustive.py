@@ -4,8 +4,8 @@ No optimum is missed. `Segment.canonical` promises, for each segment, that (1) c
 the original genes; (2) canonical genes are their own canonical genes; (3) their first genes stay canonical when the
 later genes are set to their highest values. Canonical genes depend on columns of earlier segments only.
 
-* Every design is met: rewrite the genes of any genome segment by segment, in the order of `space.canonical_order`.
-  By (1) the design stays the same, by (2) further rewriting does not change the resulting genome: it is canonical.
+* Every design is met: rewrite the genes of any genome segment by segment, in the order of `space.canonical_order`. By
+  (1) the design stays the same, by (2) further rewriting does not change the resulting genome: it is canonical.
 * No canonical genome is dropped: by (3), its first genes, with the others at their highest values, are not rewritten,
   and only rewritten prefixes are dropped. A later segment reads columns of earlier, complete segments only.
 
