@@ -1,4 +1,4 @@
-"""Defects of Timeloop that the analytic model reproduces when it is asked to."""
+"""Defects of Timeloop, reproduced by the analytic model on request."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ QUIRKS = {
     "lane-shares": "packed lanes: the mean of the shares of full lanes in place of the mean of passes",
     "first-fills": "the first fill of partial sums counts, though nothing is there yet: evaluators before v3.0.3",
 }
-"""They are fixed by default; `quirks` brings them back."""
+"""Fixed by default; `quirks` restores them."""
 QUIRK_SETS = {"none": frozenset(), "timeloop-v3": frozenset(QUIRKS) - {"first-fills", "lane-shares"}}
 
 
