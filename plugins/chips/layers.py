@@ -100,8 +100,8 @@ class Weight:
     """Share of the layer's runs by the tensors that stay on chip, as `P-Z`."""
 
     def share(self, kept: Kept) -> float:
-        """Relative share of the search with the tensors `kept` on chip, which plans also use for smaller sets of
-        tensors.
+        """Relative share of the search with the tensors `kept` on chip: `LEAST`, plus the share of runs that keep some
+        of them.
         """
         return LEAST + math.fsum(
             share for some, share in self.stays.items() if (set(some.split("-")) <= {*kept} if some else not kept)
