@@ -145,7 +145,7 @@ class ChipGenes(Segment):
         return genes
 
     def canonical(self, genes: Array, problem: Problem, columns: Mapping[str, Array]) -> Array:
-        """Sort and deduplicate the units of a tensor or place; set the keys of an absent level to their first values."""
+        """Sort and deduplicate the units of a tensor or place; reset the keys of an absent level to their first values."""
         every, changed = self.every(problem), genes.copy()
         for unit in dict.fromkeys(gene.unit for gene in every if gene.unit is not None):
             mine = np.array([g for g, gene in enumerate(every) if gene.unit == unit])

@@ -31,7 +31,7 @@ def standard(node: Any, graph: Folding) -> Nodes:
 
 
 def why_not(node: Any, known: Container[str], shapes: Mapping[str, tuple[int, ...]]) -> str:
-    """Reason against the import of a node in `MADE`, by the `known` constants and the shapes; empty if none is known."""
+    """Reason against the import of a node in `MADE`, from the `known` constants and the shapes; empty if none."""
     about = attributes_of(node)
     if node.op_type == "MatMulNBits":
         if (bits := about.get("bits", 0)) not in (4, 8):

@@ -305,7 +305,7 @@ class GraphWalk(Tracing):
         return self._layer(node, {"type": kind, **({} if fits else {"axes": 3})}, given[:1])
 
     def _concat(self, node: Any, given: list[str]) -> ImportedLayer | None:
-        """Concatenated channels or rows; or rows behind earlier steps (an input) or behind a class token (a constant)."""
+        """Concatenated channels or rows; or rows behind earlier steps (an input) or a class token (a constant)."""
         found = self.model.shapes.get(node.output[0], ())
         if len(found) < 2:
             return None

@@ -131,7 +131,7 @@ class ModelImport:
         return layer.torch(layer.tensor(np.arange(math.prod(shape)).reshape(shape)))
 
     def write_masked(self, out: Path, masked: Mapping[str, Array]) -> None:
-        """Write the ONNX model with zeros wherever the masked weights are 0; `masked` is by layer, in PyTorch's order."""
+        """Write the ONNX model with zeros wherever the masked weights are 0; `masked` by layer, in PyTorch's order."""
         assert self.model is not None
         zeros: dict[str, list[Array]] = {}
         for layer in self.layers:

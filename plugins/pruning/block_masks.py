@@ -23,7 +23,7 @@ def zeros_of(sparsity: float, blocks: int) -> int:
 
 
 def one_shot(scores: Array, sparsity: float) -> Array:
-    """Mask without the floor(sparsity * blocks) blocks of smallest score; among equal scores the first block is pruned."""
+    """Mask without the floor(sparsity * blocks) blocks of smallest score; of equal scores the first is pruned."""
     kept: Array = np.ones(scores.size, bool)
     kept[np.argsort(scores, axis=None, kind="stable")[: zeros_of(sparsity, scores.size)]] = False
     kept = kept.reshape(scores.shape)

@@ -69,7 +69,7 @@ class Job:
 
     @property
     def prunable(self) -> list[str]:
-        """All layers of the network except the first, and except the last (the classifier) without `prune_classifier`."""
+        """All layers except the first, and except the last (the classifier) without `prune_classifier`."""
         names = [shape.name for shape in self.recipe.shapes]
         return names[1:] if self.prune_classifier else names[1:-1]
 

@@ -53,7 +53,7 @@ def in_layout(array: Array, ranks: int, layout: str = "oihw") -> Array:
 
 
 def write_masked(source: Path, folder: Path, masked: Mapping[str, Array], layout: str) -> Path:
-    """Write a copy of the source file with the arrays `masked` (S, height, width, C) in their place, layout and type."""
+    """Write a copy of the source file with the arrays `masked` (S, height, width, C), in the same layout and type."""
     path, given = folder / f"masked{source.suffix}", read_arrays(source, ENDINGS)
     own = {name: in_layout(array, given[name].ndim, layout) for name, array in masked.items()}
     with replacing(path) as temporary:

@@ -1,4 +1,4 @@
-"""A design for other programs: energies as CSV, everything as JSON, the design alone as TOML, and loop orders as text."""
+"""A design for other programs: energies as CSV, all data as JSON, the design alone as TOML, loop orders as text."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ def outcome(one: SetUp, registry: Registry, older: bool = False) -> CaseOutcome:
 
 
 def designed(imported: Imported, registry: Registry, model: Mapping[str, Any]) -> Design:
-    """The design of a project, with changed keys of the cost model; `SpecError` with every cause if there is no design."""
+    """The design of a project, with changed keys of the cost model; `SpecError` with all causes if there is none."""
     if "design" not in imported.tables:
         causes = dict.fromkeys(f"{note.cause}: {note.text}" for note in imported.missing if note.stops)
         raise SpecError(Mistake("", "", cause) for cause in causes or ("no mapping",))

@@ -262,7 +262,7 @@ def _sizes(project: YamlTable) -> dict[str, int]:
 
 
 def write(imported: Imported, out: Path) -> list[Path]:
-    """Write a TOML file per part, and the notes as `import.json` and `import.md`; files of missing parts are deleted."""
+    """Write a TOML file per part, and the notes as `import.json` and `import.md`; delete files of missing parts."""
     texts = {out / f"{part}.toml": toml_text.dumps(table) for part, table in imported.tables.items()}
     rows = [
         {"verdict": note.verdict, "file": note.source.file, "line": note.source.line, "key": note.source.key,

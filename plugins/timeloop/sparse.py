@@ -113,7 +113,7 @@ def rank_lists(design: Design, t: int, names: Names) -> list[list[dict[str, Any]
 
 
 def _flattened(ranks: Sequence[Rank], i: int, tensor: str) -> list[str]:
-    """The dimensions given to Timeloop for a flattened rank; Timeloop takes all consecutive loops of these dimensions."""
+    """Dimensions of a flattened rank for Timeloop, which takes all consecutive loops of these dimensions."""
     dims = list(dict.fromkeys(loop.dim for loop in ranks[i].loops))
     level = ranks[i].loop.storage
     inside = ranks[i + 1].loop if i + 1 < len(ranks) else None

@@ -81,7 +81,9 @@ class CountComparison:
                     if self._readable(without):
                         self.less[charge.type_name] = name, without
         self.other: Simulation | None = None
-        """For a padded problem, the walk with the opposite end of loops: at the end of the data, or of the padding."""
+        """For a padded problem, the walk with the end of loops opposite to `sim`: at the end of the data, or of the
+        padding.
+        """
         if problem.padded and ENDS in self.less and FULL in self.models:
             self.other = Simulation(self.less[ENDS][1] if self._ends(problem) else self.models[FULL], sim.designs)
 
@@ -161,7 +163,7 @@ class CountComparison:
 def executed_over_analytic(
     problem: Problem, designs: Designs, trials: int = COMPARED, seed: int = 0
 ) -> dict[str, ExecutedCost]:
-    """Analytic and executed cost of the first of `designs`, by name of each fidelity under which the design is valid."""
+    """Analytic and executed cost of the first of `designs`, by name of each fidelity with a valid design."""
     comparison = CountComparison(Simulation(problem, designs))
     comparison.run(trials, seed)
     return {found.name: found for found in comparison.fidelities()}

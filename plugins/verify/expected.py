@@ -25,7 +25,7 @@ Found = tuple[dict[Key, float], dict[Key, float]]
 
 
 def evaluate(problem: Problem, designs: Designs) -> Evaluation:
-    """Evaluation of the first design by the cost model; `DesignError` for an invalid design or a model without counts."""
+    """Evaluation of the first design; `DesignError` for an invalid design or a cost model without counts."""
     evaluation = problem.evaluator.evaluate_designs(designs.take(slice(0, 1)), detail=True)
     if evaluation.reasons[0]:
         raise DesignError(f"the design is invalid: {', '.join(evaluation.reasons_of(0))}")

@@ -30,7 +30,7 @@ class FurtherIn:
 
     known: Unavoidable
     held: dict[tuple[int, ...], bool] = attrs.field(factory=dict)
-    """Whether a child level has room for a tile."""
+    """Whether the innermost level has room for a tile."""
     spread: dict[tuple[int, ...], list[tuple[float, ...]]] = attrs.field(factory=dict)
     """Ways of all children to hold a tile together."""
 

@@ -253,7 +253,8 @@ def granule(nest: ExecutedNest, tensor: int) -> Array:
 
 
 def stationary(nest: ExecutedNest, target: int, level: int, child: int) -> dict[Loop, int]:
-    """Loops between a level and its child, inner to outer, that share a leader tile, and their iterations in the tile.
+    """Loops between a level and its child, inner to outer, that extend a leader tile, with the number of their
+    iterations.
 
     Over these loops a tile of the target stays or is multicast, or a single access takes the words of several
     iterations.
@@ -280,7 +281,7 @@ def decides(nest: ExecutedNest, target: int, leader: int, level: int, child: int
     """Whether the leader has an effect at all.
 
     A leader has none, also in the model, if a spatial loop moves target and leader, and another loop of the region
-    moves the leader. For words sent to the compute units, the first loop must be spatial and next to the units.
+    moves the leader. For words sent to the compute units, the first of the two loops must lie directly over the units.
     """
     walked = [loop for loop in reversed(nest.block(level, child)) if loop.spatial or child < nest.levels]
     searched = [loop for loop in walked if child < nest.levels or loop.storage == nest.levels - 1]

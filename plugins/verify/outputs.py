@@ -132,7 +132,7 @@ def _partial_sums(
 
 
 def dense_counts(sim: Simulation) -> dict[tuple[str, int, int], tuple[float, float]]:
-    """(exact, separate) accesses of the dense nest by action, level and tensor; separate: overlapping tiles apart (Q2)."""
+    """(exact, separate) accesses of the dense nest by action, level and tensor; separate: without shared overlap (Q2)."""
     found: dict[tuple[str, int, int], tuple[float, float]] = {}
     for t, chain in enumerate(sim.nest.chains):
         output = t == sim.nest.output

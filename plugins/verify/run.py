@@ -72,7 +72,7 @@ def verify(
 
 
 def _inconsistent(sim: Simulation, rows: Sequence[CountRow]) -> tuple[str, ...]:
-    """Errors of formats with formulas unlike their codecs, among the formats of tensors with metadata off expectation."""
+    """Errors of formats with formulas unlike their codecs, among tensors with metadata off expectation."""
     names = {row.tensor for row in rows if "metadata" in row.quantity and row.verdict == "off"}
     ranks = [r for (t, _), r in sim.ranks.items() if sim.problem.tensors[t].name in names]
     found = dict[str, None]()

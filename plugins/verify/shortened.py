@@ -31,7 +31,7 @@ MATTERS = 0.005
 
 
 def execution(best: Best, seed: int) -> Execution | str:
-    """Execution of the design on `TRIALS` sets of tensors, charged at the fullest fidelity; or the reason against it."""
+    """Execution of the design on `TRIALS` sets of tensors, charged at the fullest fidelity; or why not."""
     try:
         problem, designs = shortened(best.problem, best.design.batch, COMPUTES)
         if few := _few(problem):

@@ -36,7 +36,7 @@ def units_of(lengths: Sequence[int], formats: Sequence[Format]) -> Array:
 
 @attrs.frozen(eq=False, slots=False)
 class Contents:
-    """A tensor in a trial, with sums over boxes of its nonzeros, of stored words and of words visible in the metadata."""
+    """A tensor in a trial, with sums over boxes of nonzeros, of stored words and of words visible in metadata."""
 
     mask: Array
     formats: Sequence[Format] = ()

@@ -1,4 +1,4 @@
-"""Unavoidable cost of all designs with a given tile and innermost loop, in scalar arithmetic, for certificates."""
+"""Unavoidable cost of all designs with a given tile and innermost loop, in scalar arithmetic (`certificate`)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class OneTensor:
     once: float
     """Words of the data."""
     copies: tuple[float, ...]
-    """Tiles held by every level."""
+    """Tiles of the tensor held at a time, by level."""
     others: float
     """Product of the densities of all other tensors, the smallest share left by filters."""
     bits: dict[tuple[int, ...], float] | None

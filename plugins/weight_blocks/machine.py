@@ -120,7 +120,7 @@ class CoreMesh:
     places: tuple[int, int, int] = (0, 2 * 8192, 4 * 8192)
     """Start of the buffers of inputs, outputs and weights in a core."""
     quirks: frozenset[str] = frozenset()
-    """Quantities counted as in the paper; the rates are the quirks' rates."""
+    """Names of the paper's counting rules in effect; the rates come from the hardware spec alone."""
 
     @property
     def rates(self) -> dict[str, float]:

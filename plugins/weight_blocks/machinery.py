@@ -53,7 +53,7 @@ class MovedVolumes:
 
 
 class Tensors(dict[str, Array]):
-    """(rows, columns, channels in whole blocks) int8 by name, initially zero; a slice is a view of rows of its tensor."""
+    """(rows, columns, channels in whole blocks) int8 by name, initially zero; a slice views rows of its tensor."""
 
     def __init__(self, compiled: Compiled) -> None:
         self.shapes, self.slices, self.grain = dict(compiled.shapes), compiled.slices, compiled.machine.grain

@@ -134,7 +134,7 @@ def outputs_of(layers: Sequence[MeshLayer], slices: Mapping[str, TensorSlice]) -
 
 
 def repeats_of(layer: MeshLayer, layers: Sequence[MeshLayer], columns: int) -> int:
-    """Runs of a convolution in the paper's listings, for a convolution that writes into an (outermost) concatenation."""
+    """Runs of a convolution that writes into an (outermost) concatenation, in the paper's listings."""
     joined, found = layer.out_channels, layer.name
     for other in layers:
         if other.op == "concat" and found in other.inputs:

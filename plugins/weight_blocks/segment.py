@@ -111,7 +111,7 @@ class SubVolume(Segment):
         return self._fitted(fixed, known)
 
     def _fitted(self, genes: GeneColumns, known: ConvProblem) -> GeneColumns:
-        """Move down the list of tiles and passes until memory tiles have room; start again from the top if none fits."""
+        """Move down the list of tiles and passes until memory tiles have room; restart at the top if none fits."""
         fixed, last = genes.copy(), len(known.tilings) - 1
         for _ in range(2):
             over = known.overflows(self._splits(fixed, known))

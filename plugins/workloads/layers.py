@@ -115,7 +115,7 @@ class Window(LayerWorkload):
         raise NotImplementedError
 
     def slid(self, inputs: Sequence[Shape], channels: int, out: int) -> Shape:
-        """The output's shape for an image with `channels` and an output of p x q; also for as many frames as the batch."""
+        """The output's shape for an image with `channels` and an output of p x q, or for a batch of frames."""
         given = one_of(inputs)
         found = windows(given, (self.r, self.s), self.stride, self.dilation, self.padding)
         if given[-3] != channels:

@@ -90,7 +90,7 @@ def _verdict(found: Mapping[str, Any]) -> list[str]:
 
 
 def _beside(found: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
-    """The comparison for the chip: the given hardware with shared units for all layers, or with free units per layer."""
+    """The comparison for the chip: the given hardware with units shared by all layers, or free per layer."""
     if other := found.get("platform"):
         beside = "" if other["allowed"] else ", which breaks a constraint"
         return other, f"with the same units for all layers, on {area_text(other['area_mm2'])}{beside}"

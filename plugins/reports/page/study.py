@@ -180,7 +180,7 @@ def _ratios(found: Comparison) -> list[Chart]:
 
 
 def _strips(rows: Sequence[Row], key: str, by: str, axis: str) -> list[Chart]:
-    """For each hardware, a chart with a mark per workload, variant and seed; above `MARKS` marks, only the median seed."""
+    """For each hardware, a chart with a mark per workload, variant and seed; above `MARKS`, only the median seed."""
     known = [row for row in rows if row[key]]
     if len(known) > MARKS:
         medians = (sorted(group, key=itemgetter(key)) for group in _by_seeds(known))
